@@ -1,0 +1,1 @@
+"""The host: the only importer of pydantic_ai."""

@@ -1,0 +1,1 @@
+"""What a step promises to return."""

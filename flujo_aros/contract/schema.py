@@ -1,0 +1,250 @@
+"""A JSON Schema as the reader needs it: names, kinds and alternatives at hand, references followed, loops harmless.
+
+A `Shape` guides parsing and coercion. It never decides whether a value is valid: that is the validator's part, so
+keywords that only a validator needs (`minimum`, `pattern`, `not`, …) do not appear here.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+JsonSchema = dict[str, Any]
+
+_MAX_REFS: Final = 64
+
+
+def fold(name: str) -> str:
+    """A name without case, accents, spacing and punctuation: `Unit-Price`, `unit_price` and `unitPrice` are one."""
+    plain = name.replace("ß", "ss").replace("æ", "ae").replace("œ", "oe").replace("Æ", "ae").replace("Œ", "oe")
+    if plain.isascii():
+        return "".join(filter(str.isalnum, plain)).lower()
+    return "".join(c for c in unicodedata.normalize("NFKD", plain) if c.isalnum()).casefold()
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """What a schema says about one place: `types` is empty where anything may stand."""
+
+    types: frozenset[str] = frozenset()
+    properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
+    required: frozenset[str] = frozenset()
+    additional: Shape | bool | None = None
+    """`None`: the schema does not say (extra keys are allowed, and a pydantic model ignores them)."""
+    items: Shape | None = None
+    prefix: tuple[Shape, ...] = ()
+    branches: tuple[Shape, ...] = ()
+    choices: tuple[Any, ...] | None = None
+    format: str | None = None
+    aliases: tuple[str, ...] = ()
+    only_aliases: bool = False
+    risk: str | None = None
+    choice_aliases: dict[str, Any] = field(default_factory=dict[str, Any])
+    _keys: dict[str, str] | None = None
+    _folded: dict[str, str] | None = None
+
+    def allows(self, kind: str) -> bool:
+        """Whether a value of this JSON type may stand here."""
+        if self.branches:
+            return any(branch.allows(kind) for branch in self.branches)
+        if not self.types:
+            return self.choices is None or any(kind_of(choice) == kind for choice in self.choices)
+        return kind in self.types or (kind == "integer" and "number" in self.types)
+
+    @property
+    def anything(self) -> bool:
+        """Whether the schema says nothing about this place."""
+        return not (self.types or self.properties or self.branches or self.choices or self.items)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Every key that may be written here, alias or real, with the real name it stands for."""
+        if self._keys is None:
+            found: dict[str, str] = {}
+            for name, shape in self.properties.items():
+                if not (shape.only_aliases and shape.aliases):
+                    found[name] = name
+            for name, shape in self.properties.items():
+                for alias in shape.aliases:
+                    found.setdefault(alias, name)
+            for branch in self.branches:
+                for key, name in branch.keys.items():
+                    found.setdefault(key, name)
+            self._keys = found
+        return self._keys
+
+    @property
+    def folded(self) -> dict[str, str]:
+        """`keys` without case and punctuation; names that fold to the same word are left out."""
+        if self._folded is None:
+            seen: dict[str, set[str]] = {}
+            for key, name in self.keys.items():
+                seen.setdefault(fold(key), set()).add(name)
+            self._folded = {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
+        return self._folded
+
+    def member(self, key: str) -> Shape:
+        """The shape of the member with this real name, looked for in the alternatives too."""
+        found = self.properties.get(key)
+        if found is not None:
+            return found
+        for branch in self.branches:
+            if key in branch.keys.values():
+                return branch.member(key)
+        return self.additional if isinstance(self.additional, Shape) else ANY
+
+    def element(self, index: int) -> Shape:
+        """The shape of the element at this place of an array."""
+        if index < len(self.prefix):
+            return self.prefix[index]
+        if self.items is not None:
+            return self.items
+        for branch in self.branches:
+            if branch.allows("array"):
+                return branch.element(index)
+        return ANY
+
+
+ANY: Final = Shape()
+
+
+def kind_of(value: object) -> str:
+    """The JSON type of a Python value."""
+    if value is None:
+        return "null"
+    for kind, types in _KINDS:
+        if isinstance(value, types):
+            return kind
+    return "unknown"
+
+
+_KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
+    ("boolean", bool),
+    ("string", str),
+    ("integer", int),
+    ("number", float),
+    ("object", dict),
+    ("array", (list, tuple)),
+)
+
+
+def compile_shape(schema: JsonSchema | bool) -> Shape:
+    """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes."""
+    return _Compiler(schema).shape(schema)
+
+
+class _Compiler:
+    def __init__(self, root: JsonSchema | bool) -> None:
+        self.root = root
+        self.done: dict[int, Shape] = {}
+
+    def shape(self, schema: object) -> Shape:
+        if not isinstance(schema, Mapping) or not schema:
+            return ANY
+        node = cast("Mapping[str, Any]", schema)
+        known = self.done.get(id(node))
+        if known is not None:
+            return known
+        shape = Shape()
+        self.done[id(node)] = shape
+        target = self.follow(node)
+        if target is not node:
+            _merge(shape, self.shape(target))
+        self.fill(shape, node)
+        for part in _list(node.get("allOf")):
+            _merge(shape, self.shape(part))
+        return shape
+
+    def follow(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        seen = node
+        for _ in range(_MAX_REFS):
+            ref = seen.get("$ref", seen.get("$dynamicRef"))
+            if not isinstance(ref, str) or not ref.startswith("#"):
+                return seen
+            found = self.resolve(ref)
+            if found is None or found is seen:
+                return seen
+            seen = found
+            if len(seen) > 1 or "$ref" not in seen:
+                return seen
+        return seen
+
+    def resolve(self, ref: str) -> Mapping[str, Any] | None:
+        here: Any = self.root
+        for part in ref.removeprefix("#").split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(here, Mapping) and name in here:
+                here = cast("Mapping[str, Any]", here)[name]
+            elif isinstance(here, list) and name.isdigit() and int(name) < len(cast("list[Any]", here)):
+                here = cast("list[Any]", here)[int(name)]
+            else:
+                return None
+        return cast("Mapping[str, Any]", here) if isinstance(here, Mapping) else None
+
+    def fill(self, shape: Shape, node: Mapping[str, Any]) -> None:
+        kinds = node.get("type")
+        if kinds:
+            shape.types = frozenset([kinds] if isinstance(kinds, str) else _list(kinds))
+        for name, part in _dict(node.get("properties")).items():
+            shape.properties[name] = self.shape(part)
+        shape.required |= frozenset(name for name in _list(node.get("required")) if isinstance(name, str))
+        more = node.get("additionalProperties")
+        if more is not None:
+            shape.additional = more if isinstance(more, bool) else self.shape(more)
+        if "items" in node and not isinstance(node["items"], list):
+            shape.items = self.shape(node["items"])
+        shape.prefix = tuple(self.shape(part) for part in _list(node.get("prefixItems"))) or shape.prefix
+        branches = _list(node.get("anyOf")) or _list(node.get("oneOf"))
+        if branches:
+            shape.branches = tuple(self.shape(part) for part in branches)
+        if "const" in node:
+            shape.choices = (node["const"],)
+        elif isinstance(node.get("enum"), list):
+            shape.choices = tuple(node["enum"])
+        if isinstance(node.get("format"), str):
+            shape.format = node["format"]
+        _fill_hints(shape, _dict(node.get("x-aros")))
+
+
+def _fill_hints(shape: Shape, hints: dict[str, Any]) -> None:
+    aliases = hints.get("aliases")
+    if isinstance(aliases, dict):
+        for value, words in cast("dict[str, Any]", aliases).items():
+            for word in [words] if isinstance(words, str) else _list(words):
+                shape.choice_aliases[str(word)] = value
+    elif isinstance(aliases, str):
+        shape.aliases = (aliases,)
+    else:
+        shape.aliases = tuple(str(alias) for alias in _list(aliases))
+    for value, words in _dict(hints.get("descriptions")).items():
+        if isinstance(words, str):
+            shape.choice_aliases.setdefault(words, value)
+            shape.choice_aliases.setdefault(f"{value}: {words}", value)
+    shape.only_aliases = bool(hints.get("only_aliases", False))
+    if isinstance(hints.get("risk"), str):
+        shape.risk = hints["risk"]
+
+
+def _merge(into: Shape, other: Shape) -> None:
+    """What both say together (`allOf`, `$ref` with siblings)."""
+    into.types = (into.types & other.types or other.types) if into.types else other.types
+    into.properties = {**other.properties, **into.properties}
+    into.required |= other.required
+    into.additional = into.additional if into.additional is not None else other.additional
+    into.items = into.items or other.items
+    into.prefix = into.prefix or other.prefix
+    into.branches = into.branches or other.branches
+    into.choices = into.choices if into.choices is not None else other.choices
+    into.format = into.format or other.format
+    into.choice_aliases = {**other.choice_aliases, **into.choice_aliases}
+    into.risk = into.risk or other.risk
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,169 @@
+"""What makes a JSON value the value that was asked for: pydantic for types, jsonschema-rs for JSON Schemas."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
+
+import jsonschema_rs
+from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic_core import to_json
+
+from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape
+from flujo_aros.errors import ContractError
+from flujo_aros.outcome import Issue
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_MAX_ISSUES: Final = 50
+_BACKTRACKS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Valid(Generic[T_co]):
+    """The typed value. `conversions` names what the validator itself bent (`"3"` read as 3, a key ignored)."""
+
+    value: T_co
+    conversions: tuple[Issue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """Not such a value, with the places where it is wrong."""
+
+    issues: tuple[Issue, ...]
+
+
+Verdict: TypeAlias = Valid[T_co] | Invalid
+
+
+class Values(Protocol[T_co]):
+    """All values that are right for a contract."""
+
+    @property
+    def json_schema(self) -> JsonSchema: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+    def strict_json(self, text: str) -> Valid[T_co] | None:
+        """The value of a JSON text that satisfies everything as it stands, or None. Never raises."""
+        ...
+
+    def validate(self, value: object) -> Verdict[T_co]:
+        """Judge a JSON value. Never raises for bad data."""
+        ...
+
+
+def path_of(parts: Sequence[str | int]) -> str:
+    """`("items", 2, "price")` as `$.items[2].price`."""
+    out = "$"
+    for part in parts:
+        out += f"[{part}]" if isinstance(part, int) else f".{part}" if part.isidentifier() else f"[{part!r}]"
+    return out
+
+
+def fingerprint(schema: JsonSchema) -> str:
+    """Twelve hex digits that stay the same while the schema says the same."""
+    return hashlib.sha256(json.dumps(schema, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:12]
+
+
+class TypeValues(Generic[T]):
+    """The values of a Python type, judged by pydantic as JSON input."""
+
+    def __init__(self, like: Any) -> None:
+        self.adapter: TypeAdapter[T]
+        if isinstance(like, TypeAdapter):
+            self.adapter = cast("TypeAdapter[T]", like)
+        else:
+            try:
+                self.adapter = TypeAdapter(like)
+            except (PydanticSchemaGenerationError, PydanticUserError) as error:
+                message = f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}"
+                raise ContractError(message) from error
+        try:
+            self.json_schema: JsonSchema = self.adapter.json_schema()
+        except PydanticInvalidForJsonSchema:
+            self.json_schema = {}  # a type without a JSON Schema still validates, only without guidance
+        self.shape = compile_shape(self.json_schema)
+
+    def strict_json(self, text: str) -> Valid[T] | None:
+        try:
+            return Valid(self.adapter.validate_json(text, strict=True, extra="forbid"))
+        except ValidationError:
+            return None
+
+    def validate(self, value: object) -> Verdict[T]:
+        data = to_json(value, inf_nan_mode="constants")
+        try:
+            return Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
+        except ValidationError as error:
+            strict = error
+        try:
+            bent = self.adapter.validate_json(data)
+        except ValidationError as error:
+            return Invalid(tuple(_from_pydantic(error)))
+        return Valid(bent, tuple(issue for issue in _from_pydantic(strict) if not self._declared_open(issue)))
+
+    def _declared_open(self, issue: Issue) -> bool:
+        """A key that the model keeps on purpose (`extra="allow"`) is no conversion."""
+        return issue.code == "extra_forbidden" and '"additionalProperties":true' in self._compact_schema
+
+    @property
+    def _compact_schema(self) -> str:
+        return json.dumps(self.json_schema, separators=(",", ":"))
+
+
+def _from_pydantic(error: ValidationError) -> list[Issue]:
+    details = error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_ISSUES]
+    return [Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details]
+
+
+class SchemaValues:
+    """The values of a JSON Schema, judged by jsonschema-rs. No reference leaves the machine."""
+
+    def __init__(self, schema: JsonSchema | bool) -> None:
+        self.json_schema: JsonSchema = {} if isinstance(schema, bool) else schema
+        if schema is False:
+            message = "the schema `false` allows no value at all"
+            raise ContractError(message)
+        self.validator = _compile_validator(self.json_schema)
+        self.shape = compile_shape(self.json_schema)
+
+    def strict_json(self, text: str) -> Valid[Any] | None:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return Valid(value) if self.validator.is_valid(value) else None
+
+    def validate(self, value: object) -> Verdict[Any]:
+        errors = self.validator.iter_errors(value)
+        issues = [
+            Issue(path_of(error.instance_path), str(getattr(error.kind, "name", "schema")), _short(error.message))
+            for error, _ in zip(errors, range(_MAX_ISSUES), strict=False)
+        ]
+        return Invalid(tuple(issues)) if issues else Valid(value)
+
+
+def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
+    # Linear-time patterns first; look-around needs the other engine, whose backtracking is then bounded.
+    engines = (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS))
+    for last, engine in enumerate(engines):
+        try:
+            return jsonschema_rs.validator_for(schema, pattern_options=engine, validate_formats=True, offline=True)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+            if last:
+                place = path_of(getattr(error, "instance_path", ()))
+                message = f"not a JSON Schema that can be used, at {place}: {_short(error.message)}"
+                raise ContractError(message) from error
+    raise AssertionError("one of the engines has decided")
+
+
+def _short(message: str, limit: int = 300) -> str:
+    return message if len(message) <= limit else f"{message[:limit]}…"

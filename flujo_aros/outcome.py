@@ -1,0 +1,241 @@
+"""What one reading came to: a value with its history, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
+
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.errors import OutputError
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Risk(IntEnum):
+    """How far an edit departs from what the model wrote."""
+
+    LOSSLESS = 0
+    """Only the wrapping changed: a fence, prose around, a trailing comma, quotes, Python literals."""
+    INFERRED = 1
+    """One reading was clearly meant: a missing comma, an inner quote, `"3"` for 3, an envelope."""
+    LOSSY = 2
+    """Something was completed, dropped or rounded: never by default."""
+
+
+class Trust(StrEnum):
+    """What a whole value is worth: the worst of its edits, or how it was made."""
+
+    CLEAN = "clean"
+    LOSSLESS = "lossless"
+    INFERRED = "inferred"
+    LOSSY = "lossy"
+    SYNTHESIZED = "synthesized"
+    DEGRADED = "degraded"
+
+    @classmethod
+    def of(cls, repairs: Sequence[Repair]) -> Trust:
+        """The trust in a value with these repairs; no repair is CLEAN."""
+        return _TRUST_OF_RISK[max(repair.risk for repair in repairs)] if repairs else cls.CLEAN
+
+
+_TRUST_OF_RISK = (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)
+
+
+class Reason(StrEnum):
+    """Why there is no value."""
+
+    NO_JSON = "no_json"
+    MALFORMED = "malformed"
+    TRUNCATED = "truncated"
+    INVALID = "invalid"
+    AMBIGUOUS = "ambiguous"
+    ECHOED_SCHEMA = "echoed_schema"
+    REFUSED = "refused"
+    TOO_LARGE = "too_large"
+    PROVIDER = "provider"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One named edit between the text and the value.
+
+    `path` is the place in the value (`$.items[2].price`), `span` the characters of the text that it is about,
+    `before` what stood there and `after` what it was read as (both cut at 80 characters).
+    """
+
+    code: str
+    risk: Risk
+    path: str
+    span: tuple[int, int]
+    before: str
+    after: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; the risk by its name in lower case."""
+        return {
+            "code": self.code,
+            "risk": self.risk.name.lower(),
+            "path": self.path,
+            "span": list(self.span),
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong: where (`$.items[2].price`), a stable code, and a sentence for a person or a model."""
+
+    path: str
+    code: str
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"path": self.path, "code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The best JSON that could be read although it does not satisfy the contract, with the span it came from."""
+
+    value: Any
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted(Generic[T_co]):
+    """A value that satisfies its contract.
+
+    `origin` is "first" for the model's first reply, else the name of the ladder stage that gave the value.
+    `text` is the reply as it was written. `repairs` is built on first access.
+    """
+
+    value: T_co
+    trust: Trust
+    origin: str
+    repairs: Sequence[Repair]
+    text: str
+    kind: Literal["accepted"] = "accepted"
+
+    def explain(self) -> str:
+        """The history of the value, for a person: one line for the trust and one for each repair."""
+        head = f"accepted, {self.trust.value}, from {self.origin}"
+        return "\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: outcome, value, trust, origin and repairs."""
+        return {
+            "outcome": self.kind,
+            "value": to_jsonable_python(self.value, by_alias=True),
+            "trust": self.trust.value,
+            "origin": self.origin,
+            "repairs": [repair.to_dict() for repair in self.repairs],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """No value, and why. Asking for `.value` raises `OutputError`.
+
+    `raw_matched` is what stood between the tags of a tagged contract, `draft` the nearest JSON that was read.
+    `seen` says for each candidate in the text why it lost.
+    """
+
+    reason: Reason
+    issues: tuple[Issue, ...]
+    text: str
+    raw_matched: str | None = None
+    draft: Draft | None = None
+    seen: tuple[str, ...] = ()
+    kind: Literal["rejected"] = "rejected"
+
+    @property
+    def value(self) -> NoReturn:
+        """There is none: raises `OutputError` with reason, issues and text."""
+        raise OutputError(
+            f"no value: {self.headline()}",
+            reason=self.reason,
+            issues=self.issues,
+            texts=(self.text,),
+            raw_matched=self.raw_matched,
+        )
+
+    def headline(self) -> str:
+        """The reason and the first issue in one line."""
+        first = f": {_issue_line(self.issues[0])}" if self.issues else ""
+        more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
+        return f"{self.reason.value}{first}{more}"
+
+    def explain(self) -> str:
+        """Why there is no value, for a person: the reason, the issues by path, and why each candidate lost."""
+        lines = [f"rejected, {self.reason.value}: {_REASON_WORDS[self.reason]}"]
+        lines += [f"  {_issue_line(issue)}" for issue in self.issues]
+        lines += [f"  candidate {words}" for words in self.seen]
+        return "\n".join(lines)
+
+    def feedback(self) -> str:
+        """The message to send back to a model in your own loop: what was wrong and what to do, without the reply."""
+        lines = [f"Your answer could not be used: {_REASON_WORDS[self.reason]}."]
+        lines += [f"- {_issue_line(issue)}" for issue in self.issues[:20]]
+        lines.append("Answer again with the corrected output only, without comments or prose around it.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: outcome, reason, issues, candidates and the draft."""
+        return {
+            "outcome": self.kind,
+            "reason": self.reason.value,
+            "issues": [issue.to_dict() for issue in self.issues],
+            "candidates": list(self.seen),
+            "draft": None if self.draft is None else to_jsonable_python(self.draft.value),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """The text as it was written, because no value could be had. Never mistakable for one."""
+
+    text: str
+    because: Rejected
+    trust: Literal[Trust.DEGRADED] = Trust.DEGRADED
+    kind: Literal["degraded"] = "degraded"
+
+    @property
+    def value(self) -> NoReturn:
+        """There is none: raises the `OutputError` of the rejection that led here."""
+        return self.because.value
+
+    def explain(self) -> str:
+        """Why the text was handed back, for a person."""
+        return f"degraded to text, because {self.because.explain()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: outcome, text and the rejection behind it."""
+        return {"outcome": self.kind, "text": self.text, "trust": self.trust.value, "because": self.because.to_dict()}
+
+
+Outcome: TypeAlias = Accepted[T_co] | Degraded | Rejected
+
+_REASON_WORDS = {
+    Reason.NO_JSON: "there is no answer in it",
+    Reason.MALFORMED: "the answer cannot be read",
+    Reason.TRUNCATED: "the answer is cut off",
+    Reason.INVALID: "the answer does not fit what was asked for",
+    Reason.AMBIGUOUS: "it can be read in more than one way",
+    Reason.ECHOED_SCHEMA: "it repeats the schema instead of answering",
+    Reason.REFUSED: "the model declined to answer",
+    Reason.TOO_LARGE: "it is larger or deeper than the limits allow",
+    Reason.PROVIDER: "the provider gave no answer",
+}
+
+
+def _repair_line(repair: Repair) -> str:
+    return f"{repair.path}  {repair.code} ({repair.risk.name.lower()})  {repair.before!r} -> {repair.after!r}"
+
+
+def _issue_line(issue: Issue) -> str:
+    return issue.message if issue.path in ("", "$") else f"{issue.path}: {issue.message}"

@@ -1,0 +1,1 @@
+"""Steps, pipelines and the runner with its completion gate."""

@@ -1,0 +1,1 @@
+"""From a text to a typed value, without I/O."""

@@ -1,0 +1,1 @@
+"""What to do when reading fails: the ladder, without I/O."""

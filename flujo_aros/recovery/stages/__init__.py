@@ -1,0 +1,1 @@
+"""One file for each rung of the ladder."""

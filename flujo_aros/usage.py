@@ -1,0 +1,54 @@
+"""What model calls cost: one frozen record that adds up, and is never counted up in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Calls, tokens and money spent on one model call, one step or one run.
+
+    `cost` is in US dollars; `None` means that no price is known, which is not the same as free.
+    `unmeasured_requests` counts calls for which the provider reported nothing: totals are then lower bounds.
+
+    >>> (Usage(requests=1, input_tokens=10) + Usage(requests=1, output_tokens=5)).to_dict()
+    {'requests': 2, 'input_tokens': 10, 'output_tokens': 5, 'cost': None}
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal | None = None
+    unmeasured_requests: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; a known cost and an unknown one give the known part."""
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            sum(known, Decimal(0)) if known else None,
+            self.unmeasured_requests + other.unmeasured_requests,
+        )
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage]) -> Usage:
+        """The sum of any number of records; nothing at all is `Usage()`."""
+        return sum(usages, cls())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: the cost as a number, or None when no price is known; unmeasured calls only when there are any."""
+        plain: dict[str, Any] = {
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost": None if self.cost is None else float(self.cost),
+        }
+        if self.unmeasured_requests:
+            plain["unmeasured_requests"] = self.unmeasured_requests
+        return plain

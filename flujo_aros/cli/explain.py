@@ -1,0 +1,95 @@
+"""An outcome for a person: the text with its repairs or issues marked, and what each of them was."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from flujo_aros.cli.marks import Mark, marked
+from flujo_aros.cli.screen import STYLES, worded
+from flujo_aros.cli.words import NEXT, code_words, counted, repair_words
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair
+
+
+def print_explanation(outcome: Outcome[Any], console: Console) -> None:
+    """The marked text first, then the legend, then the value or what can be done."""
+    if isinstance(outcome, Accepted):
+        _explain_value(outcome, console)
+    else:
+        _explain_rejection(outcome.because if isinstance(outcome, Degraded) else outcome, console)
+
+
+def repair_rows(repairs: Iterator[tuple[str, Repair]]) -> Table:
+    """A table of repairs without lines: label, risk, path, what was done."""
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold", ratio=1)
+    for label, repair in repairs:
+        risk = repair.risk.name.lower()
+        what = Text(f"{code_words(repair.code)}: ", style="bold") + Text(repair_words(repair), style="not bold")
+        table.add_row(Text(label, style=STYLES[risk]), worded(risk), repair.path, what)
+    return table
+
+
+def _explain_value(outcome: Accepted[Any], console: Console) -> None:
+    repairs = outcome.repairs
+    console.print(
+        Text.assemble(worded("accepted"), ", ", worded(outcome.trust.value), f", {counted(len(repairs), 'repair')}")
+    )
+    if repairs:
+        marks = [
+            Mark(*repair.span, str(n), STYLES[repair.risk.name.lower()]) for n, repair in enumerate(repairs, start=1)
+        ]
+        _print_marked(outcome.text, marks, console)
+        console.print(repair_rows((str(n), repair) for n, repair in enumerate(repairs, start=1)))
+    console.print()
+    value = to_jsonable_python(outcome.value, by_alias=True)
+    console.print(json.dumps(value, indent=2, ensure_ascii=not console.encoding.startswith("utf")), soft_wrap=True)
+
+
+def _explain_rejection(outcome: Rejected, console: Console) -> None:
+    head, *details = outcome.explain().splitlines()
+    verdict, _, why = head.partition(",")
+    console.print(Text.assemble(worded(verdict), f",{why}"), soft_wrap=True)
+    labelled = [(str(n), issue) for n, issue in enumerate(outcome.issues, start=1)]
+    marks = [mark for label, issue in labelled if (mark := _issue_mark(outcome, issue, label))]
+    _print_marked(outcome.text, marks, console)
+    for label, issue in labelled:
+        place = "" if issue.path in ("", "$") else f"{issue.path}: "
+        console.print(Text.assemble((label, STYLES["failed"]), f"  {place}{issue.message}"), soft_wrap=True)
+    for line in details[len(labelled) :]:
+        console.print(line, soft_wrap=True)
+    console.print()
+    console.print(NEXT[outcome.reason], style="dim", soft_wrap=True)
+
+
+def _print_marked(text: str, marks: list[Mark], console: Console) -> None:
+    if not marks:
+        return
+    console.print()
+    for row in marked(text, marks, console.width):
+        console.print(row, soft_wrap=True)
+    console.print()
+
+
+def _issue_mark(outcome: Rejected, issue: Issue, label: str) -> Mark | None:
+    """Where the issue stands, if that can be told for sure: a key that occurs once, or the end of a cut text."""
+    if outcome.reason is Reason.TRUNCATED and issue.path in ("", "$"):
+        return Mark(len(outcome.text), len(outcome.text), label, STYLES["failed"])
+    keys = re.findall(r"\.(\w+)", issue.path)
+    start, end = outcome.draft.span if outcome.draft else (0, len(outcome.text))
+    if not keys:
+        return None
+    found = list(re.finditer(rf"(?<!\w){re.escape(keys[-1])}(?=['\"]?\s*[:=])", outcome.text[start:end]))
+    if len(found) != 1:
+        return None
+    return Mark(start + found[0].start(), start + found[0].end(), label, STYLES["failed"])

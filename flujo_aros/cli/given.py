@@ -1,0 +1,120 @@
+"""What the user typed or piped, turned into values: texts, `k=v` pairs, and the type or schema of `--schema`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.errors import UsageError
+
+
+def given_text(source: str, option: str = "--input") -> str:
+    """The text that `TEXT`, `@FILE` or `-` (stdin) stands for; `@@…` is a text that begins with `@`.
+
+    Raises `UsageError` when a file cannot be read or is not UTF-8.
+    """
+    if source == "-":
+        return _decoded(_stdin_bytes(), "stdin")
+    if source.startswith("@@"):
+        return source[1:]
+    if source.startswith("@"):
+        return file_text(source[1:], option)
+    return source
+
+
+def file_text(name: str, option: str) -> str:
+    """The text of a file. Raises `UsageError` naming the option that asked for it."""
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        message = f"{option}: cannot read {name!r}: {error.strerror or error}"
+        raise UsageError(message) from error
+    return _decoded(data, name)
+
+
+def _stdin_bytes() -> bytes:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
+        return b""
+    return sys.stdin.buffer.read()
+
+
+def _decoded(data: bytes, source: str) -> str:
+    # A byte order mark stays: removing it is a repair, and repairs are the reader's to make and to report.
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"{source} is not UTF-8 text (byte {error.start}): convert it first, for example with iconv"
+        raise UsageError(message) from error
+
+
+def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
+    """`k=v` pairs as a dict; a value that is JSON counts as JSON, anything else is a text.
+
+    >>> given_pairs(["lang=de", "limit=3"])
+    {'lang': 'de', 'limit': 3}
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            message = f"{option} {pair!r}: expected key=value, for example {option} language=de"
+            raise UsageError(message)
+        found[key.strip()] = _json_or_text(value)
+    return found
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def given_contract(schema: str) -> Contract[Any]:
+    """The contract that `FILE` (a JSON Schema) or `module:Type` stands for.
+
+    Raises `UsageError` when it cannot be found, `ContractError` when it cannot be compiled. Naming a type imports its
+    module: that is the user's own wish, typed by hand, so the working folder is on the path.
+    """
+    if Path(schema).is_file():
+        return compile_contract(_schema_file(schema))
+    module, colon, name = schema.partition(":")
+    if colon and name and all(part.isidentifier() for part in module.split(".")):
+        return compile_contract(_imported(module, name))
+    message = f"--schema {schema!r}: there is no such file; give a JSON Schema file, or a type as module:Type"
+    raise UsageError(message)
+
+
+def _schema_file(name: str) -> dict[str, Any] | bool:
+    text = file_text(name, "--schema")
+    try:
+        schema = json.loads(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        message = f"--schema {name!r} is not JSON: {error}"
+        raise UsageError(message) from error
+    if isinstance(schema, bool):
+        return schema
+    if not isinstance(schema, dict):
+        message = f"--schema {name!r}: a JSON Schema is an object, this is {type(schema).__name__}"
+        raise UsageError(message)
+    return cast("dict[str, Any]", schema)
+
+
+def _imported(module: str, name: str) -> Any:
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        message = f"--schema {module}:{name}: there is no module {error.name!r} here or on the Python path"
+        raise UsageError(message) from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            message = f"--schema {module}:{name}: {getattr(found, '__name__', module)!r} has nothing called {part!r}"
+            raise UsageError(message)
+        found = getattr(found, part)
+    return found

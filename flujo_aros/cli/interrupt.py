@@ -1,0 +1,54 @@
+"""Ctrl-C and a polite kill: the run is cancelled from within, so that steps settle and servers stop before we leave."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+INTERRUPTED: Final = 128 + signal.SIGINT
+
+
+class Interrupted(BaseException):  # like KeyboardInterrupt: no code on the way may take it for an error
+    """A signal ended the run, and everything that it had started has been unwound."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.exit_code = 128 + signum
+
+
+def run_until_signal(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, or cancel it on SIGINT or SIGTERM and raise `Interrupted` once it has unwound.
+
+    A second signal of the same kind does what it would have done without us.
+    """
+    return asyncio.run(_cancelled_by_signals(main))
+
+
+async def _cancelled_by_signals(main: Coroutine[Any, Any, T]) -> T:
+    loop = asyncio.get_running_loop()
+    work = asyncio.ensure_future(main)
+    caught: list[int] = []
+
+    def cancel(signum: int) -> None:
+        caught.append(signum)
+        loop.remove_signal_handler(signum)
+        work.cancel()
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, cancel, signum)
+    try:
+        result = await work
+    except asyncio.CancelledError:
+        if caught:
+            raise Interrupted(caught[0]) from None
+        raise
+    finally:
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(signum)
+    if caught:
+        raise Interrupted(caught[0])
+    return result

@@ -1,0 +1,90 @@
+"""The command `aros`: its options, its commands, and how errors and interruptions leave it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from types import TracebackType
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
+from flujo_aros.cli.read import read_command
+from flujo_aros.cli.screen import complain
+from flujo_aros.errors import ArosError, BlueprintError, UsageError
+
+FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
+
+app = typer.Typer(
+    name="aros",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: it reads well at any width, in any terminal and in a pipe
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"aros {version('flujo_aros')}")
+        raise typer.Exit
+
+
+def _show_tracebacks(value: bool) -> None:
+    if value:
+        sys.excepthook = sys.__excepthook__
+
+
+@app.callback()
+def aros(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    _debug: Annotated[
+        bool,
+        typer.Option("--debug", callback=_show_tracebacks, is_eager=True, help="Show tracebacks: aros --debug run …"),
+    ] = False,
+) -> None:
+    """Every LLM step ends in a typed value you can trust, or in an honest refusal.
+
+    Results go to stdout, progress and errors to stderr. Exit codes: 0 completed, 1 failed or degraded, 2 wrong usage,
+    3 paused, 4 invalid blueprint, 130 interrupted.
+
+    Example: aros run blueprints/ticket_triage.yaml --input "My invoice is wrong"
+    """
+
+
+app.command("read", no_args_is_help=True)(read_command)
+
+
+def main() -> None:
+    """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
+    sys.excepthook = _one_sentence
+    command = get_command(app)
+    try:
+        command(prog_name="aros")
+    except ArosError as error:
+        if sys.excepthook is not _one_sentence:
+            raise
+        complain(str(error))
+        sys.exit(exit_code_of(error))
+    except Interrupted as stop:
+        sys.exit(stop.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def exit_code_of(error: ArosError) -> int:
+    """The exit code that an error of this package ends in."""
+    if isinstance(error, BlueprintError):
+        return INVALID_BLUEPRINT
+    return USAGE if isinstance(error, UsageError) else FAILED
+
+
+def _one_sentence(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+    """The last resort for errors that nobody expected: Python exits with code 1 after this."""
+    what = next(iter(str(error).strip().splitlines()), "") or "without a message"
+    complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")

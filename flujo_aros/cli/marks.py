@@ -1,0 +1,128 @@
+"""A text with places in it marked beneath, as compilers show their errors: line numbers, carets, numbered labels.
+
+```
+  2 | {"priority": "High", "tags": ["a",],}
+    |              ^^^^^^              ^ ^
+    |              2                   3 4
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+_CONTEXT: Final = 1
+_CONTROL: Final = {**{code: 0x2400 + code for code in range(32)}, 0x7F: 0x2421, 0xFEFF: 0xFFFD}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a text with its label and colour."""
+
+    start: int
+    end: int
+    label: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of the screen: a stretch of one line, `stop` past its line end. No `number` where a line goes on."""
+
+    number: int | None
+    start: int
+    stop: int
+    text: str
+
+
+def marked(text: str, marks: Sequence[Mark], width: int) -> Iterator[Text]:
+    """The rows of the text around its marks, none wider than `width` cells; stretches without marks are left out."""
+    rows = list(_rows(text, max(20, width - 8)))
+    shown = _near(rows, marks)
+    last = -1
+    for index in shown:
+        if index > last + 1:
+            yield Text("    ┆", style="dim")
+        last = index
+        row = rows[index]
+        gutter = f"{row.number:>3}" if row.number else "   "
+        yield Text.assemble((f"{gutter} │ ", "dim"), row.text.translate(_CONTROL))
+        yield from _beneath(row, marks)
+    if shown and any(row.text for row in rows[last + 1 :]):
+        yield Text("    ┆", style="dim")
+
+
+def _rows(text: str, width: int) -> Iterator[_Row]:
+    start = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        for at, piece in _pieces(line, width):
+            end = at + len(piece)
+            yield _Row(None if at else number, start + at, start + end + (end == len(line)), piece)
+        start += len(line) + 1
+
+
+def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
+    """The line cut into pieces of at most `width` cells, with their offsets; an empty line is one empty piece."""
+    at, used = 0, 0
+    for index, char in enumerate(line):
+        cells = cell_len(char.translate(_CONTROL))
+        if used + cells > width:
+            yield at, line[at:index]
+            at, used = index, 0
+        used += cells
+    yield at, line[at:]
+
+
+def _near(rows: Sequence[_Row], marks: Sequence[Mark]) -> list[int]:
+    hit = [index for index, row in enumerate(rows) if any(_touches(mark, row) for mark in marks)]
+    edges = {edge for mark in marks for edge in _edges(mark, rows)}
+    wanted = {near for index in hit if index in edges for near in range(index - _CONTEXT, index + _CONTEXT + 1)}
+    end = len(rows) if rows[-1].text or len(rows) - 1 in hit else len(rows) - 1  # a last line end opens no line
+    return sorted(index for index in wanted if 0 <= index < end)
+
+
+def _edges(mark: Mark, rows: Sequence[_Row]) -> tuple[int, int]:
+    """The first and the last row of a mark: what lies between them need not be shown."""
+    touched = [index for index, row in enumerate(rows) if _touches(mark, row)]
+    return (touched[0], touched[-1]) if touched else (-1, -1)
+
+
+def _touches(mark: Mark, row: _Row) -> bool:
+    return mark.start < row.stop and max(mark.end, mark.start + 1) > row.start
+
+
+def _beneath(row: _Row, marks: Sequence[Mark]) -> Iterator[Text]:
+    """The row of carets, and under it as many rows of labels as they need without touching each other."""
+    here = [(mark, *_columns(mark, row)) for mark in marks if _touches(mark, row)]
+    if not here:
+        return
+    carets = [(" ", "")] * max(end for _, _, end in here)
+    for mark, start, end in sorted(
+        here, key=lambda item: item[1] - item[2]
+    ):  # widest first, so that inner ones stay seen
+        carets[start:end] = [("^", mark.style)] * (end - start)
+    yield Text.assemble(("    │ ", "dim"), *carets)
+    labels = [(mark, start) for mark, start, _ in here if row.start <= mark.start]
+    while labels:
+        line, left, at = Text.assemble(("    │ ", "dim")), list[tuple[Mark, int]](), -1
+        for mark, start in sorted(labels, key=lambda item: item[1]):
+            if start <= at:
+                left.append((mark, start))
+                continue
+            line.append(" " * (start - max(at, 0))).append(mark.label, style=mark.style)
+            at = start + len(mark.label)
+        yield line
+        labels = left
+
+
+def _columns(mark: Mark, row: _Row) -> tuple[int, int]:
+    """Where the mark stands on the row, in cells; at least one cell wide."""
+    first = max(0, mark.start - row.start)
+    last = min(len(row.text), max(mark.start, mark.end) - row.start)
+    start = cell_len(row.text[:first].translate(_CONTROL))
+    return start, max(start + 1, cell_len(row.text[:last].translate(_CONTROL)))

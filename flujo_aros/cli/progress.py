@@ -1,0 +1,126 @@
+"""What a run is doing now: a live display in a terminal, one plain line for each change anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from flujo_aros.cli.screen import worded
+from flujo_aros.cli.words import seconds_words
+from flujo_aros.events import AskStarted, Event, Observer, StageFinished, StageStarted, StepFinished, StepStarted
+
+Clock = Callable[[], float]
+
+_step: ContextVar[str] = ContextVar("flujo_aros_cli_step", default="run")
+"""The step that the current task works on: stage events do not name it, and steps may run side by side."""
+
+
+@contextmanager
+def _within(name: str) -> Generator[None]:
+    before = _step.get()
+    _step.set(name)
+    try:
+        yield
+    finally:
+        _step.set(before)  # not by token: a generator of the runner may be closed in another context
+
+
+@contextmanager
+def progress(console: Console, clock: Clock = time.monotonic) -> Generator[Observer]:
+    """An observer that shows the steps of a run on this console while the block runs."""
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield PlainProgress(console)
+        return
+    board = Board(clock)
+    with Live(
+        board, console=console, transient=True, refresh_per_second=8, redirect_stdout=False, redirect_stderr=False
+    ):
+        yield board
+
+
+@dataclass(frozen=True, slots=True)
+class PlainProgress:
+    """One line for each step that starts or ends and for each stage of its recovery."""
+
+    console: Console
+
+    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
+        """Print the line of an event, if it has one."""
+        if isinstance(event, StepStarted):
+            self._line(event.name, "started")
+            return _within(event.name)
+        if isinstance(event, StepFinished):
+            ended = ", ".join(word for word in (event.status, event.trust or event.reason) if word)
+            self._line(event.name, f"{ended}, {seconds_words(event.seconds)}")
+        elif isinstance(event, StageStarted):
+            self._line(_step.get(), f"{event.stage}, because {event.reason}")
+        return None
+
+    def _line(self, name: str, what: str) -> None:
+        self.console.print(f"{name}: {what}", soft_wrap=True)
+
+
+@dataclass(slots=True)
+class _Row:
+    """One step on the board."""
+
+    started: float
+    doing: str = ""
+    ended: StepFinished | None = None
+
+
+class Board:
+    """The steps of a run, drawn anew at every refresh: a running one with its stage, a settled one with its status."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.rows: dict[str, _Row] = {}
+        self.spinners: dict[str, Spinner] = {}
+
+    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
+        """Take note of an event."""
+        if isinstance(event, StepStarted):
+            self.rows[event.name] = _Row(self.clock())
+            return _within(event.name)
+        if isinstance(event, StepFinished):
+            self.rows.setdefault(event.name, _Row(self.clock())).ended = event
+        elif isinstance(event, StageStarted):
+            self._doing(f"{event.stage}, because {event.reason}")
+        elif isinstance(event, AskStarted):
+            self._doing(f"{event.stage}, attempt {event.attempt}")
+        elif isinstance(event, StageFinished):
+            self._doing("")
+        return None
+
+    def _doing(self, what: str) -> None:
+        row = self.rows.get(_step.get())
+        if row is not None and row.ended is None:
+            row.doing = what
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the board."""
+        table = Table.grid(padding=(0, 2), pad_edge=False)
+        for name, row in self.rows.items():
+            if row.ended is None:
+                spinner = self.spinners.setdefault(
+                    name, Spinner("dots" if console.encoding.startswith("utf") else "line")
+                )
+                table.add_row(
+                    spinner, name, Text(row.doing or "running", style="dim"), _elapsed(self.clock() - row.started)
+                )
+            else:
+                table.add_row(" ", name, worded(row.ended.status), _elapsed(row.ended.seconds))
+        yield table
+
+
+def _elapsed(seconds: float) -> Text:
+    return Text(seconds_words(seconds), style="dim")

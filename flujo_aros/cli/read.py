@@ -1,0 +1,87 @@
+"""`aros read`: one text against one contract, without any model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.cli.explain import print_explanation
+from flujo_aros.cli.given import given_contract, given_text
+from flujo_aros.cli.screen import complain, print_json, stderr_console, stdout_console
+from flujo_aros.cli.words import NEXT, counted
+from flujo_aros.outcome import Accepted, Degraded, Outcome, Risk
+from flujo_aros.reading.read import read
+
+
+class RiskName(StrEnum):
+    """The risks by the names that are typed."""
+
+    LOSSLESS = "lossless"
+    INFERRED = "inferred"
+    LOSSY = "lossy"
+
+
+def read_command(
+    schema: Annotated[
+        str,
+        typer.Option(
+            "--schema",
+            metavar="FILE|module:Type",
+            help="A JSON Schema file, or a Python type to import: shop.models:Order.",
+        ),
+    ],
+    reply: Annotated[
+        str,
+        typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; stdin if left out or '-'."),
+    ] = "-",
+    risk: Annotated[
+        RiskName | None,
+        typer.Option(
+            "--risk", help="The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own, inferred]"
+        ),
+    ] = None,
+    truncated: Annotated[
+        bool | None,
+        typer.Option(
+            "--truncated/--complete",
+            help="Whether the reply was cut by a token limit or ended by itself. [default: not known, taken as cut]",
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the text with its repairs or issues marked, for a person.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole outcome as one JSON document.")] = False,
+) -> None:
+    """Read a model's reply as a typed value, or say why that cannot be done.
+
+    The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
+
+    Example: aros read --schema order.schema.json --explain < reply.txt
+    """
+    if explain and as_json:
+        raise typer.BadParameter("choose one of --explain and --json")
+    contract = given_contract(schema)
+    text = given_text(reply if reply == "-" else f"@{reply}", "REPLY")
+    outcome = read(text, contract, risk=None if risk is None else Risk[risk.name], truncated=truncated)
+    if as_json:
+        print_json(outcome.to_dict())
+    elif explain:
+        print_explanation(outcome, stdout_console())
+    else:
+        _print_plain(outcome)
+    if not isinstance(outcome, Accepted):
+        raise typer.Exit(1)
+
+
+def _print_plain(outcome: Outcome[Any]) -> None:
+    if isinstance(outcome, Accepted):
+        print_json(to_jsonable_python(outcome.value, by_alias=True))
+        if outcome.repairs:
+            note = f"{outcome.trust.value}, {counted(len(outcome.repairs), 'repair')} (--explain shows them)"
+            stderr_console().print(note, style="dim", soft_wrap=True)
+        return
+    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
+    complain(f"{rejected.explain()}\n{NEXT[rejected.reason]}")

@@ -1,0 +1,77 @@
+"""The two places that the command line writes to: stdout for the result, stderr for everything else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+STYLES = {
+    "success": "green",
+    "completed": "green",
+    "clean": "green",
+    "accepted": "green",
+    "lossless": "green",
+    "inferred": "yellow",
+    "lossy": "red",
+    "synthesized": "magenta",
+    "degraded": "yellow",
+    "failed": "red",
+    "rejected": "red",
+    "cancelled": "yellow",
+    "skipped": "dim",
+    "paused": "cyan",
+}
+"""One colour for each word of status, trust and risk, so that a word looks the same everywhere."""
+
+
+def stderr_console() -> Console:
+    """A console on stderr: colours and live display only in a terminal; `NO_COLOR` is honoured."""
+    return Console(stderr=True, highlight=False, emoji=False, markup=False)
+
+
+def stdout_console() -> Console:
+    """A console on stdout, for what a person reads there (plans and explanations)."""
+    return Console(highlight=False, emoji=False, markup=False)
+
+
+def worded(word: str | None) -> Text:
+    """A word of status, trust or risk in its colour; nothing is a dash."""
+    return Text(word, style=STYLES.get(word, "")) if word else Text("-", style="dim")
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """A JSON document on stdout, unwrapped and uncoloured, so that it can be piped anywhere."""
+    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=_ascii_only()) + "\n")
+    sys.stdout.flush()
+
+
+def print_result(value: Any) -> None:
+    """The result of a run on stdout: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        sys.stdout.write(value.encode(_encoding(), "backslashreplace").decode(_encoding()))
+        sys.stdout.write("" if value.endswith("\n") else "\n")
+        sys.stdout.flush()
+    else:
+        print_json(value)
+
+
+def complain(message: str) -> None:
+    """One error on stderr, as `error: <sentence>`; further lines of the message are indented beneath."""
+    first, *more = message.strip().splitlines() or ["something went wrong without saying what"]
+    text = Text("error: ", style="bold red") + Text(first, style="not bold default")
+    console = stderr_console()
+    console.print(text, soft_wrap=True)
+    for line in more:
+        console.print(f"  {line}", soft_wrap=True)
+
+
+def _encoding() -> str:
+    return sys.stdout.encoding or "utf-8"
+
+
+def _ascii_only() -> bool:
+    return not _encoding().lower().replace("-", "").startswith("utf")

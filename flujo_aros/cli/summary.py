@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from flujo_aros.agents.drivers import StageRecord
 from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.screen import STYLES, worded
 from flujo_aros.cli.words import NEXT, cost_words, counted, seconds_words, token_words
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
 from flujo_aros.pipeline.ledger import RunResult, RunStatus, StepResult, StepStatus
+
+if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
+    from flujo_aros.agents.drivers import StageRecord
 
 _COLUMNS = ("step", "status", "trust", "repairs", "calls", "tokens", "cost", "time")
 _DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust")

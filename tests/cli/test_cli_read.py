@@ -1,0 +1,147 @@
+"""`aros read`: the value on stdout, the verdict in the exit code, everything else beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Aros, ArosProcess
+
+CLEAN = '{"priority": "high", "tags": ["a"]}'
+WRAPPED = f"Sure, here it is:\n{CLEAN}\nAnything else?"
+WRONG = '{"priority": "urgent", "tags": []}'
+
+
+def test_clean_reply_gives_its_value_and_nothing_else(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, text=CLEAN)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads(CLEAN)
+    assert result.stderr == ""
+
+
+def test_repairs_are_mentioned_on_stderr_only(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, text=WRAPPED)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads(CLEAN)
+    assert "repair" in result.stderr
+    assert "--explain" in result.stderr
+
+
+def test_rejected_reply_prints_no_value_and_says_where_and_why(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, text=WRONG)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: rejected, invalid")
+    assert "$.priority" in result.stderr
+
+
+def test_reply_is_read_from_a_file_argument(aros: Aros, order_schema: str, tmp_path: Path) -> None:
+    reply = tmp_path / "reply.txt"
+    reply.write_text(CLEAN, encoding="utf-8")
+    result = aros("read", "--schema", order_schema, str(reply))
+    assert json.loads(result.stdout) == json.loads(CLEAN)
+
+
+def test_json_holds_the_whole_outcome_of_a_value(aros: Aros, order_schema: str) -> None:
+    document = json.loads(aros("read", "--schema", order_schema, "--json", text=WRAPPED).stdout)
+    assert document["outcome"] == "accepted"
+    assert document["value"] == json.loads(CLEAN)
+    assert document["trust"] == "lossless"
+    assert document["repairs"][0].keys() == {"code", "risk", "path", "span", "before", "after"}
+
+
+def test_json_holds_the_whole_outcome_of_a_rejection(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "--json", text=WRONG)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["reason"] == "invalid"
+    assert result.stderr == ""
+
+
+def test_explanation_marks_the_repaired_places(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "--explain", text=WRAPPED)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("accepted, lossless")
+    assert "1 │ Sure, here it is:" in result.stdout
+    assert "│ ^^^" in result.stdout
+    assert json.loads(result.stdout[result.stdout.rindex("\n{") :]) == json.loads(CLEAN)
+
+
+def test_explanation_marks_the_wrong_places(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "--explain", text=WRONG)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    at = next(index for index, line in enumerate(lines) if WRONG in line)
+    assert lines[at + 1].index("^") == lines[at].index("priority")
+    assert "$.priority" in result.stdout
+
+
+def test_schema_may_be_a_type_of_the_working_folder(aros_process: ArosProcess, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("import pydantic\nclass Order(pydantic.BaseModel):\n    qty: int\n")
+    result = aros_process("read", "--schema", "shop:Order", text='{"qty": 3}')
+    assert (result.returncode, json.loads(result.stdout)) == (0, {"qty": 3})
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("nowhere.json", "no such file"),
+        ("nowhere:Order", "no module 'nowhere'"),
+        ("json:Order", "nothing called 'Order'"),
+        ("decimal:getcontext", "cannot be used as a contract"),
+    ],
+)
+def test_schema_that_cannot_be_had_is_one_sentence(aros_process: ArosProcess, schema: str, words: str) -> None:
+    result = aros_process("read", "--schema", schema, text=CLEAN)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("text", "words"), [("[1, 2]", "an object"), ("{nope", "is not JSON"), ('{"type": 3}', "JSON Schema")])
+def test_schema_file_that_is_none_is_one_sentence(aros_process: ArosProcess, tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "bad.json").write_text(text)
+    result = aros_process("read", "--schema", "bad.json", text=CLEAN)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_reply_that_is_not_utf8_is_one_sentence(aros_process: ArosProcess, tmp_path: Path, order_schema: str) -> None:
+    (tmp_path / "reply.bin").write_bytes(b'{"priority": "\xff"}')
+    result = aros_process("read", "--schema", order_schema, "reply.bin")
+    assert result.returncode == 2
+    assert "reply.bin is not UTF-8 text" in result.stderr
+
+
+def test_missing_reply_file_is_one_sentence(aros_process: ArosProcess, order_schema: str) -> None:
+    result = aros_process("read", "--schema", order_schema, "nowhere.txt")
+    assert result.returncode == 2
+    assert "cannot read 'nowhere.txt'" in result.stderr
+
+
+def test_explain_and_json_exclude_each_other(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "--json", "--explain", text=CLEAN)
+    assert result.exit_code == 2
+    assert "--explain" in result.stderr
+
+
+def test_unexpected_error_is_a_sentence_and_with_debug_a_traceback(aros_process: ArosProcess, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("raise RuntimeError('the shop is closed')\n")
+    calm = aros_process("read", "--schema", "broken:Order", text=CLEAN)
+    assert calm.returncode == 1
+    assert calm.stderr.startswith("error: RuntimeError: the shop is closed\n")
+    assert "Traceback" not in calm.stderr
+    loud = aros_process("--debug", "read", "--schema", "broken:Order", text=CLEAN)
+    assert loud.returncode == 1
+    assert "Traceback" in loud.stderr
+    assert 'raise RuntimeError("' in loud.stderr or "raise RuntimeError('" in loud.stderr
+
+
+def test_value_survives_a_terminal_that_knows_only_ascii(aros_process: ArosProcess, environment: dict[str, str]) -> None:
+    environment["PYTHONIOENCODING"] = "ascii"
+    result = aros_process("read", "--schema", "builtins:dict", text="{}")
+    assert json.loads(result.stdout) == {}

@@ -12,10 +12,9 @@ from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
-from pydantic_core import to_jsonable_python
-
 from flujo_aros.errors import ArosError, OutputError
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Rejected
+from flujo_aros.pipeline.context import as_plain
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class StepResult(Generic[T]):
             "trust": self.trust,
             "origin": accepted.origin if accepted else None,
             "reason": self.reason,
-            "output": _plain(self.handed_on),
+            "output": as_plain(self.handed_on),
             "repairs": [repair.to_dict() for repair in accepted.repairs] if accepted else [],
             "stages": [
                 {"stage": stage.stage, "outcome": stage.outcome, "reason": stage.reason, "calls": stage.calls}
@@ -185,7 +184,7 @@ class RunResult:
             "run_id": self.run_id,
             "blueprint": self.pipeline,
             "status": self.status.value,
-            "output": _plain(self.steps[-1].handed_on) if self.status in _WITH_OUTPUT and self.steps else None,
+            "output": as_plain(self.steps[-1].handed_on) if self.status in _WITH_OUTPUT and self.steps else None,
             "steps": [step.to_dict() for step in self.steps],
             "usage": self.usage.to_dict(),
             "error": self.error,
@@ -377,7 +376,3 @@ def _sentence(raised: BaseException) -> str:
     else:
         sentence = f"cancelled: {text}" if text else "cancelled"
     return sentence if len(sentence) <= _MAX_ERROR_CHARS else f"{sentence[:_MAX_ERROR_CHARS]}…"
-
-
-def _plain(value: Any) -> Any:
-    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="strings", fallback=str)

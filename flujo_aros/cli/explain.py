@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +16,8 @@ from flujo_aros.cli.marks import Mark, marked
 from flujo_aros.cli.screen import STYLES, worded
 from flujo_aros.cli.words import NEXT, code_words, counted, repair_words
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair
+
+_COLUMNS_FROM: Final = 70
 
 
 def print_explanation(outcome: Outcome[Any], console: Console) -> None:
@@ -26,18 +28,25 @@ def print_explanation(outcome: Outcome[Any], console: Console) -> None:
         _explain_rejection(outcome.because if isinstance(outcome, Degraded) else outcome, console)
 
 
-def repair_rows(repairs: Iterator[tuple[str, Repair]]) -> Table:
-    """A table of repairs without lines: label, risk, path, what was done."""
+def repair_rows(repairs: Iterable[tuple[str, Repair]], width: int) -> RenderableType:
+    """One row for each repair: label, risk, path, what was done; sentences instead of columns where it is narrow."""
+    if width < _COLUMNS_FROM:
+        return Text("\n").join(_repair_sentence(label, repair) for label, repair in repairs)
     table = Table.grid(padding=(0, 2), pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold", ratio=1)
+    for _ in range(4):
+        table.add_column(overflow="fold")
     for label, repair in repairs:
         risk = repair.risk.name.lower()
-        what = Text(f"{code_words(repair.code)}: ", style="bold") + Text(repair_words(repair), style="not bold")
-        table.add_row(Text(label, style=STYLES[risk]), worded(risk), repair.path, what)
+        table.add_row(Text(label, style=STYLES[risk]), worded(risk), Text(repair.path), _what(repair))
     return table
+
+
+def _repair_sentence(label: str, repair: Repair) -> Text:
+    return Text.assemble(f"{label} {repair.path} ", _what(repair), ", ", worded(repair.risk.name.lower()))
+
+
+def _what(repair: Repair) -> Text:
+    return Text.assemble((code_words(repair.code), "bold"), f": {repair_words(repair)}")
 
 
 def _explain_value(outcome: Accepted[Any], console: Console) -> None:
@@ -46,11 +55,10 @@ def _explain_value(outcome: Accepted[Any], console: Console) -> None:
         Text.assemble(worded("accepted"), ", ", worded(outcome.trust.value), f", {counted(len(repairs), 'repair')}")
     )
     if repairs:
-        marks = [
-            Mark(*repair.span, str(n), STYLES[repair.risk.name.lower()]) for n, repair in enumerate(repairs, start=1)
-        ]
+        labelled = [(str(n), repair) for n, repair in enumerate(repairs, start=1)]
+        marks = [Mark(*repair.span, label, STYLES[repair.risk.name.lower()]) for label, repair in labelled]
         _print_marked(outcome.text, marks, console)
-        console.print(repair_rows((str(n), repair) for n, repair in enumerate(repairs, start=1)))
+        console.print(repair_rows(labelled, console.width))
     console.print()
     value = to_jsonable_python(outcome.value, by_alias=True)
     console.print(json.dumps(value, indent=2, ensure_ascii=not console.encoding.startswith("utf")), soft_wrap=True)

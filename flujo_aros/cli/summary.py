@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -13,13 +14,19 @@ from rich.text import Text
 from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.screen import STYLES, worded
 from flujo_aros.cli.words import NEXT, cost_words, counted, seconds_words, token_words
+from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
 from flujo_aros.pipeline.ledger import RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
     from flujo_aros.agents.drivers import StageRecord
 
 _COLUMNS = ("step", "status", "trust", "repairs", "calls", "tokens", "cost", "time")
+_FIGURES = ("repairs", "calls", "tokens", "cost", "time")
+_HEADERS = {"tokens": "tokens in + out"}
+_FOLDED = 16
+_LISTED = 12
 _DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust")
 """What a narrow terminal does without, in this order; step, status and time always stay."""
 
@@ -28,107 +35,99 @@ def print_summary(result: RunResult, console: Console) -> None:
     """Print the closing report of a run. The result itself is not part of it."""
     console.print()
     console.print(_table(result, console))
-    for part in (*_notes(result), _closing(result)):
+    for part in (*_notes(result, console), _closing(result)):
         console.print()
         console.print(part)
 
 
 def _table(result: RunResult, console: Console) -> Table:
-    dropped: set[str] = set() if any(step.usage.cost is not None for step in result.steps) else {"cost"}
-    table = _filled(result, dropped)
-    for column in _DROPPED_FIRST:
-        if console.measure(table).minimum <= console.width:
-            break
-        dropped.add(column)
-        table = _filled(result, dropped)
-    return table
-
-
-def _filled(result: RunResult, dropped: set[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_footer=len(result.steps) > 1)
+    rows = [dict(zip(_COLUMNS, _cells(step), strict=True)) for step in result.steps]
     total = dict(zip(_COLUMNS, _total(result), strict=True))
-    for name in _COLUMNS:
-        if name not in dropped:
-            right = name in ("repairs", "calls", "tokens", "cost", "time")
-            table.add_column(
-                name,
-                footer=total[name],
-                footer_style="dim",
-                justify="right" if right else "left",
-                no_wrap=name != "step",
-                overflow="fold",
-            )
-    for step in result.steps:
-        cells = dict(zip(_COLUMNS, _cells(step), strict=True))
-        table.add_row(*[cell for name, cell in cells.items() if name not in dropped])
+    columns = [name for name in _COLUMNS if name != "cost" or result.usage.cost is not None]
+    for dropped in _DROPPED_FIRST:
+        if _width(columns, [*rows, total]) > console.width and dropped in columns:
+            columns.remove(dropped)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_footer=len(rows) > 1)
+    for name in columns:
+        table.add_column(
+            _HEADERS.get(name, name),
+            footer=total[name],
+            footer_style="dim",
+            justify="right" if name in _FIGURES else "left",
+            no_wrap=name != "step",
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*[row[name] for name in columns])
     return table
 
 
-def _cells(step: StepResult[object]) -> Iterator[RenderableType]:
-    repairs = _repairs(step)
-    yield step.name
+def _width(columns: list[str], rows: list[dict[str, Text]]) -> int:
+    """The cells that a table of these columns needs; long names of steps may be folded."""
+    widths = [max(cell_len(_HEADERS.get(name, name)), *(row[name].cell_len for row in rows)) for name in columns]
+    return min(widths[0], _FOLDED) + sum(widths[1:]) + 2 * (len(widths) - 1)
+
+
+def _cells(step: StepResult[object]) -> Iterator[Text]:
+    yield Text(step.name)
     yield worded(step.status.value)
     yield worded(step.trust)
-    yield str(len(repairs)) if repairs else Text("-", style="dim")
-    yield str(step.usage.requests) if step.usage.requests else Text("-", style="dim")
-    yield token_words(step.usage)
-    yield cost_words(step.usage.cost)
-    yield seconds_words(step.seconds)
+    yield from _figures(len(_repairs(step)), step.usage, step.seconds)
 
 
-def _total(result: RunResult) -> Iterator[str]:
-    usage = result.usage
-    repairs = sum(len(_repairs(step)) for step in result.steps)
-    yield from ("", "", "")
-    yield str(repairs) if repairs else "-"
-    yield str(usage.requests) if usage.requests else "-"
-    yield token_words(usage)
-    yield cost_words(usage.cost)
-    yield seconds_words(result.seconds)
+def _total(result: RunResult) -> Iterator[Text]:
+    yield from (Text("total"), Text(), Text())
+    yield from _figures(sum(len(_repairs(step)) for step in result.steps), result.usage, result.seconds)
+
+
+def _figures(repairs: int, usage: Usage, seconds: float) -> Iterator[Text]:
+    figures = (str(repairs or "-"), str(usage.requests or "-"), token_words(usage), cost_words(usage.cost))
+    yield from (Text(figure, style="dim" if figure == "-" else "") for figure in figures)
+    yield Text(seconds_words(seconds))
 
 
 def _repairs(step: StepResult[object]) -> tuple[Repair, ...]:
     return tuple(step.outcome.repairs) if isinstance(step.outcome, Accepted) else ()
 
 
-def _notes(result: RunResult) -> Iterator[RenderableType]:
+def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
     repaired = [(step.name, repair) for step in result.steps for repair in _repairs(step)]
     if repaired:
-        yield _section("Repaired", repair_rows(iter(repaired)))
+        rows = [repair_rows(repaired[:_LISTED], console.width - 2)]
+        more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
+        yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
     asked = [(step.name, stage) for step in result.steps for stage in step.stages]
     if asked:
-        yield _section("Recovery", _stage_rows(asked))
+        yield _section("Recovery", *(_stage_line(name, stage) for name, stage in asked))
     for step in result.steps:
         if step.status in (StepStatus.FAILED, StepStatus.DEGRADED):
-            yield _section(f"{step.name} {step.status.value}", _trouble(step))
+            yield _section(f"{step.name} {step.status.value}", *_trouble(step))
 
 
-def _section(title: str, body: RenderableType) -> RenderableType:
-    return Group(Text(title, style="bold"), Padding(body, (0, 0, 0, 2)))
+def _section(title: str, *body: RenderableType) -> RenderableType:
+    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body))
 
 
-def _stage_rows(stages: list[tuple[str, StageRecord]]) -> Table:
-    table = Table.grid(padding=(0, 2), pad_edge=False)
-    for step, stage in stages:
-        ended = Text.assemble(worded(stage.outcome), f" ({stage.reason})" if stage.reason else "")
-        table.add_row(step, stage.stage, counted(stage.calls, "call"), ended)
-    return table
+def _stage_line(step: str, stage: StageRecord) -> Text:
+    why = f" ({stage.reason})" if stage.reason else ""
+    return Text.assemble(f"{step}: {stage.stage}, {counted(stage.calls, 'call')}, ", worded(stage.outcome), why)
 
 
-def _trouble(step: StepResult[object]) -> Text:
+def _trouble(step: StepResult[object]) -> Iterator[Text]:
+    """Why a step gave no value, and what to do next."""
     if isinstance(step.outcome, (Rejected, Degraded)):
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
-        return Text(f"{rejected.explain()}\n").append(NEXT[rejected.reason], style="dim")
-    return Text(step.error or "it ended without saying why")
+        yield Text(rejected.explain())
+        yield Text(NEXT[rejected.reason], style="dim")
+        return
+    yield Text(step.error or "it ended without saying why")
+    if step.exception is not None and not isinstance(step.exception, ArosError):
+        yield Text("aros --debug shows where it was raised.", style="dim")
 
 
 def _closing(result: RunResult) -> Text:
-    line = Text.assemble(
-        Text(result.status.value, style=f"bold {STYLES.get(result.status.value, '')}".strip()), f"  run {result.run_id}"
-    )
+    status = result.status.value
+    line = Text.assemble((status, f"bold {STYLES[status]}"), (f"  run {result.run_id}", "dim"))
     if result.status is RunStatus.DEGRADED:
-        line.append(
-            "\nA step gave back its text instead of a value. --allow-degraded lets that pass with exit code 0.",
-            style="dim",
-        )
+        line.append("\nA step gave back its text instead of a value; --allow-degraded lets that pass.", style="dim")
     return line

@@ -52,7 +52,7 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
     if len(line) <= limit:
         return line
     half = (limit - 3) // 2
-    return f"{line[:half]} … {line[-half:]}"
+    return f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
 
 
 def seconds_words(seconds: float) -> str:

@@ -36,7 +36,15 @@ def test_inner_mark_stays_visible_inside_a_wider_one_and_labels_do_not_touch() -
 
 def test_stretches_without_marks_are_left_out() -> None:
     text = "\n".join(f"line {number}" for number in range(1, 10))
-    assert rows(text, (28, 32)) == ["    ┆", "  4 │ line 4", "  5 │ line 5", "    │ ^^^^", "    │ 1", "  6 │ line 6", "    ┆"]
+    assert rows(text, (28, 32)) == [
+        "    ┆",
+        "  4 │ line 4",
+        "  5 │ line 5",
+        "    │ ^^^^",
+        "    │ 1",
+        "  6 │ line 6",
+        "    ┆",
+    ]
 
 
 def test_long_line_is_cut_into_rows_and_marked_where_the_place_is() -> None:
@@ -50,7 +58,9 @@ def test_control_characters_never_reach_the_terminal() -> None:
     assert "\x1b" not in "".join(rows("a\x1b[31mb\r\u0007", (0, 1)))
 
 
-@given(st.text(max_size=200), st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=5), st.integers(30, 90))
+@given(
+    st.text(max_size=200), st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=5), st.integers(30, 90)
+)
 def test_any_text_with_any_marks_fits_the_width(text: str, places: list[tuple[int, int]], width: int) -> None:
     spans = [(min(start, len(text)), min(start + size, len(text))) for start, size in places]
     for row in rows(text, *spans, width=width):

@@ -101,8 +101,12 @@ def test_schema_that_cannot_be_had_is_one_sentence(aros_process: ArosProcess, sc
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(("text", "words"), [("[1, 2]", "an object"), ("{nope", "is not JSON"), ('{"type": 3}', "JSON Schema")])
-def test_schema_file_that_is_none_is_one_sentence(aros_process: ArosProcess, tmp_path: Path, text: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "words"), [("[1, 2]", "an object"), ("{nope", "is not JSON"), ('{"type": 3}', "JSON Schema")]
+)
+def test_schema_file_that_is_none_is_one_sentence(
+    aros_process: ArosProcess, tmp_path: Path, text: str, words: str
+) -> None:
     (tmp_path / "bad.json").write_text(text)
     result = aros_process("read", "--schema", "bad.json", text=CLEAN)
     assert result.returncode == 2
@@ -141,7 +145,9 @@ def test_unexpected_error_is_a_sentence_and_with_debug_a_traceback(aros_process:
     assert 'raise RuntimeError("' in loud.stderr or "raise RuntimeError('" in loud.stderr
 
 
-def test_value_survives_a_terminal_that_knows_only_ascii(aros_process: ArosProcess, environment: dict[str, str]) -> None:
+def test_value_survives_a_terminal_that_knows_only_ascii(
+    aros_process: ArosProcess, environment: dict[str, str]
+) -> None:
     environment["PYTHONIOENCODING"] = "ascii"
     result = aros_process("read", "--schema", "builtins:dict", text="{}")
     assert json.loads(result.stdout) == {}

@@ -1,0 +1,114 @@
+"""The closing report of a run: calm, complete, and never wider than the terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from flujo_aros.agents.drivers import StageRecord
+from flujo_aros.cli.summary import print_summary
+from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.pipeline.ledger import RunResult, RunStatus, StepResult, StepStatus, run_status
+from flujo_aros.usage import Usage
+
+FENCE = Repair("fence", Risk.LOSSLESS, "$", (0, 7), "```json", "")
+CASE = Repair("enum-case", Risk.INFERRED, "$.priority", (20, 26), '"High"', '"high"')
+INVALID = Rejected(Reason.INVALID, (Issue("$.body", "missing", "Field required"),), "a secret reply")
+
+TRIAGE = StepResult(
+    "triage",
+    "step",
+    StepStatus.SUCCESS,
+    Accepted({}, Trust.INFERRED, "llm_repair", (FENCE, CASE), ""),
+    Usage(2, 512, 88, Decimal("0.0012")),
+    1,
+    1.23,
+    stages=(StageRecord("llm_repair", "accepted", None, 1),),
+)
+REPLY = StepResult("reply", "step", StepStatus.FAILED, INVALID, Usage(1, 90, 10), 1, 75.7, error=INVALID.headline())
+TEXT = StepResult("reply", "step", StepStatus.DEGRADED, Degraded("text", INVALID), Usage(1, 2, 3), 1, 0.5)
+NOTIFY = StepResult("notify", "step", StepStatus.SKIPPED, None, Usage(), 0, 0.0)
+
+
+def report(*steps: StepResult[Any], width: int = 100, colour: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=colour, highlight=False, emoji=False, markup=False)
+    print_summary(RunResult("r1", "ticket_triage", run_status(steps), steps, 77.0), console)
+    return out.getvalue()
+
+
+def row(text: str, name: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.startswith(name))
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_table_has_one_row_for_each_step_and_a_total() -> None:
+    text = report(TRIAGE, REPLY, NOTIFY)
+    assert row(text, "step") == ["step", "status", "trust", "repairs", "calls", "tokens in + out", "cost", "time"]
+    assert row(text, "triage") == ["triage", "success", "inferred", "2", "2", "512 + 88", "$0.0012", "1.2 s"]
+    assert row(text, "reply") == ["reply", "failed", "-", "-", "1", "90 + 10", "-", "1 min 16 s"]
+    assert row(text, "notify")[1] == "skipped"
+    assert row(text, "total") == ["total", "2", "3", "602 + 98", "$0.0012", "1 min 17 s"]
+
+
+def test_repairs_are_told_in_plain_words() -> None:
+    text = report(TRIAGE)
+    assert "fence: ```json set aside" in text
+    assert '$.priority  enum case: "High" read as "high"' in text
+
+
+def test_stages_say_what_was_asked_again() -> None:
+    assert "triage: llm_repair, 1 call, accepted" in report(TRIAGE)
+
+
+def test_failed_step_shows_its_issues_and_what_to_do_but_not_the_reply() -> None:
+    text = report(REPLY)
+    assert "$.body: Field required" in text
+    assert "loosen the schema" in text
+    assert "secret" not in text
+    assert text.rstrip().endswith("failed  run r1")
+
+
+def test_step_that_raised_shows_one_sentence_and_where_to_look() -> None:
+    raised = StepResult(
+        "x", "step", StepStatus.FAILED, None, Usage(), 1, 0.1, error="KeyError: 'a'", exception=KeyError("a")
+    )
+    text = report(raised)
+    assert "KeyError: 'a'" in text
+    assert "aros --debug" in text
+
+
+def test_degraded_run_names_the_option_that_lets_it_pass() -> None:
+    assert "--allow-degraded" in report(TEXT)
+    assert run_status((TEXT,)) is RunStatus.DEGRADED
+
+
+def test_unknown_cost_has_no_column_and_is_never_shown_as_free() -> None:
+    text = report(REPLY)
+    assert "cost" not in text
+    assert "$0" not in text
+
+
+def test_tokens_that_were_not_all_reported_are_a_lower_bound() -> None:
+    step = StepResult("x", "step", StepStatus.FAILED, INVALID, Usage(2, 90, 10, None, 1), 1, 0.1)
+    assert "≥90 + 10" in report(step)
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    text = report(TRIAGE, REPLY, NOTIFY, width=width)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert row(text, "triage")[-1] == "1.2 s"
+
+
+def test_colours_only_in_a_terminal_that_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" not in report(TRIAGE)
+    assert "\x1b[32m" in report(TRIAGE, colour=True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in report(TRIAGE, colour=True)

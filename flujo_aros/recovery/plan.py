@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.outcome import Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.read import read
 from flujo_aros.usage import Usage
 
@@ -29,27 +29,51 @@ class Reply:
     """What came back. `truncated`: True = cut by the provider, False = ended by itself, None = not known.
 
     `fault` names a provider error that took the place of a reply (then `text` is what the error carried, if anything).
+    `objections` is what a judge beyond the contract, such as the validator of a host framework, has against a text
+    that the contract accepts.
     """
 
     text: str
     truncated: bool | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     fault: str | None = None
+    objections: tuple[Issue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
     """What a plan works on: the contract to satisfy. Deliberately without the user's prompt or messages,
-    so that no stage can leak them into a repair prompt."""
+    so that no stage can leak them into a repair prompt.
+
+    `capture` lets the texts of replies into the events; off by default, because they may hold private data.
+    """
 
     contract: Contract[T]
+    capture: bool = False
 
 
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]
+ReadReply: TypeAlias = Callable[[Reply], Outcome[T]]
 
 
 def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
-    """Read a reply; a fault without any text is a rejection with reason PROVIDER."""
+    """Read a reply; a fault without any text is a rejection with reason PROVIDER, an objection one with INVALID."""
     if reply.fault is not None and not reply.text.strip():
         return Rejected(Reason.PROVIDER, (Issue("$", "provider", reply.fault),), reply.text)
-    return read(reply.text, contract, truncated=reply.truncated)
+    outcome = read(reply.text, contract, truncated=reply.truncated)
+    if isinstance(outcome, Accepted) and reply.objections:
+        return Rejected(Reason.INVALID, reply.objections, reply.text)
+    return outcome
+
+
+def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:
+    """The next ask of a plan, or its outcome.
+
+    Only the plan's own end may end it: call a provider outside of this function, or a `StopIteration` that the
+    provider raises would pass for the end of the plan.
+    """
+    try:
+        return next(plan) if reply is None else plan.send(reply)
+    except StopIteration as end:
+        outcome: Accepted[T] | Degraded | Rejected = end.value
+        return outcome

@@ -1,0 +1,147 @@
+"""Agents as data: what a blueprint says about one, and the pydantic-ai agent that is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.settings import ModelSettings
+
+from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.wire import object_schema
+from flujo_aros.contract.output import Contract
+from flujo_aros.errors import UsageError
+from flujo_aros.recovery.ladder import Ladder
+
+T = TypeVar("T")
+
+OutputMode = Literal["auto", "prompted", "native", "tool"]
+
+
+class AgentSpec(BaseModel):
+    """One agent of a blueprint.
+
+    `model` is any model name of pydantic-ai (`openai:gpt-4o-mini`), or `local:NAME` for a model on this machine.
+    `output_mode` says how the output is asked for: `native` lets the provider enforce the schema, `prompted` puts it
+    in the instructions, `tool` wants a tool call, `auto` is native where the model can do it and prompted elsewhere.
+    `timeout` bounds a whole run of the agent, repairs included, in seconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(min_length=1)
+    system_prompt: str = ""
+    output_schema: dict[str, JsonValue] | None = None
+    model_settings: dict[str, JsonValue] = {}
+    output_mode: OutputMode = "auto"
+    timeout: float | None = Field(default=None, gt=0)
+    max_retries: int = Field(default=0, ge=0)
+
+
+class ModelSource(Protocol):
+    """Gives the models whose names begin with `local:`."""
+
+    async def model(self, name: str) -> Model:
+        """The model of this name, ready to be asked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableAgent(Generic[T]):
+    """A pydantic-ai agent with `Aros` on it and everything that one run of it needs.
+
+    `schema_sent`: the provider is asked to enforce the schema. `ours`: made from a spec, so that a mistake in its
+    configuration is a mistake in the blueprint.
+    """
+
+    agent: Agent[Any, Any]
+    contract: Contract[T] | None
+    ladder: Ladder | None
+    output_type: Any = None
+    instructions: str | None = None
+    add: tuple[Aros, ...] = ()
+    timeout: float | None = None
+    schema_sent: bool = False
+    ours: bool = False
+
+    @classmethod
+    async def of(
+        cls,
+        agent: AgentSpec | Agent[Any, Any],
+        contract: Contract[T] | None,
+        ladder: Ladder | None,
+        models: ModelSource | None,
+    ) -> RunnableAgent[T]:
+        """Make one from a spec or from a user's agent.
+
+        Raises `UsageError` for a model that cannot be had.
+        """
+        if isinstance(agent, AgentSpec):
+            return _from_spec(agent, await _model(agent.model, models), contract, ladder)
+        return _from_agent(agent, contract, ladder)
+
+
+async def _model(name: str, models: ModelSource | None) -> Model:
+    if name.startswith("local:"):
+        if models is None:
+            message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
+            raise UsageError(message)
+        return await models.model(name)
+    try:
+        return infer_model(name)
+    except (UserError, ImportError) as error:
+        message = f"the model {name!r} cannot be used: {error}"
+        raise UsageError(message) from error
+
+
+def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:
+    mode = spec.output_mode
+    if mode == "auto":
+        mode = "native" if model.profile.get("supports_json_schema_output") else "prompted"
+    output = str if contract is None else _output_type(contract, mode)
+    instructions = spec.system_prompt
+    if contract is not None and output is str:
+        instructions = f"{instructions}\n\n{contract.instruction()}".strip()
+    made: Agent[Any, Any] = Agent(
+        model,
+        output_type=output,
+        instructions=instructions or None,
+        model_settings=cast("ModelSettings", dict(spec.model_settings)),
+        retries=0,
+        capabilities=[Aros(contract, ladder)],
+    )
+    sent = mode == "native" and output is not str
+    return RunnableAgent(made, contract, ladder, timeout=spec.timeout, schema_sent=sent, ours=True)
+
+
+def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:
+    parts: list[AbstractCapability[Any]] = []
+    agent.root_capability.apply(parts.append)
+    has_own = any(isinstance(part, Aros) for part in parts)
+    add = () if has_own else (Aros(contract, ladder),)
+    if contract is None or agent.output_type is not str:
+        return RunnableAgent(agent, contract, ladder, add=add)
+    # The agent itself promises text only: ask for the contract in this run.
+    native = isinstance(agent.model, Model) and bool(agent.model.profile.get("supports_json_schema_output"))
+    output = _output_type(contract, "native" if native else "prompted")
+    words = contract.instruction() if output is str else None
+    sent = native and output is not str
+    return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent)
+
+
+def _output_type(contract: Contract[Any], mode: OutputMode) -> Any:
+    """What the host asks the model for: the schema as an object, or text where the host cannot express it."""
+    if not contract.json_schema:
+        return str
+    try:
+        like = StructuredDict(object_schema(contract.json_schema))
+    except UserError:  # a recursive schema
+        return str
+    if mode == "native":
+        return NativeOutput(like)
+    return ToolOutput(like) if mode == "tool" else PromptedOutput(like)

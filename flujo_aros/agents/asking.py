@@ -1,0 +1,111 @@
+"""How the asks of a plan reach a model: two short loops, and a bare nested agent for each ask."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from copy import copy
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, TypeVar, cast
+
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import FinishReason
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.events import AskFinished, AskStarted, emit, span
+from flujo_aros.outcome import Outcome
+from flujo_aros.recovery.plan import Ask, Plan, Reply, advance
+from flujo_aros.usage import Usage
+
+T = TypeVar("T")
+
+_TOOL_SETTINGS: Final = ("tool_choice", "parallel_tool_calls")
+
+
+def drive(plan: Plan[T], answer: Callable[[Ask], Reply]) -> Outcome[T]:
+    """Run a plan to its outcome, with a function that answers each ask. Catches nothing."""
+    with closing(plan):
+        step = advance(plan)
+        while isinstance(step, Ask):
+            step = advance(plan, answer(step))
+        return step
+
+
+async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Outcome[T]:
+    """Run a plan to its outcome, with an async function that answers each ask. Catches nothing."""
+    with closing(plan):
+        step = advance(plan)
+        while isinstance(step, Ask):
+            step = advance(plan, await answer(step))
+        return step
+
+
+def was_cut(finish: FinishReason | None) -> bool | None:
+    """Whether the provider says that a reply was cut: True, False, or None when it does not say."""
+    if finish == "length":
+        return True
+    return False if finish in ("stop", "tool_call") else None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswers:
+    """Answers asks by a bare agent on this model: no tools, no deps, no history, no `Aros`.
+
+    Works with the usage and the limits of the caller: a limit that would be passed raises `UsageLimitExceeded` before
+    the call. Errors of the provider become a `Reply` with a fault; everything else passes through.
+    """
+
+    model: Model
+    usage: RunUsage
+    limits: UsageLimits | None
+    record: RunRecord
+
+    async def __call__(self, ask: Ask) -> Reply:
+        """Make one model call."""
+        before = copy(self.usage)
+        fault: str | None = "interrupted"
+        with span(AskStarted(stage=ask.stage, attempt=ask.attempt)):
+            try:
+                reply = await self._reply(ask, before)
+                fault = reply.fault
+            finally:
+                used = difference(self.usage, before)
+                emit(AskFinished(stage=ask.stage, attempt=ask.attempt, usage=used, fault=fault))
+        self.record.texts.append(reply.text)
+        return reply
+
+    async def _reply(self, ask: Ask, before: RunUsage) -> Reply:
+        agent = Agent(self.model, name=f"aros_{ask.stage}", retries=0, model_settings=_bare(self.record.settings))
+        self.record.calls += 1
+        try:
+            result = await agent.run(ask.prompt, usage=self.usage, usage_limits=self.limits)
+        except PROVIDER_FAULTS as error:
+            return Reply("", usage=difference(self.usage, before), fault=sentence(error))
+        except UsageLimitExceeded:
+            self.record.calls -= self.usage.requests == before.requests  # refused before it was made
+            raise
+        return Reply(result.output, was_cut(result.response.finish_reason), difference(self.usage, before))
+
+
+def difference(after: RunUsage, before: RunUsage) -> Usage:
+    """What was used between two states of one `RunUsage`."""
+    cost = None if after.cost is None else after.cost - (before.cost or Decimal(0))
+    return Usage(
+        after.requests - before.requests,
+        after.input_tokens - before.input_tokens,
+        after.output_tokens - before.output_tokens,
+        cost,
+        after.unmeasured_requests - before.unmeasured_requests,
+    )
+
+
+def _bare(settings: ModelSettings | None) -> ModelSettings:
+    """The settings of the run (temperature, limits, timeouts) without those that only make sense with tools."""
+    kept: dict[str, Any] = {name: value for name, value in (settings or {}).items() if name not in _TOOL_SETTINGS}
+    return cast("ModelSettings", kept)

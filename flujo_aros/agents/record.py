@@ -1,0 +1,111 @@
+"""What `Aros` did in one run of an agent: the outcome, the stages, the calls. One record for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.errors import OutputError
+from flujo_aros.events import Event, StageFinished
+from flujo_aros.outcome import Degraded, Outcome, Rejected
+from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """One stage of a ladder that ran: what it came to, why not, and how many model calls it made."""
+
+    stage: str
+    outcome: str
+    reason: str | None
+    calls: int
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """What `Aros` saw in one run of an agent.
+
+    `contract` and `ladder` are what the caller wants for this run, for an `Aros` that has none of its own.
+    """
+
+    contract: Contract[Any] | None = None
+    ladder: Ladder | None = None
+    outcome: Outcome[Any] | None = None
+    error: OutputError | None = None
+    stages: list[StageRecord] = field(default_factory=list[StageRecord])
+    texts: list[str] = field(default_factory=list[str])
+    calls: int = 0
+    settings: ModelSettings | None = None
+    raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
+    """What the model really wrote, by the id of the tool call that was made of it."""
+    claimed: bool = False
+
+    def hear(self, event: Event) -> None:
+        """Take what the ladder reports."""
+        if isinstance(event, StageFinished):
+            self.stages.append(StageRecord(event.stage, event.outcome, event.reason, event.calls))
+
+    def spent(self, usage: RunUsage) -> Usage:
+        """The usage of the run, with the calls that failed and that the host therefore does not count."""
+        failed = max(0, self.calls - usage.requests)
+        return Usage(
+            usage.requests + failed,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cost,
+            usage.unmeasured_requests + failed,
+        )
+
+
+_awaited: ContextVar[RunRecord | None] = ContextVar("flujo_aros_awaited_record", default=None)
+
+
+@contextmanager
+def recording(record: RunRecord | None = None) -> Generator[RunRecord]:
+    """Keep what `Aros` does in the first agent run that starts inside the block.
+
+    ```python
+    with recording() as record:
+        result = await agent.run("…")      # an Agent with Aros() on it
+    print(record.outcome.explain(), record.stages)
+    ```
+    """
+    record = record or RunRecord()
+    token = _awaited.set(record)
+    try:
+        yield record
+    finally:
+        _awaited.reset(token)
+
+
+def claim_record() -> RunRecord:
+    """The record that a caller waits for, for the first agent run that asks; a fresh one for every other."""
+    record = _awaited.get()
+    if record is None or record.claimed:
+        record = RunRecord()
+    record.claimed = True
+    return record
+
+
+def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage) -> OutputError:
+    """The error for a run whose ladder ended without a value, with everything that is known about it."""
+    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
+    stages = tuple(stage.stage for stage in record.stages)
+    tried = f"; tried: {', '.join(stages)}" if stages else ""
+    return OutputError(
+        f"no value: {rejected.headline()}{tried}",
+        reason=rejected.reason,
+        issues=rejected.issues,
+        stages=stages,
+        texts=tuple(record.texts),
+        usage=usage,
+        raw_matched=rejected.raw_matched,
+    )

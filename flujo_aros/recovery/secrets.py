@@ -1,0 +1,61 @@
+"""Keeps secrets out of repair prompts: each is replaced by a label before a text leaves, and put back in the reply."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+_PATTERNS: Final = (
+    # A private key, also one whose end was cut off.
+    re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)"),
+    re.compile(r"\bsk-[A-Za-z0-9_-]{12,}"),
+    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
+    re.compile(r"\bgh[pousr]_[A-Za-z0-9]{12,}"),
+    re.compile(r"\bgithub_pat_[A-Za-z0-9_]{12,}"),
+    re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{8,}"),
+    re.compile(r"(?i:\bbearer)\s+(?P<secret>[A-Za-z0-9._~+/=-]{8,})"),
+    re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@\"'<>]{0,200}:(?P<secret>[^\s/@\"'<>]{1,200})@"),
+)
+
+
+@dataclass(slots=True)
+class Vault:
+    """The secrets of one text, by label. `hide` takes them out, `restore` puts them back where a model copied a label.
+
+    >>> vault = Vault("key: sk-abcdefghijklmnop")
+    >>> vault.hide("key: sk-abcdefghijklmnop")
+    'key: [secret-1]'
+    >>> vault.restore('{"key": "[secret-1]"}')
+    '{"key": "sk-abcdefghijklmnop"}'
+    """
+
+    text: str
+    _labels: dict[str, str] = field(default_factory=dict[str, str])
+    _word: str = "secret"
+
+    def __post_init__(self) -> None:
+        while f"[{self._word}-" in self.text:  # a text that holds our own labels must come back unchanged
+            self._word += "x"
+
+    def hide(self, text: str) -> str:
+        """The text with every known kind of secret replaced by its label; the same secret has the same label."""
+        for pattern in _PATTERNS:
+            text = pattern.sub(self._hidden, text)
+        return text
+
+    def restore(self, text: str) -> str:
+        """The text with every label replaced by the secret that it stands for."""
+        if not self._labels:
+            return text
+        secrets = {label: secret for secret, label in self._labels.items()}
+        return re.sub(rf"\[{self._word}-\d+\]", lambda found: secrets.get(found.group(), found.group()), text)
+
+    def _hidden(self, found: re.Match[str]) -> str:
+        secret = found.groupdict().get("secret") or found.group()
+        if secret.startswith(f"[{self._word}-"):
+            return found.group()
+        label = self._labels.setdefault(secret, f"[{self._word}-{len(self._labels) + 1}]")
+        whole, start = found.group(), found.start()
+        at = found.start("secret") - start if "secret" in found.re.groupindex else 0
+        return whole[:at] + label + whole[at + len(secret) :]

@@ -11,9 +11,11 @@ import typer
 from typer.main import get_command
 
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
+from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
+from flujo_aros.cli.run import run_command
 from flujo_aros.cli.screen import complain
-from flujo_aros.errors import ArosError, BlueprintError, UsageError
+from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
 
@@ -57,6 +59,8 @@ def aros(
     """
 
 
+app.command("run", no_args_is_help=True)(run_command)
+app.command("plan", no_args_is_help=True)(plan_command)
 app.command("read", no_args_is_help=True)(read_command)
 
 
@@ -81,7 +85,7 @@ def exit_code_of(error: ArosError) -> int:
     """The exit code that an error of this package ends in."""
     if isinstance(error, BlueprintError):
         return INVALID_BLUEPRINT
-    return USAGE if isinstance(error, UsageError) else FAILED
+    return USAGE if isinstance(error, UsageError) and not isinstance(error, LocalModelError) else FAILED
 
 
 def _one_sentence(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:

@@ -35,7 +35,7 @@ def read_command(
     ],
     reply: Annotated[
         str,
-        typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; stdin if left out or '-'."),
+        typer.Argument(show_default=False, help="The file with the reply; stdin if left out or '-'."),
     ] = "-",
     risk: Annotated[
         RiskName | None,
@@ -55,9 +55,9 @@ def read_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole outcome as one JSON document.")] = False,
 ) -> None:
-    """Read a model's reply as a typed value, or say why that cannot be done.
+    """Read a model's reply as a typed value.
 
-    The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
+    No model is called: repairs are made and reported, or the reply is rejected with the reason. The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
 
     Example: aros read --schema order.schema.json --explain < reply.txt
     """

@@ -22,7 +22,7 @@ from flujo_aros.usage import Usage
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
     from flujo_aros.agents.drivers import StageRecord
 
-_COLUMNS = ("step", "status", "trust", "repairs", "calls", "tokens", "cost", "time")
+_COLUMNS: tuple[str, ...] = ("step", "status", "trust", "repairs", "calls", "tokens", "cost", "time")
 _FIGURES = ("repairs", "calls", "tokens", "cost", "time")
 _HEADERS = {"tokens": "tokens in + out"}
 _FOLDED = 16

@@ -1,0 +1,188 @@
+"""`aros plan`: what a blueprint would do, after all defaults, without doing any of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from flujo_aros.cli.screen import print_json, stdout_console
+from flujo_aros.cli.words import counted
+from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a second, which `aros --help` need not
+    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.step import Call, PipelineStep, Step
+
+
+def plan_command(
+    blueprint: Annotated[Path, typer.Argument(show_default=False, help="The blueprint, a YAML file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON document.")] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="MODULE",
+            help="A module that the blueprint may name, e.g. --allow shop.steps. Repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Show what a blueprint would run, and run none of it.
+
+    For each step: models, the contract in force and where it comes from, the ladder, the input template. Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
+
+    Example: aros plan blueprints/ticket_triage.yaml
+    """
+    print_plan(load(blueprint, allow or []), as_json=as_json)
+
+
+def load(blueprint: Path, allow: list[str]) -> Pipeline:
+    """The pipeline of a blueprint file. Modules that the user allows by name may lie in the working folder."""
+    from flujo_aros.blueprint.load import load_blueprint
+
+    if not blueprint.is_file():
+        message = f"there is no blueprint {str(blueprint)!r}; give the path of a YAML file"
+        raise UsageError(message)
+    if allow and (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    return load_blueprint(blueprint, allow=allow)
+
+
+def print_plan(pipeline: Pipeline, *, as_json: bool) -> None:
+    """The plan on stdout: it is the result here."""
+    plan = plan_of(pipeline)
+    if as_json:
+        print_json(plan)
+    else:
+        _print_for_a_person(plan, stdout_console())
+
+
+def plan_of(pipeline: Pipeline) -> dict[str, Any]:
+    """The plan as plain JSON: what `aros plan --json` prints."""
+    return {
+        "blueprint": pipeline.name,
+        "description": pipeline.description,
+        "models": sorted(pipeline.models),
+        "steps": [_step(step) for step in pipeline.steps],
+        "warnings": list(pipeline.warnings),
+    }
+
+
+def _step(step: PipelineStep) -> dict[str, Any]:
+    from flujo_aros.pipeline.step import Call, Step
+
+    plan: dict[str, Any] = {
+        "name": step.name,
+        "kind": step.kind,
+        "models": sorted(step.models),
+        "input": [template.source for template in step.templates],
+        "on_degraded": step.on_degraded,
+    }
+    if isinstance(step, Step):
+        plan |= _agent_step(step)
+    elif isinstance(step, Call):
+        plan |= {"function": _function_name(step), "params": dict(step.params)}
+    return plan
+
+
+def _function_name(step: Call) -> str:
+    if isinstance(step.function, str):
+        return step.function
+    return f"{step.function.__module__}:{getattr(step.function, '__qualname__', type(step.function).__qualname__)}"
+
+
+def _agent_step(step: Step) -> dict[str, Any]:
+    from flujo_aros.agents.agent import AgentSpec
+    from flujo_aros.pipeline import facts
+    from flujo_aros.recovery.defaults import ladder_for
+
+    agent: Any = facts.effective_agent(step)
+    contract = facts.effective_contract(step)
+    ladder = None if contract is None else facts.effective_ladder(step) or ladder_for(contract)
+    return {
+        "agent": agent.model_dump(mode="json") if isinstance(agent, AgentSpec) else {"object": type(agent).__name__},
+        "enforcement": step.processing.enforcement,
+        "contract": None
+        if contract is None
+        else {"source": _source(step), "schema_hash": contract.fingerprint, "schema": contract.json_schema},
+        "ladder": None if ladder is None else ladder.model_dump(mode="json"),
+    }
+
+
+def _source(step: Step) -> str:
+    """Where the contract in force was written: the same order as `facts.effective_contract`."""
+    if step.contract is not None:
+        return "step.contract"
+    return "step.processing.schema" if step.processing.schema is not None else "agent.output_schema"
+
+
+def _print_for_a_person(plan: dict[str, Any], console: Console) -> None:
+    console.print(Text(plan["blueprint"], style="bold"))
+    if plan["description"]:
+        console.print(plan["description"])
+    for number, step in enumerate(plan["steps"], start=1):
+        console.print()
+        console.print(Text.assemble(f"{number}  ", (step["name"], "bold"), (f"  {step['kind']}", "dim")))
+        table = Table.grid(padding=(0, 2), pad_edge=False)
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        for label, words in _facts(step):
+            table.add_row(label, Text(words))
+        console.print(Padding(table, (0, 0, 0, 3), expand=False))
+    for warning in plan["warnings"]:
+        console.print(Text(f"\nwarning: {warning}", style="yellow"))
+
+
+def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a person wants to know about a step, one labelled line each."""
+    facts: list[tuple[str, str]] = []
+    if "function" in step:
+        params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
+        facts.append(("calls", step["function"] + (f" with {params}" if params else "")))
+    if "agent" in step:
+        facts.append(("agent", _agent_words(step["agent"])))
+        facts.append(("contract", _contract_words(step)))
+        if step["ladder"] is not None:
+            facts.append(("ladder", _ladder_words(step["ladder"])))
+    if step["on_degraded"]:
+        facts.append(("degraded", f"{step['on_degraded']}ed" if step["on_degraded"] == "accept" else "fails the step"))
+    facts += [("input", source.strip()) for source in step["input"]]
+    return facts
+
+
+def _agent_words(agent: dict[str, Any]) -> str:
+    if "model" not in agent:
+        return f"an {agent['object']} of your own"
+    settings = [f"{name} {value}" for name, value in agent["model_settings"].items()]
+    return ", ".join([agent["model"], f"output mode {agent['output_mode']}", *settings])
+
+
+def _contract_words(step: dict[str, Any]) -> str:
+    contract = step["contract"]
+    if contract is None:
+        return "none: any text" if step["enforcement"] != "off" else "none: enforcement is off"
+    return f"{_shape_words(contract['schema'])}, from {contract['source']}, hash {contract['schema_hash']}"
+
+
+def _shape_words(schema: dict[str, Any]) -> str:
+    kind = schema.get("type", "any JSON value")
+    names = ", ".join(
+        name if name in schema.get("required", ()) else f"{name}?" for name in schema.get("properties", {})
+    )
+    return f"{kind} {{{names}}}" if names else str(kind)
+
+
+def _ladder_words(ladder: dict[str, Any]) -> str:
+    if not ladder["stages"]:
+        return "none: a reply that cannot be read fails the step"
+    stages = [
+        f"{stage['stage']} ({counted(stage['attempts'], 'attempt')})" if "attempts" in stage else stage["stage"]
+        for stage in ladder["stages"]
+    ]
+    return f"{' → '.join(stages)}, at most {counted(ladder['max_calls'], 'call')}"

@@ -1,0 +1,54 @@
+"""Every command and option explains itself, and only documented commands exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .conftest import Aros, ArosProcess
+
+COMMANDS = ("run", "plan", "read")
+
+
+def help_of(aros: Aros, *command: str) -> str:
+    result = aros(*command, "--help")
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_only_documented_commands_exist(aros: Aros) -> None:
+    listed = help_of(aros).partition("Commands:")[2]
+    assert tuple(re.findall(r"^  (\w+)", listed, re.MULTILINE)) == COMMANDS
+    assert "..." not in listed, "each summary fits its line"
+
+
+@pytest.mark.parametrize("command", [(), *[(name,) for name in COMMANDS]])
+def test_help_has_an_example_and_words_for_every_option(aros: Aros, command: tuple[str, ...]) -> None:
+    text = help_of(aros, *command)
+    assert re.search(rf"Example: aros {' '.join(command)}", " ".join(text.split()))
+    entries = re.split(r"\n  (?=-)", text.partition("\nOptions:")[2].partition("\n\n")[0])[1:]
+    assert len(entries) >= 2
+    for entry in entries:
+        assert re.search(r"  +\S+ \S+", entry.partition(" ")[2]), f"no help in {entry!r}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_option_that_is_not_there_is_wrong_usage(aros: Aros, command: str) -> None:
+    result = aros(command, "--no-such-option")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "--no-such-option" in result.stderr
+
+
+def test_command_that_is_not_there_is_wrong_usage(aros_process: ArosProcess) -> None:
+    result = aros_process("rum")
+    assert result.returncode == 2
+    assert "rum" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_version_is_that_of_the_package(aros_process: ArosProcess) -> None:
+    result = aros_process("--version")
+    assert re.fullmatch(r"aros \d+\.\d+\.\d+\S*\n", result.stdout)
+    assert result.returncode == 0

@@ -1,15 +1,15 @@
-"""Read one text against one contract. Pure: no I/O, no clock, no logging."""
+"""Read one text against one contract. Pure: no I/O, no clock, no logging; never raises for any text."""
 
 from __future__ import annotations
 
-import json
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from flujo_aros.contract.output import ContractLike, compile_contract
-from flujo_aros.contract.values import Invalid
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.contract.output import Contract, ContractLike, compile_contract
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
+from flujo_aros.reading.candidate import read_strict
+from flujo_aros.reading.search import Search
 
 T = TypeVar("T")
 
@@ -24,25 +24,50 @@ class Limits(BaseModel):
     max_candidates: int = 64
 
 
+_LIMITS: Final = Limits()
+Pick = Literal["last", "first", "error"]
+
+
 def read(
     text: str,
     contract: ContractLike[T],
     *,
     risk: Risk | None = None,
     truncated: bool | None = None,
-    pick: Literal["last", "first", "error"] = "last",
-    limits: Limits = Limits(),
+    pick: Pick = "last",
+    limits: Limits = _LIMITS,
 ) -> Outcome[T]:
-    compiled: Any = compile_contract(contract)
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0:
-        return Rejected(Reason.NO_JSON, (), text)
+    """Turn the text of a model into a typed value, or say why it cannot be done.
+
+    `contract` is an `Output`, a pydantic model or any type, a `TypeAdapter`, or a JSON Schema dict (`{}`: any JSON).
+    `risk` is the riskiest edit allowed (the contract's own default is INFERRED). `truncated`: True = the reply was cut
+    (finish reason "length"), False = the model stopped by itself, None = not known. `pick` decides among several
+    answers that stand apart.
+
+    Never raises for any text, takes time linear in it, and reports every difference between text and value in
+    `repairs`. Raises `ContractError` for a contract that cannot be compiled.
+
+    >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
+    {'a': 1}
+    """
+    compiled: Contract[Any] = compile_contract(contract)
+    if len(text) > limits.max_chars:
+        words = f"{len(text)} characters, more than the {limits.max_chars} allowed"
+        return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text)
+    if truncated is not True:
+        valid = read_strict(text, compiled)
+        if valid is not None:
+            return Accepted(valid.value, Trust.CLEAN, "first", (), text)
+    search: Search[T] = Search(
+        text,
+        compiled,
+        ceiling=compiled.risk if risk is None else risk,
+        truncated=truncated,
+        pick=pick,
+        max_depth=limits.max_depth,
+        max_candidates=limits.max_candidates,
+    )
     try:
-        value = json.loads(text[start : end + 1])
-    except ValueError as error:
-        return Rejected(Reason.MALFORMED, (Issue("$", "json", str(error)),), text)
-    verdict = compiled.validate(value)
-    if isinstance(verdict, Invalid):
-        return Rejected(Reason.INVALID, verdict.issues, text)
-    repairs = () if end + 1 - start == len(text) else (Repair("prose-around", Risk.LOSSLESS, "$", (0, len(text)), text[:80], ""),)
-    return Accepted(verdict.value, Trust.of(repairs), "first", repairs, text)
+        return search.run()
+    except RecursionError:
+        return Rejected(Reason.TOO_LARGE, (Issue("$", "depth", "nested too deeply to be read here"),), text)

@@ -1,0 +1,162 @@
+"""One place where an answer could stand, tried against the contract."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+import jiter
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.contract.values import Invalid, Valid
+from flujo_aros.outcome import Draft, Issue, Reason, Risk
+from flujo_aros.reading.coerce import Coercion
+from flujo_aros.reading.edits import Edit, worst
+from flujo_aros.reading.envelope import is_schema
+from flujo_aros.reading.node import Node
+from flujo_aros.reading.tolerant import Failure, Parsed
+
+T = TypeVar("T")
+
+# What valid JSON may hold that was hardly meant: control characters where LaTeX or a path stood, half a surrogate pair.
+_SUSPECT: Final = re.compile(
+    r"\\(?:[bf]|u[dD][89a-fA-F]|n(?:abla|eq|ot|ewline|onumber|mid)|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
+    r"|[A-Za-z]:\\[A-Za-z]"
+)
+_HUGE: Final = re.compile(r"[0-9][eE]\+?[0-9]{3}")
+
+
+@dataclass(slots=True)
+class Candidate(Generic[T]):
+    """A part of the text, what it was read as, and why it lost if it did."""
+
+    start: int
+    end: int
+    rank: int
+    valid: Valid[T] | None = None
+    edits: list[Edit] = field(default_factory=list[Edit])
+    node: Node | None = None
+    names: dict[int, str] = field(default_factory=dict[int, str])
+    reason: Reason | None = None
+    issues: tuple[Issue, ...] = ()
+    cut: bool = False
+    draft: Draft | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it satisfies the contract within the risk allowed."""
+        return self.valid is not None and self.reason is None
+
+    def lose(self, reason: Reason, *issues: Issue) -> Candidate[T]:
+        """Mark it as lost."""
+        self.reason, self.issues = reason, issues
+        return self
+
+    def words(self) -> str:
+        """Why it lost, in one line."""
+        why = self.reason.value if self.reason else "fits"
+        first = f", {self.issues[0].path}: {self.issues[0].message}" if self.issues else ""
+        return f"at {self.start}-{self.end}: {why}{first}"
+
+
+def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
+    """The value of JSON that satisfies everything as it stands and trips no guard, else None. Never raises."""
+    if "\\" in text and _SUSPECT.search(text):
+        return None
+    if "NaN" in text or "Infinity" in text or _HUGE.search(text):
+        return None
+    valid = contract.values.strict_json(text)
+    if valid is None or not _distinct_keys(text):
+        return None
+    if isinstance(valid.value, dict) and (_echoes(valid.value, contract) or _has_near_miss(valid.value, contract.shape)):
+        return None
+    return valid
+
+
+def _distinct_keys(text: str) -> bool:
+    try:
+        jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _echoes(value: dict[str, Any], contract: Contract[Any]) -> bool:
+    if contract.shape.anything or "properties" in contract.shape.keys:
+        return False
+    return "$schema" in value or isinstance(value.get("properties"), dict) or value == contract.json_schema
+
+
+def _has_near_miss(value: dict[str, Any], shape: Shape) -> bool:
+    if shape.additional is not None or not shape.properties:
+        return False
+    return any(k not in shape.keys and shape.folded.get(fold(k), k) not in value for k in value)
+
+
+def find_json_end(text: str, start: int) -> int | None:
+    """The end of the JSON value at `start`, in the time of a C scanner; None where it is not JSON."""
+    try:
+        return _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(word: str) -> None:
+    message = f"{word} is no JSON number"
+    raise ValueError(message)
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, strict=True)
+
+
+def judge(candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
+    """Coerce and validate what was parsed; the candidate tells the rest."""
+    if isinstance(parsed, Failure):
+        candidate.end = max(parsed.at, candidate.start + 1)
+        candidate.cut = parsed.reason is Reason.TRUNCATED
+        return candidate.lose(parsed.reason, Issue("$", parsed.code, f"{parsed.message} (at character {parsed.at})"))
+    candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
+    candidate.end = parsed.end
+    if is_schema(parsed.node) and "properties" not in contract.shape.keys and not contract.shape.anything:
+        return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
+    coercion = Coercion(text, ceiling=ceiling, pristine=not parsed.edits).run(parsed.node, contract.shape)
+    candidate.edits += coercion.edits
+    candidate.names = coercion.names
+    candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))
+    risk = worst(candidate.edits)
+    if risk is not None and risk > ceiling and any(edit.code == "truncated" for edit in candidate.edits):
+        return candidate.lose(Reason.TRUNCATED, Issue("$", "truncated", f"the text is cut off at character {candidate.end}"))
+    if coercion.issues:
+        unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
+        return candidate.lose(Reason.AMBIGUOUS if unsure else Reason.INVALID, *coercion.issues)
+    if risk is not None and risk > ceiling:
+        return _over_the_ceiling(candidate, ceiling)
+    return _validate(candidate, coercion.value, contract, ceiling)
+
+
+def _over_the_ceiling(candidate: Candidate[T], ceiling: Risk) -> Candidate[T]:
+    over = [edit for edit in candidate.edits if edit.risk > ceiling]
+    words = ", ".join(sorted({edit.code for edit in over}))
+    return candidate.lose(Reason.MALFORMED, Issue("$", "risk", f"reading it takes edits above the allowed risk: {words}"))
+
+
+def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
+    try:
+        verdict = contract.validate(value)
+    except UnicodeEncodeError:
+        return candidate.lose(Reason.MALFORMED, Issue("$", "lone_surrogate", "half of a surrogate pair is no character"))
+    if isinstance(verdict, Invalid):
+        return candidate.lose(Reason.INVALID, *verdict.issues)
+    for bent in verdict.conversions:
+        code = "ignored_key" if bent.code == "extra_forbidden" else "lax-conversion"
+        after = "" if code == "ignored_key" else bent.message
+        candidate.edits.append(Edit(code, Risk.INFERRED, candidate.start, candidate.end, after, bent.path))
+    if verdict.conversions and ceiling < Risk.INFERRED:
+        return _over_the_ceiling(candidate, ceiling)
+    candidate.valid = verdict
+    return candidate
+
+

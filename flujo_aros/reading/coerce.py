@@ -1,0 +1,359 @@
+"""From what was written to what the schema wants: each conversion is named, graded and has a path.
+
+Never at the default risk: rounding, picking the first of many, dropping an item, filling a required field. What does
+not fit becomes an issue; the validator has the last word in any case.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from flujo_aros.contract.schema import ANY, Shape, fold
+from flujo_aros.contract.values import path_of
+from flujo_aros.outcome import Issue, Risk
+from flujo_aros.reading.choose import match_choice, say_choices
+from flujo_aros.reading.edits import Edit, Path, unlink
+from flujo_aros.reading.envelope import inner_of
+from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.scalars import read_amount
+from flujo_aros.reading.tolerant import Failure, Machine
+
+_TRUE: Final = frozenset({"true", "yes", "on", "1", "y", "t"})
+_FALSE: Final = frozenset({"false", "no", "off", "0", "n", "f"})
+_NULL: Final = frozenset({"null", "none", "nil"})
+_LIST_MARKS: Final = (",", ";", "\n", "|")
+_WORK_FOR_EACH_NODE: Final = 64
+_LEAST_WORK: Final = 20_000
+_MAX_BRANCHES: Final = 32
+_MAX_NESTED: Final = 3
+_MAX_ISSUES: Final = 50
+
+KIND_OF: Final = {OBJECT: "object", ARRAY: "array", STRING: "string", BARE: "string"}
+
+
+class Coerced(NamedTuple):
+    """The JSON value, what it took, and what does not fit. `names`: real names of members, by identity."""
+
+    value: Any
+    edits: list[Edit]
+    issues: list[Issue]
+    names: dict[int, str]
+
+
+class Coercion:
+    """One value on its way to what a shape wants."""
+
+    def __init__(self, text: str, *, ceiling: Risk, pristine: bool, nested: int = 0) -> None:
+        self.text = text
+        self.ceiling = ceiling
+        self.pristine = pristine
+        """The text was JSON as it stood; a repaired one may not have duplicate keys."""
+        self.nested = nested
+        self.edits: list[Edit] = []
+        self.issues: list[Issue] = []
+        self.names: dict[int, str] = {}
+        self.ignored = 0
+        self.work = max(_LEAST_WORK, len(text)) * (_WORK_FOR_EACH_NODE // 8)
+
+    def run(self, node: Node, shape: Shape) -> Coerced:
+        """Convert the whole value. Never raises for bad data."""
+        return Coerced(self.value(node, shape, None), self.edits, self.issues, self.names)
+
+    # --- one value --------------------------------------------------------------------------------------------
+
+    def value(self, node: Node, shape: Shape, path: Path) -> Any:
+        self.work -= 1
+        if self.work < 0:
+            return self._issue(path, "too_complex", "the schema allows too many readings of this value", node)
+        if shape.anything:
+            return self._free(node, path)
+        if shape.branches and not shape.properties:
+            return self._union(node, shape, path)
+        if shape.choices is not None:
+            return self._choice(node, shape, path)
+        if node.kind == OBJECT:
+            return self._object(node, shape, path) if shape.allows("object") else self._misplaced_object(node, shape, path)
+        if node.kind == ARRAY:
+            return self._array(node, shape, path) if shape.allows("array") else self._misplaced_array(node, shape, path)
+        return self._scalar(node, shape, path)
+
+    def _free(self, node: Node, path: Path) -> Any:
+        if node.kind == OBJECT:
+            out: dict[str, Any] = {}
+            for member in node.value:
+                self._put(out, member.key, self._free(member.node, (path, member.key)), member, path, declared=False)
+            return out
+        if node.kind == ARRAY:
+            return [self._free(item, (path, index)) for index, item in enumerate(node.value)]
+        return node.value
+
+    def _put(self, out: dict[str, Any], key: str, value: Any, member: Member, path: Path, *, declared: bool) -> None:
+        if key in out:
+            if out[key] != value and (declared or not self.pristine):
+                self._issue((path, key), "duplicate_key", f"the key {key!r} stands twice with different values")
+            else:
+                self._edit("duplicate_key", Risk.INFERRED, member.start, member.node.end, repr(value), (path, key))
+        out[key] = value
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def _object(self, node: Node, shape: Shape, path: Path) -> Any:
+        members: list[Member] = node.value
+        if path is None:
+            inner = inner_of(node, shape)
+            if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
+                return found[0]
+        out: dict[str, Any] = {}
+        names = self._real_names(members, shape, path)
+        unknown = 0
+        for member, name in zip(members, names, strict=True):
+            declared = name is not None
+            key = name if name is not None else member.key
+            inner_shape = shape.member(key)
+            if not declared and shape.additional is not True and not isinstance(shape.additional, Shape):
+                unknown += 1
+            value = self.value(member.node, inner_shape, (path, key))
+            self._put(out, key, value, member, path, declared=declared)
+        self._judge_keys(out, unknown, shape, path, node)
+        return out
+
+    def _real_names(self, members: list[Member], shape: Shape, path: Path) -> list[str | None]:
+        """For each member the declared name it is meant for, or None."""
+        keys = shape.keys
+        names: list[str | None] = [keys.get(member.key) for member in members]
+        taken = {name for name in names if name is not None}
+        near = [shape.folded.get(fold(m.key)) if name is None else None for m, name in zip(members, names, strict=True)]
+        for index, (member, name) in enumerate(zip(members, names, strict=True)):
+            meant = near[index]
+            if name is None and meant is not None and meant not in taken and near.count(meant) == 1:
+                names[index] = meant
+                self.names[id(member)] = meant
+                self._edit("near_miss_key", Risk.INFERRED, member.start, member.node.start, meant, (path, meant))
+            elif name is not None and name != member.key:
+                self.names[id(member)] = name
+                self._edit("alias", Risk.LOSSLESS, member.start, member.node.start, name, (path, name))
+        return names
+
+    def _judge_keys(self, out: dict[str, Any], unknown: int, shape: Shape, path: Path, node: Node) -> None:
+        self.ignored += unknown
+        for name in sorted(shape.required - out.keys()):
+            self._issue((path, name), "missing", f"the required key {name!r} is missing")
+        if shape.additional is False and unknown:
+            extra = next((key for key in out if key not in shape.keys.values()), "?")
+            self._issue((path, extra), "extra_key", f"the key {extra!r} is not allowed here", node)
+        if unknown and unknown == len(out) and shape.properties and not shape.required and shape.additional is None:
+            known = ", ".join(list(shape.properties)[:8])
+            self._issue(path, "no_known_key", f"none of the keys asked for stands here ({known})", node)
+
+    def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
+        """The value inside an envelope, when it fits; as a tuple, because the value may be None."""
+        mark = self._mark()
+        value = self.value(inner, shape, None) if inner.kind != STRING else self._parse_inside(inner, shape, None)
+        if len(self.issues) > mark[1]:
+            self._rewind(mark)
+            return None
+        self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
+        return (value,)
+
+    def _misplaced_object(self, node: Node, shape: Shape, path: Path) -> Any:
+        if shape.allows("array"):
+            mark = self._mark()
+            value = self.value(node, shape.element(0), (path, 0))
+            if len(self.issues) == mark[1]:
+                self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
+                return [value]
+            self._rewind(mark)
+        if path is None and len(node.value) == 1:
+            inner: Node = node.value[0].node
+            if inner.kind != OBJECT and (found := self._envelope(node, inner, shape)) is not None:
+                return found[0]
+        return self._issue(path, "type", f"expected {_wanted(shape)}, found an object", node)
+
+    # --- arrays -----------------------------------------------------------------------------------------------
+
+    def _array(self, node: Node, shape: Shape, path: Path) -> Any:
+        items: list[Node] = node.value
+        return [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
+
+    def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
+        items: list[Node] = node.value
+        if len(items) == 1:
+            mark = self._mark()
+            value = self.value(items[0], shape, path)
+            if len(self.issues) == mark[1]:
+                self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
+                return value
+            self._rewind(mark)
+        return self._issue(path, "type", f"expected {_wanted(shape)}, found a list of {len(items)}", node)
+
+    # --- scalars ----------------------------------------------------------------------------------------------
+
+    def _scalar(self, node: Node, shape: Shape, path: Path) -> Any:
+        if node.kind == NUMBER:
+            return self._number(node, shape, path)
+        if node.kind == LITERAL:
+            return self._literal(node, shape, path)
+        return self._text(node, shape, path)
+
+    def _number(self, node: Node, shape: Shape, path: Path) -> Any:
+        value: int | float = node.value
+        if shape.allows("number") or (shape.allows("integer") and isinstance(value, int)):
+            return value
+        source = self.text[node.start : node.end]
+        if shape.allows("integer"):
+            return self._whole(float(value), node, path, source)
+        if shape.allows("string"):
+            return self._convert("number-to-string", node, source, path)
+        if shape.allows("boolean") and value in (0, 1):
+            return self._convert("number-to-boolean", node, bool(value), path)
+        return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the number {source}")
+
+    def _whole(self, value: float, node: Node, path: Path, source: str) -> Any:
+        if value.is_integer():
+            return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
+        if self.ceiling >= Risk.LOSSY:
+            return self._convert("rounded", node, round(value), path, Risk.LOSSY)
+        return self._issue(path, "type", f"expected a whole number, found {source}", node)
+
+    def _literal(self, node: Node, shape: Shape, path: Path) -> Any:
+        value = node.value
+        if shape.allows("null" if value is None else "boolean"):
+            return value
+        source = self.text[node.start : node.end]
+        if value is not None and shape.allows("string"):
+            return self._convert("literal-to-string", node, source, path)
+        wrapped = None if value is None else self._wrapped(node, shape, path)
+        return wrapped or self._type_issue(node, shape, path, source)
+
+    def _text(self, node: Node, shape: Shape, path: Path) -> Any:
+        text: str = node.value
+        if shape.allows("string"):
+            return text
+        word = text.strip()
+        if shape.allows("integer") and (amount := read_amount(word)) is not None:
+            if isinstance(amount.value, float) and not shape.allows("number"):
+                if amount.value.is_integer():
+                    return self._convert("string-to-number", node, int(amount.value), path)
+            else:
+                return self._convert("string-to-number", node, amount.value, path)
+        if shape.allows("boolean") and word.lower() in _TRUE | _FALSE:
+            return self._convert("string-to-boolean", node, word.lower() in _TRUE, path)
+        if shape.allows("null") and word.lower() in _NULL:
+            return self._convert("string-to-null", node, None, path)
+        if word[:1] in ("{", "[") and word and (shape.allows("object") or shape.allows("array")):
+            return self._parse_inside(node, shape, path)
+        return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the text {word[:40]!r}")
+
+    def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
+        """A scalar where a list of such is wanted: a list of one, unless the text looks like a list itself."""
+        if not shape.allows("array"):
+            return None
+        if node.kind in (STRING, BARE) and any(mark in node.value for mark in _LIST_MARKS):
+            return None
+        mark = self._mark()
+        value = self.value(node, shape.element(0), (path, 0))
+        if len(self.issues) > mark[1]:
+            self._rewind(mark)
+            return None
+        self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
+        return [value]
+
+    def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:
+        """A string that holds the JSON that should stand there itself."""
+        inside: str = node.value.strip()
+        if self.nested >= _MAX_NESTED or inside[:1] not in ("{", "["):
+            return self._type_issue(node, shape, path, f"the text {inside[:40]!r}")
+        parsed = Machine(inside, 0, shape, ends=False).parse()
+        if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
+            return self._issue(path, "type", f"expected {_wanted(shape)}, found a text that cannot be read as such", node)
+        inner = Coercion(inside, ceiling=self.ceiling, pristine=not parsed.edits, nested=self.nested + 1)
+        value = inner.value(parsed.node, shape, path)
+        self.issues += inner.issues
+        self._edit("stringified", Risk.INFERRED, node.start, node.end, inside, path)
+        for edit in [*parsed.edits, *inner.edits]:
+            self._edit(edit.code, edit.risk, node.start, node.end, edit.after, path if isinstance(edit.path, str) else edit.path)
+        return value
+
+    def _choice(self, node: Node, shape: Shape, path: Path) -> Any:
+        if node.kind == ARRAY and len(node.value) == 1 and not any(isinstance(c, list) for c in shape.choices or ()):
+            return self._misplaced_array(node, shape, path)
+        value = plain(node)
+        source = self.text[node.start : node.end] if node.kind in (NUMBER, LITERAL) else value
+        found = match_choice(value, source, shape)
+        if found is None:
+            allowed = say_choices(shape)
+            return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)
+        if found.code:
+            return self._convert(found.code, node, found.value, path)
+        return found.value
+
+    # --- alternatives -----------------------------------------------------------------------------------------
+
+    def _union(self, node: Node, shape: Shape, path: Path) -> Any:
+        """The alternative that fits with the least departure; a tie between different values is an issue."""
+        best: tuple[tuple[int, int, int, int], Any, list[Edit], list[Issue], dict[int, str]] | None = None
+        tied = False
+        for branch in shape.branches[:_MAX_BRANCHES]:
+            mark = self._mark()
+            value = self.value(node, branch, path)
+            edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
+            risk = max((edit.risk for edit in edits), default=-1)
+            score = (len(issues), self.ignored - mark[2], int(risk), len(edits))
+            if best is None or score < best[0]:
+                best, tied = (score, value, edits, issues, dict(self.names)), False
+            elif score == best[0] and not issues and edits and value != best[1]:
+                tied = True
+            self._rewind(mark)
+            if score == (0, 0, -1, 0):
+                break
+        if best is None:
+            return self._free(node, path)
+        score, value, edits, issues, names = best
+        if tied:
+            return self._issue(path, "ambiguous", "it can be read as more than one of the alternatives", node)
+        self.edits += edits
+        self.issues += issues
+        self.names.update(names)
+        self.ignored += score[1]
+        return value
+
+    # --- the log ----------------------------------------------------------------------------------------------
+
+    def _mark(self) -> tuple[int, int, int]:
+        return len(self.edits), len(self.issues), self.ignored
+
+    def _rewind(self, mark: tuple[int, int, int]) -> None:
+        del self.edits[mark[0] :]
+        del self.issues[mark[1] :]
+        self.ignored = mark[2]
+
+    def _convert(self, code: str, node: Node, value: Any, path: Path, risk: Risk = Risk.INFERRED) -> Any:
+        self._edit(code, risk, node.start, node.end, str(value), path)
+        return value
+
+    def _edit(self, code: str, risk: Risk, start: int, end: int, after: str, path: Path) -> None:
+        self.edits.append(Edit(code, risk, start, end, after, path))
+
+    def _type_issue(self, node: Node, shape: Shape, path: Path, found: str) -> Any:
+        return self._issue(path, "type", f"expected {_wanted(shape)}, found {found}", node)
+
+    def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
+        if len(self.issues) < _MAX_ISSUES:
+            self.issues.append(Issue(path_of(unlink(path)), code, message))
+        return plain(node) if node is not None else None
+
+
+_WORDS: Final = {
+    "object": "an object",
+    "array": "a list",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+def _wanted(shape: Shape) -> str:
+    kinds = sorted(shape.types) or [kind for kind in _WORDS if shape is not ANY and shape.allows(kind)]
+    return " or ".join(_WORDS.get(kind, kind) for kind in kinds) or "a value"

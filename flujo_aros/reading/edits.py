@@ -1,0 +1,115 @@
+"""The log of departures from the text: cheap tuples while reading, `Repair` objects with paths on first access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias, overload
+
+from flujo_aros.contract.values import path_of
+from flujo_aros.outcome import Repair, Risk
+from flujo_aros.reading.node import ARRAY, OBJECT, Member, Node
+
+_SHOWN: Final = 80
+
+Path: TypeAlias = "tuple[Path, str | int] | None"
+"""A path as a linked list, innermost last: building it costs one small tuple for each level."""
+
+
+class Edit(NamedTuple):
+    """One departure: what, how risky, which characters, what they were read as, and where in the value (if known)."""
+
+    code: str
+    risk: Risk
+    start: int
+    end: int
+    after: str
+    path: Path | str = ""
+    """"" means: look the place up by position."""
+
+
+class RepairLog(Sequence[Repair]):
+    """The repairs of a value, built when somebody looks."""
+
+    __slots__ = ("_built", "_edits", "_names", "_root", "_text")
+
+    def __init__(self, edits: Sequence[Edit], text: str, root: Node | None, names: dict[int, str] | None = None) -> None:
+        self._edits = edits
+        self._text = text
+        self._root = root
+        self._names = names or {}
+        self._built: tuple[Repair, ...] | None = None
+
+    def _all(self) -> tuple[Repair, ...]:
+        if self._built is None:
+            self._built = tuple(self._build(edit) for edit in self._edits)
+        return self._built
+
+    def _build(self, edit: Edit) -> Repair:
+        if isinstance(edit.path, str):
+            path = edit.path or path_of(list(steps_to(self._root, edit.start, self._names)))
+        else:
+            path = path_of(list(unlink(edit.path)))
+        before = self._text[edit.start : edit.end]
+        return Repair(edit.code, edit.risk, path, (edit.start, edit.end), _cut(before), _cut(edit.after))
+
+    @overload
+    def __getitem__(self, index: int) -> Repair: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Repair]: ...
+    def __getitem__(self, index: int | slice) -> Repair | Sequence[Repair]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._edits)
+
+    def __iter__(self) -> Iterator[Repair]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+def worst(edits: Iterable[Edit]) -> Risk | None:
+    """The highest risk, or None where nothing was edited."""
+    return max((edit.risk for edit in edits), default=None)
+
+
+def unlink(path: Path) -> tuple[str | int, ...]:
+    """A linked path as a tuple, outermost first."""
+    steps: list[str | int] = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    return tuple(reversed(steps))
+
+
+def steps_to(root: Node | None, at: int, names: dict[int, str]) -> Iterator[str | int]:
+    """The keys and indexes that lead to the innermost node which holds this position of the text."""
+    node = root
+    while node is not None:
+        if node.kind == OBJECT:
+            members: list[Member] = node.value
+            found = next((m for m in members if m.start <= at < max(m.node.end, m.start + 1)), None)
+            if found is None:
+                return
+            yield names.get(id(found), found.key)
+            node = found.node
+        elif node.kind == ARRAY:
+            items: list[Node] = node.value
+            index = next((i for i, item in enumerate(items) if item.start <= at < max(item.end, item.start + 1)), None)
+            if index is None:
+                return
+            yield index
+            node = items[index]
+        else:
+            return
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,131 @@
+"""Where in a reply an answer can stand: fences, lines of their own, inline; never in reasoning or in quoted text."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from flujo_aros.contract.schema import Shape
+
+JSON_FENCE, FENCE, LINES, INLINE = range(4)
+
+_THINK: Final = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad|internal_monologue"
+_MARK: Final = re.compile(
+    rf"(?P<think><(?P<name>{_THINK})(?:\s[^>]{{0,80}})?>)|(?P<left></(?:{_THINK})\s*>|<\|channel\|>final<\|message\|>)"
+    r"|(?P<fence>```|~~~)|(?P<open>[{\[])",
+    re.I,
+)
+_TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
+_JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
+_OBJECT_START: Final = re.compile(
+    r"\{\s*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:)"
+)
+_LIST_START: Final = re.compile(
+    r"\[\s*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…|(?:true|false|null|None|True|False|NaN|undefined)\b)"
+)
+_WORDS: Final = re.compile(r"\[\s*[^\[\]{}\"\n:]{1,400}\]")
+_CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")
+_CHECKBOX_OR_LINK: Final = re.compile(r"\[[^\]\n]{0,200}\]\(")
+_BULLET: Final = re.compile(r"[ \t]*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
+_QUOTED_LINE: Final = re.compile(r"[ \t]*>")
+_MATCHING: Final = {'"': '"”', "'": "'’", "“": "”\"", "‘": "’'", "«": "»", "„": "“”", "`": ""}
+
+
+class Spot(NamedTuple):
+    """A bracket where an answer may begin, and how good a place it is (lower is better)."""
+
+    start: int
+    rank: int
+
+
+class Scout:
+    """Walks through a text from one possible beginning to the next. Linear: it never goes back."""
+
+    def __init__(self, text: str, shape: Shape) -> None:
+        self.text = text
+        self.lists = shape.anything or shape.allows("array")
+        self.fence: int | None = None
+        self.fence_start = 0
+        self.reasoned_to = 0
+        """Everything before this position is reasoning, although nothing opened it."""
+        self.reasoning = False
+        self.unclosed = False
+        """The text ends inside a reasoning block."""
+
+    def next(self, pos: int) -> Spot | None:
+        """The next possible beginning at or after `pos`; None at the end of the text."""
+        text = self.text
+        while (found := _MARK.search(text, pos)) is not None:
+            pos = found.end()
+            if found["open"]:
+                rank = self._rank(found.start())
+                if rank is not None:
+                    return Spot(found.start(), rank)
+            elif found["fence"]:
+                pos = self._turn_fence(found.start(), found.end())
+            elif found["left"]:
+                self.reasoned_to, self.reasoning = pos, True
+                self.fence = None
+            else:
+                self.reasoning = True
+                close = re.compile(rf"</{found['name']}\s*>", re.I).search(text, pos)
+                if close is None:
+                    self.unclosed = True
+                    return None
+                pos = close.end()
+        return None
+
+    def _turn_fence(self, start: int, end: int) -> int:
+        if self.fence is not None:
+            self.fence = None
+            return end
+        tag = _TAG.match(self.text, start)
+        name = tag[1].lower() if tag else ""
+        self.fence = JSON_FENCE if name in _JSON_TAGS else FENCE
+        self.fence_start = tag.end() if tag else end
+        return self.fence_start
+
+    def _rank(self, start: int) -> int | None:
+        """How good a place for an answer this bracket is; None where it is none."""
+        text = self.text
+        begins = (_OBJECT_START if text[start] == "{" else _LIST_START).match(text, start) is not None
+        line = text[text.rfind("\n", max(0, start - 400), start) + 1 : start]
+        if self.fence is not None:
+            first = not text[self.fence_start : start].strip() if start - self.fence_start < 400 else False
+            if first and (begins or _WORDS.match(text, start)):
+                return self.fence
+            return (self.fence if self.fence == JSON_FENCE else INLINE) if begins else None
+        if _QUOTED_LINE.match(line):
+            return None
+        own = _BULLET.match(line) is not None
+        if not begins:
+            whole = text[start] == "[" and own and self.lists and _alone(text, start)
+            return LINES if whole else None
+        if text[start] == "[" and not own and self._is_prose_bracket(start):
+            return None
+        return LINES if own else INLINE
+
+    def _is_prose_bracket(self, start: int) -> bool:
+        """A citation, a link or a footnote: brackets that belong to prose."""
+        return _CITATION.match(self.text, start) is not None or _CHECKBOX_OR_LINK.match(self.text, start) is not None
+
+
+def _alone(text: str, start: int) -> bool:
+    found = _WORDS.match(text, start)
+    return found is not None and not text[: start].strip() and not text[found.end() :].strip(" \t\r\n.,;")
+
+
+def is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether a value stands between quotation marks in a larger text: cited, not answered."""
+    before = text[start - 1 : start]
+    closers = _MATCHING.get(before, "") if before else ""
+    after = text[end : end + 1]
+    if not closers or not after or after not in closers:
+        return False
+    return bool(text[: start - 1].strip() or text[end + 1 :].strip())
+
+
+def ends_line(text: str, end: int) -> bool:
+    """Whether nothing but space and a separator follows on the line."""
+    stop = text.find("\n", end)
+    return not text[end : stop if stop >= 0 else len(text)].strip(" \t\r,;")

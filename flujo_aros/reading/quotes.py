@@ -1,0 +1,237 @@
+"""Where a string ends. In broken JSON that is the one hard question: a quote may be an end, or part of the text.
+
+A quote ends its string when what follows fits the place: a colon after a key, a comma and the next key (or a closer)
+after a member, a comma and the next element after an element. The known keys of the schema are the best evidence.
+Every look ahead is bounded, so finding an end is linear in the length of the string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from flujo_aros.contract.schema import Shape
+from flujo_aros.outcome import Risk
+
+_DOUBLE: Final = '"“”„‟«»＂″'
+_SINGLE: Final = "'‘’‚‛′"
+_BACK: Final = "`´"
+QUOTES: Final[dict[str, str]] = {
+    '"': '"',
+    "'": "'",
+    **dict.fromkeys(_DOUBLE[1:], _DOUBLE),
+    **dict.fromkeys(_SINGLE[1:], _SINGLE),
+    **dict.fromkeys(_BACK, _BACK),
+}
+_SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTES.values())}
+_BLANK: Final = re.compile(r"\s*")
+_CONTROL: Final = re.compile(r"[\x00-\x1f]")
+_KEY: Final = re.compile(
+    r"\s*(?:(?://[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
+    r"(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]\s*[:：]|['‘](?P<s>[^'’\n:]{1,120})['’]\s*[:：]"
+    r"|(?P<b>[^\W\d][\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*[\"'“\[{\d\-+tfnTFN]|\s*\Z)"
+    r"|\"(?P<h>\w{1,60}):\s*(?=[\"'\[{\d]))",
+    re.S,
+)
+_TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
+_PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}[,\]]")
+_LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
+_ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
+_MAX_KEY: Final = 120
+
+
+class Surroundings(NamedTuple):
+    """Where a string stands: `role` is key, member or element; `knows` tells whether the schema has such a key."""
+
+    text: str
+    role: str
+    depth: int
+    shape: Shape
+    knows: Callable[[Shape, str], bool]
+
+
+class StringEnd(NamedTuple):
+    """A string found: its characters, the position after it, and what had to be edited. `raw`: no escapes in it."""
+
+    start: int
+    stop: int
+    after: int
+    edits: tuple[tuple[str, Risk, int, int, str], ...] = ()
+    raw: bool = False
+
+
+def find_end(around: Surroundings, pos: int) -> StringEnd | None:
+    """The end of the string whose opening quote stands at `pos`; None when it has none."""
+    text = around.text
+    quote = text[pos]
+    triple = quote * 3
+    if quote in "\"'`" and text.startswith(triple, pos):
+        found = _triple_end(around, pos, triple)
+        if found is not None:
+            return found
+    closers = QUOTES[quote]
+    scan = _SCAN[closers].search
+    start = at = pos + 1
+    seen = -1
+    while (found := scan(text, at)) is not None:
+        at = found.start()
+        if text[at] == "\\":
+            at += 2
+            continue
+        if _closes(around, start, at):
+            return _finish(text, pos, start, at, inner=seen >= 0)
+        if around.role == "key" and (":" in text[start:at] or "\n" in text[start:at]):
+            return None
+        if around.role == "member" and _next_char(text, at + 1) in (":", "："):
+            lost = _lost_end(around, start, seen, at)
+            if lost is not None:
+                return lost
+        seen = at
+        at += 1
+    return None if around.role == "key" else _end_at_line(text, start)
+
+
+def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> StringEnd:
+    edits: list[tuple[str, Risk, int, int, str]] = []
+    after = stop + 1
+    if inner and text[pos + 1] == text[pos] and text[stop - 1] == text[pos] and stop - start > 2:
+        start, stop, inner = start + 1, stop - 1, text[pos] in text[start + 1 : stop - 1]
+        edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
+    if text[pos] != '"' or text[after - 1] != '"':
+        edits.append(("quotes", Risk.LOSSLESS, pos, after, '"'))
+    if inner:
+        edits.append(("inner-quote", Risk.INFERRED, start, stop, text[start:stop]))
+    if _CONTROL.search(text, start, stop):
+        edits.append(("control-character", Risk.LOSSLESS, start, stop, text[start:stop]))
+    return StringEnd(start, stop, after, tuple(edits))
+
+
+def _triple_end(around: Surroundings, pos: int, triple: str) -> StringEnd | None:
+    text = around.text
+    end = text.find(triple, pos + 3)
+    if end < 0 or not _closes(around, pos + 3, end + 2):
+        return None
+    start, stop = pos + 3, end
+    if triple == "```" and (tag := re.compile(r"[\w+-]*\n").match(text, start)):
+        start = tag.end()
+        stop -= text[start:stop].endswith("\n")
+    elif text[start : start + 1] == "\n":
+        start += 1
+        stop -= text[start:stop].endswith("\n")
+    return StringEnd(start, stop, end + 3, (("quotes", Risk.LOSSLESS, pos, end + 3, '"'),), raw=True)
+
+
+def _closes(around: Surroundings, start: int, at: int) -> bool:
+    """Whether the quote at `at` ends the string that began at `start`."""
+    text = around.text
+    after = _skip(text, at + 1)
+    char = text[after : after + 1]
+    if around.role == "key":
+        if char in (":", "：", "=") and char:
+            return True
+        key = text[start:at]
+        return bool(char) and char in "\"'[{0123456789" and (around.knows(around.shape, key) or key.isidentifier())
+    if not char:
+        return True
+    if char in ",，、;":
+        return _next_item(around, after + 1)
+    if char in "}]":
+        return _follows(text, after, around.depth)
+    if char == "\\" and text[after + 1 : after + 2] in ("n", "t", "r"):
+        return _next_item(around, after + 2) or text[after + 2 :].lstrip(" \\nrt")[:1] in ("}", "]", "")
+    if text.startswith(("```", "//", "/*"), after) or (char == "#" and "\n" in text[at:after]):
+        return True
+    if char == "+":
+        return _next_char(text, after + 1) in ('"', "'", "“")
+    return _item_without_comma(around, at, after)
+
+
+def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:
+    text = around.text
+    if around.role == "element":
+        return text[after] in '"“{[' and after > at + 1
+    ahead = _KEY.match(text, after)
+    if ahead is None:
+        return False
+    if ahead["b"] is not None:
+        return "\n" in text[at:after] or (around.knows(around.shape, ahead["b"]) and not ahead["half"])
+    return after > at + 1 or around.knows(around.shape, ahead["q"] or ahead["s"] or ahead["h"] or "")
+
+
+def _next_item(around: Surroundings, pos: int) -> bool:
+    """Whether another member or element (or the end of the container) stands after a comma."""
+    text = around.text
+    after = _skip(text, pos)
+    char = text[after : after + 1]
+    if not char or text.startswith(("//", "/*", "...", "…", "```"), after):
+        return True
+    if char in "}]":
+        return _follows(text, after, around.depth)
+    if around.role == "element":
+        return char in '"“„«{[-0123456789' or _PLAIN_ELEMENT.match(text, after) is not None
+    if char == ",":
+        return True
+    ahead = _KEY.match(text, after)
+    if ahead is None:
+        return False
+    word = ahead["b"]
+    return word is None or not around.shape.keys or around.knows(around.shape, word)
+
+
+def _follows(text: str, closer: int, depth: int) -> bool:
+    """Whether what comes after a closer fits: another closer, a comma, the end, or prose once all is closed."""
+    at = closer
+    while text[at : at + 1] in ("}", "]"):
+        depth -= 1
+        at = _skip(text, at + 1)
+    char = text[at : at + 1]
+    if not char or char in ",;，" or text.startswith(("```", "//", "/*"), at):
+        return True
+    if depth > 0:
+        return char in '"{[' or char == "#" or text[at - 1 : at] == "\n"
+    return _TAIL.match(text, at) is None
+
+
+def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd | None:
+    """The string has swallowed the next key, so its own closing quote was lost: it ends before that key."""
+    text, shape = around.text, around.shape
+    if seen < 0:
+        comma = max(text.rfind(",", start, at), text.rfind("\n", start, at))
+        key = text[comma + 1 : at].strip()
+        if comma < 0 or not around.knows(shape, key):
+            return None
+        stop = start + len(text[start:comma].rstrip(" \t\r\n,"))
+        return StringEnd(start, stop, comma, (("missing-quote", Risk.INFERRED, stop, comma, '"'),))
+    key = text[seen + 1 : at]
+    if len(key) > _MAX_KEY or "\n" in key or ":" in key:
+        return None
+    body = text[start:seen].rstrip()
+    apart = body.endswith(",") or "\n" in text[start + len(body) : seen]
+    if not (around.knows(shape, key) or (apart and not shape.keys)):
+        return None
+    after = start + len(body) - body.endswith(",")
+    stop = start + len(text[start:after].rstrip())
+    if stop > start and text[stop - 1] in "”»’":
+        stop -= 1
+    elif text[start:stop].endswith('\\"'):
+        stop -= 1
+    return StringEnd(start, stop, after, (("missing-quote", Risk.INFERRED, stop, after, '"'),))
+
+
+def _end_at_line(text: str, start: int) -> StringEnd | None:
+    """A last string without its closing quote ends with its line, if only closers follow."""
+    found = _LINE_END.search(text, start)
+    if found is None or not _ONLY_CLOSERS.match(text, found.end()):
+        return None
+    return StringEnd(start, found.start(), found.start(), (("missing-quote", Risk.INFERRED, found.start(), found.start(), '"'),))
+
+
+def _skip(text: str, pos: int) -> int:
+    found = _BLANK.match(text, pos)
+    return found.end() if found else pos
+
+
+def _next_char(text: str, pos: int) -> str:
+    at = _skip(text, pos)
+    return text[at : at + 1]

@@ -1,0 +1,165 @@
+"""Strings, numbers and words as models write them: what each token says, and how far that departs from JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from flujo_aros.outcome import Risk
+
+LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
+
+# Words that other languages use for JSON's three literals. `undefined` is a guess: JavaScript drops such a member.
+FOREIGN: Final[dict[str, tuple[Any, Risk]]] = {
+    "True": (True, Risk.LOSSLESS),
+    "False": (False, Risk.LOSSLESS),
+    "None": (None, Risk.LOSSLESS),
+    "TRUE": (True, Risk.LOSSLESS),
+    "FALSE": (False, Risk.LOSSLESS),
+    "NULL": (None, Risk.LOSSLESS),
+    "Null": (None, Risk.LOSSLESS),
+    "nil": (None, Risk.INFERRED),
+    "undefined": (None, Risk.INFERRED),
+}
+
+NON_FINITE: Final = re.compile(r"[+-]?(?:nan|inf(?:inity)?)\Z", re.I)
+
+NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
+_LOOSE_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.A)
+_HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")
+_GROUPED: Final = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A)
+_UNDERSCORED: Final = re.compile(r"[+-]?\d+(?:_\d+)+(?:\.\d+)?\Z", re.A)
+_CURRENCY: Final = re.compile(r"([+-]?)\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF|US\$)\s*|\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF)\Z")
+_MAX_DIGITS: Final = 4_000
+
+
+class Reading(NamedTuple):
+    """What a token was read as; `code` is empty where it is plain JSON."""
+
+    value: Any
+    code: str
+    risk: Risk
+
+
+def read_number(raw: str) -> Reading | None:
+    """The number that these characters write, or None. Digits are never dropped: `007` and `12%` are no numbers.
+
+    Takes thousands groups (`1,234,567`), `+5`, `.5`, `5.`, `1_000` and hexadecimal as INFERRED.
+    """
+    if len(raw) > _MAX_DIGITS:
+        return None
+    match = NUMBER.fullmatch(raw)
+    if match:
+        return _finite(raw, "", Risk.LOSSLESS)
+    if _LOOSE_NUMBER.match(raw):
+        digits = raw.lstrip("+-")
+        if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+            return None
+        return _finite(raw, "loose-number", Risk.INFERRED)
+    if _HEX.match(raw):
+        return Reading(int(raw, 16), "hex-number", Risk.INFERRED)
+    if _GROUPED.match(raw) or _UNDERSCORED.match(raw):
+        return _finite(raw.replace(",", "").replace("_", ""), "digit-groups", Risk.INFERRED)
+    return None
+
+
+def read_amount(raw: str) -> Reading | None:
+    """A number written in a string: as `read_number`, with leading zeros and one currency sign as INFERRED."""
+    text = raw.strip()
+    found = read_number(text)
+    if found is not None:
+        return found
+    bare = _CURRENCY.sub(r"\1", text, count=1)
+    if bare != text:
+        found = read_number(bare)
+        return found and Reading(found.value, "currency", Risk.INFERRED)
+    if len(text) <= _MAX_DIGITS and re.fullmatch(r"[+-]?0\d+(?:\.\d+)?", text, re.A):
+        return _finite(text, "leading-zeros", Risk.INFERRED)
+    return None
+
+
+def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
+    if "." in raw or "e" in raw or "E" in raw:
+        value = float(raw)
+        return None if value in (float("inf"), float("-inf")) else Reading(value, code, risk)
+    return Reading(int(raw), code, risk)
+
+
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|\Z)", re.S)
+_SIMPLE: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?!\\)")
+# Letters after a backspace or form feed are no text; the other commands could be a line break and a short word.
+_LATEX: Final = re.compile(
+    r"\\(?:[bf](?=[A-Za-z])"
+    r"|(?:nabla|neq|not|notin|newline|nonumber|nmid|text|textbf|textit|texttt|theta|tanh|times|tilde|triangle|tfrac"
+    r"|rho|right|rightarrow|rangle|rceil|rfloor)(?![A-Za-z]))"
+)
+_LATEX_WEAK: Final = re.compile(r"\\(?:ne|ni|nu|neg|to|top|tan|tau|rm)(?![A-Za-z])")
+_INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(?![0-9a-fA-F]{4}))")
+
+
+def keeps_backslashes(raw: str, *, wants_text: bool) -> bool:
+    """Whether the backslashes of a string are meant as written: a Windows path, or LaTeX.
+
+    `raw` is the string between its quotes. True needs evidence (a drive or share, or a command that JSON would read
+    as a control character), and beside it either an escape that JSON does not know or a schema that wants text.
+    """
+    if "\\" not in raw:
+        return False
+    broken = _INVALID_ESCAPE.search(raw) is not None
+    if not (broken or wants_text):
+        return False
+    if _WINDOWS.search(raw):
+        return True
+    patterns = (_LATEX, _LATEX_WEAK) if broken else (_LATEX,)
+    return any(not _preceded_by_backslash(raw, m.start()) for p in patterns for m in p.finditer(raw))
+
+
+def _preceded_by_backslash(raw: str, at: int) -> bool:
+    run = 0
+    while at - run > 0 and raw[at - run - 1] == "\\":
+        run += 1
+    return run % 2 == 1
+
+
+class Unescaped(NamedTuple):
+    """A decoded string; `kept` tells that backslashes stand in it which JSON does not allow or reads otherwise."""
+
+    value: str
+    kept: bool
+    lone: bool
+    """Holds half of a surrogate pair."""
+    dangling: bool
+    """Ends in the middle of an escape."""
+
+
+def unescape(raw: str, *, literal: bool = False) -> Unescaped:
+    """Decode JSON escapes; what is no escape keeps its backslash.
+
+    With `literal`, letters after a backslash are kept as they are (`C:\\new`, `\\nabla`); quotes, backslashes and
+    `\\uXXXX` are decoded still.
+    """
+    kept = dangling = False
+
+    def one(match: re.Match[str]) -> str:
+        nonlocal kept, dangling
+        if match[1]:
+            return chr(int(match[1], 16))
+        letter = match[2]
+        if letter is None:
+            dangling = True
+            return "\\"
+        if letter in _SIMPLE and not (literal and letter in "bfnrt"):
+            return _SIMPLE[letter]
+        if letter in "'`\n":
+            return letter if letter != "\n" else ""
+        kept = True
+        return f"\\{letter}"
+
+    value = _ESCAPE.sub(one, raw)
+    lone = False
+    if "\\u" in raw and any("\ud800" <= c <= "\udfff" for c in value):
+        joined = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        lone = "\ufffd" in joined and "\ufffd" not in value
+        value = value if lone else joined
+    return Unescaped(value, kept, lone, dangling)

@@ -1,0 +1,386 @@
+"""Try every place where an answer could stand, and decide between those that satisfy the contract.
+
+The rule stands in the documentation ("Which candidate wins"): better places first; within one class apart by prose the
+last one; what the rule cannot decide is AMBIGUOUS.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from typing import Final, Generic, Literal, TypeVar
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.contract.schema import Shape
+from flujo_aros.contract.values import Invalid, Valid
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
+from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
+from flujo_aros.reading.choose import match_choice
+from flujo_aros.reading.edits import Edit, RepairLog, worst
+from flujo_aros.reading.lines import list_of, read_lines
+from flujo_aros.reading.locate import FENCE, INLINE, LINES, Scout, Spot, ends_line, is_quoted
+from flujo_aros.reading.node import ARRAY, STRING, Node
+from flujo_aros.reading.scalars import unescape
+from flujo_aros.reading.tolerant import Failure, Machine, Parsed
+
+T = TypeVar("T")
+
+_BETWEEN: Final = re.compile(r"(?:[\s,;]|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
+_ESCAPED: Final = re.compile(r"[{\[]\s*(?:\\[\"']|&quot;|\[?\{?\s*\\\")")
+_CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
+_DECLINED: Final = re.compile(
+    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I (?:can(?:'|no)t|won't|will not|must decline|apologi[sz]e|refuse)|as an AI\b"
+    r"|I'd rather not|lo siento|je (?:ne peux pas|suis désolé)|es tut mir leid|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b"
+    r"|抱歉|对不起|申し訳",
+    re.I,
+)
+_SCALARS: Final = ("string", "integer", "number", "boolean", "null")
+_NESTED: Final = 2
+
+
+class Search(Generic[T]):
+    """One reading of one text."""
+
+    def __init__(
+        self,
+        text: str,
+        contract: Contract[T],
+        *,
+        ceiling: Risk,
+        truncated: bool | None,
+        pick: Literal["last", "first", "error"],
+        max_depth: int,
+        max_candidates: int,
+        nested: int = 0,
+    ) -> None:
+        self.text = text
+        self.contract = contract
+        self.shape = contract.shape
+        self.ceiling = ceiling
+        self.truncated = truncated
+        self.pick = pick
+        self.max_depth = max_depth
+        self.max_candidates = max_candidates
+        self.nested = nested
+        self.scout = Scout(text, contract.shape)
+        self.found: list[Candidate[T]] = []
+        self.flooded = False
+
+    def run(self) -> Outcome[T]:
+        """The outcome. The one place that decides."""
+        scalar = self._whole_scalar()
+        if scalar is not None:
+            return scalar
+        self._gather()
+        fitting = [candidate for candidate in self.found if candidate.fits]
+        if fitting:
+            return self._decide(fitting)
+        if not self.found or all(c.reason is Reason.ECHOED_SCHEMA for c in self.found):
+            inner = self._inside_quotes() or self._lines() or self._scalar_in_union()
+            if inner is not None:
+                return inner
+        return self._reject()
+
+    # --- gathering --------------------------------------------------------------------------------------------
+
+    def _gather(self) -> None:
+        text, scout = self.text, self.scout
+        budget = 8 * len(text) + 4_096
+        pos = 0
+        while (spot := scout.next(pos)) is not None:
+            if len(self.found) >= self.max_candidates or budget < 0:
+                self.flooded = True
+                return
+            candidate = self._try(spot)
+            budget -= candidate.end - spot.start + 64
+            if candidate.reason in (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE):
+                candidate.end = self._region_end(candidate)
+            pos = max(candidate.end, spot.start + 1)
+            if is_quoted(text, candidate.start, candidate.end):
+                continue
+            self.found.append(candidate)
+        if scout.reasoned_to:
+            self.found = [candidate for candidate in self.found if candidate.start >= scout.reasoned_to]
+
+    def _try(self, spot: Spot) -> Candidate[T]:
+        text = self.text
+        candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
+        end = find_json_end(text, spot.start)
+        if end is not None:
+            valid = read_strict(text[spot.start : end], self.contract)
+            if valid is not None:
+                candidate.end, candidate.valid = end, valid
+                return self._placed(candidate)
+        if _ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
+            return inner
+        doubled = text.startswith("{{", spot.start)
+        machine = Machine(
+            text, spot.start, self.shape, max_depth=self.max_depth, ends=self.truncated is False, doubled=doubled
+        )
+        parsed = machine.parse()
+        if isinstance(parsed, Parsed) and doubled:
+            parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, spot.start, parsed.end, "{…}"))
+        return self._placed(judge(candidate, parsed, text, self.contract, self.ceiling))
+
+    def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
+        if candidate.rank == LINES and not ends_line(self.text, candidate.end):
+            candidate.rank = INLINE
+        return candidate
+
+    def _region_end(self, candidate: Candidate[T]) -> int:
+        """Where to go on after a value that cannot be read: behind it, never inside it."""
+        fence = self.text.find("```", candidate.start)
+        limit = fence if fence >= 0 and self.scout.fence is not None else len(self.text)
+        depth, quote, at = 0, False, candidate.start
+        for found in re.compile(r'\\.|["{}\[\]]', re.S).finditer(self.text, candidate.start, limit):
+            char = found[0]
+            if char == '"':
+                quote = not quote
+            elif not quote and char in "{[":
+                depth += 1
+            elif not quote and char in "}]":
+                depth -= 1
+                at = found.end()
+                if depth <= 0:
+                    return max(at, candidate.end)
+        return limit
+
+    def _unwrapped(self, spot: Spot) -> Candidate[T] | None:
+        """A value that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""
+        text = self.text
+        last = max(text.rfind("}"), text.rfind("]")) + 1
+        if last <= spot.start or self.nested >= _NESTED:
+            return None
+        part = text[spot.start : last]
+        entities = "&quot;" in part[:200]
+        inner = html.unescape(part) if entities else unescape(part).value
+        outcome = self._again(inner)
+        if not isinstance(outcome, Accepted):
+            return None
+        code = "html-entities" if entities else "escaped"
+        return self._adopt(outcome, spot, last, code)
+
+    def _adopt(self, outcome: Accepted[T], spot: Spot, end: int, code: str) -> Candidate[T]:
+        candidate: Candidate[T] = Candidate(spot.start, end, spot.rank)
+        candidate.edits = [Edit(code, Risk.INFERRED, spot.start, end, "")]
+        candidate.edits += [Edit(r.code, r.risk, spot.start, end, r.after, r.path) for r in outcome.repairs]
+        candidate.valid = Valid(outcome.value)
+        return self._placed(candidate)
+
+    def _again(self, inner: str) -> Outcome[T]:
+        search: Search[T] = Search(
+            inner,
+            self.contract,
+            ceiling=self.ceiling,
+            truncated=self.truncated,
+            pick=self.pick,
+            max_depth=self.max_depth,
+            max_candidates=self.max_candidates,
+            nested=self.nested + 1,
+        )
+        return search.run()
+
+    # --- whole texts ------------------------------------------------------------------------------------------
+
+    def _whole_scalar(self) -> Outcome[T] | None:
+        """A contract for text takes the text as it was written; one for a scalar takes nothing but the whole text."""
+        shape = self.shape
+        if shape.anything or shape.branches or shape.allows("object") or shape.allows("array"):
+            return None
+        if shape.types == {"string"} and shape.choices is None:
+            return self._text_as_written()
+        if self.truncated is True:
+            return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
+        body, edits = _bare_scalar(self._without_reasoning())
+        return self._scalar(body, edits)
+
+    def _text_as_written(self) -> Outcome[T]:
+        verdict = self.contract.validate(self.text)
+        if isinstance(verdict, Invalid):
+            return Rejected(Reason.INVALID, verdict.issues, self.text)
+        return Accepted(verdict.value, Trust.CLEAN, "first", (), self.text)
+
+    def _without_reasoning(self) -> str:
+        self.scout.next(len(self.text))
+        text = re.sub(r"<(think|thinking|reasoning|analysis)>.*?(?:</\1>|\Z)", "", self.text, flags=re.S | re.I)
+        return re.split(r"</(?:think|thinking|reasoning|analysis)>", text)[-1]
+
+    def _scalar(self, body: str, edits: list[Edit]) -> Outcome[T]:
+        if not body:
+            return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
+        start = self.text.find(body)
+        node = Node(STRING, body, start, start + len(body))
+        value = _boolean_word(body) if self.shape.types == {"boolean"} else None
+        if value is not None:
+            node = Node("literal", value, start, start + len(body))
+            edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, start + len(body), str(value).lower())]
+        candidate: Candidate[T] = Candidate(start, start + len(body), LINES)
+        judge(candidate, Parsed(node, start + len(body), edits, cut=False), self.text, self.contract, self.ceiling)
+        self.found.append(candidate)
+        return self._decide([candidate]) if candidate.fits else self._reject()
+
+    def _scalar_in_union(self) -> Outcome[T] | None:
+        """A contract that takes a scalar among others: the whole text, when nothing else stands in it."""
+        if self.shape.anything:
+            return self._any_scalar()
+        if not any(self.shape.allows(kind) for kind in _SCALARS) or self.truncated is True or self.found:
+            return None
+        body, edits = _bare_scalar(self._without_reasoning())
+        if not body or (self.shape.allows("string") and _DECLINED.search(body)):
+            return None
+        start = self.text.find(body)
+        candidate: Candidate[T] = Candidate(start, start + len(body), LINES)
+        node = Node(STRING, body, start, start + len(body))
+        judge(candidate, Parsed(node, start + len(body), edits, cut=False), self.text, self.contract, self.ceiling)
+        return self._decide([candidate]) if candidate.fits else None
+
+    def _any_scalar(self) -> Outcome[T] | None:
+        body, edits = _bare_scalar(self.text)
+        if body == "" or self.nested:
+            return None
+        valid = read_strict(body, self.contract)
+        if valid is None:
+            return None
+        return self._accept(Candidate(0, len(self.text), FENCE, valid, edits))
+
+    def _inside_quotes(self) -> Outcome[T] | None:
+        """The whole answer written as one JSON string, or put between quotes."""
+        text = self.text.strip().lstrip("\ufeff").strip()
+        if self.nested >= _NESTED or len(text) < 3 or text[0] not in _CITE_QUOTES or text[-1] not in "\"'”’`":
+            return None
+        inner = unescape(text[1:-1]).value if "\\" in text else text[1:-1]
+        if inner.lstrip()[:1] not in ("{", "[", '"'):
+            return None
+        outcome = self._again(inner)
+        if not isinstance(outcome, Accepted):
+            return outcome if outcome.reason is not Reason.NO_JSON and isinstance(outcome, Rejected) else None
+        start = self.text.find(text)
+        return self._accept(self._adopt(outcome, Spot(start, LINES), start + len(text), "double-encoded"))
+
+    def _lines(self) -> Outcome[T] | None:
+        node = read_lines(self.text, self.shape) if self.truncated is not True else None
+        if node is None:
+            return None
+        edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}")
+        candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
+        judge(candidate, Parsed(node, node.end, [edit], cut=False), self.text, self.contract, self.ceiling)
+        self.found.append(candidate)
+        return self._accept(candidate) if candidate.fits else None
+
+    # --- deciding ---------------------------------------------------------------------------------------------
+
+    def _decide(self, fitting: list[Candidate[T]]) -> Outcome[T]:
+        best = min(candidate.rank for candidate in fitting)
+        group = [candidate for candidate in fitting if candidate.rank == best]
+        collected = self._collect(group)
+        if collected is not None:
+            return collected
+        chosen = group[0] if self.pick == "first" else group[-1]
+        later = [c for c in self.found if c.start > chosen.start and c.cut and not c.fits]
+        if later and self.pick != "first":
+            return self._reject()
+        values = [candidate.valid.value for candidate in group if candidate.valid is not None]
+        if any(value != values[0] for value in values):
+            if self.pick == "error" or self._is_list() or not self._all_apart(group):
+                words = f"{len(group)} different answers stand in it, and nothing says which one is meant"
+                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
+            chosen.edits.append(Edit(f"picked-{self.pick}", Risk.INFERRED, chosen.start, chosen.end, "", "$"))
+            if self.ceiling < Risk.INFERRED:
+                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(group)} different answers"),))
+        return self._accept(chosen)
+
+    def _is_list(self) -> bool:
+        return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
+
+    def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
+        """Whether words stand between the answers (a fence is a wall too)."""
+        if group[0].rank <= FENCE:
+            return True
+        pairs = zip(group, group[1:], strict=False)
+        return all(not _BETWEEN.fullmatch(self.text, one.end, two.start) for one, two in pairs)
+
+    def _collect(self, group: list[Candidate[T]]) -> Outcome[T] | None:
+        """Several values in a row, where the contract is a list of them."""
+        if len(group) < 2 or not self._is_list() or self._all_apart(group) or self.text[group[0].start] == "[":
+            return None
+        nodes: list[Node] = []
+        edits: list[Edit] = []
+        for candidate in group:
+            parsed = Machine(self.text, candidate.start, self.shape.element(0), max_depth=self.max_depth).parse()
+            if isinstance(parsed, Failure) or parsed.node.kind == ARRAY:
+                return None
+            nodes.append(parsed.node)
+            edits += parsed.edits
+        whole: Candidate[T] = Candidate(group[0].start, group[-1].end, group[0].rank)
+        edits.append(Edit("collected", Risk.INFERRED, whole.start, whole.end, f"[{len(nodes)} values]", "$"))
+        judge(whole, Parsed(list_of(nodes), whole.end, edits, cut=False), self.text, self.contract, self.ceiling)
+        return self._accept(whole) if whole.fits else None
+
+    def _accept(self, candidate: Candidate[T]) -> Outcome[T]:
+        text = self.text
+        edits = list(candidate.edits)
+        code = "fence" if candidate.rank <= FENCE else "prose-around"
+        for start, end in ((0, candidate.start), (candidate.end, len(text))):
+            outside = text[start:end].strip()
+            if outside:
+                name = "bom" if outside == "\ufeff" else "reasoning" if self.scout.reasoning and not start else code
+                edits.append(Edit(name, Risk.LOSSLESS, start, end, "", "$"))
+        touches = not text[candidate.end :].strip()
+        if self.truncated is True and touches and self.ceiling < Risk.LOSSY and self._open_ended(candidate):
+            return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off right after it"),))
+        risk = worst(edits)
+        trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
+        if candidate.valid is None:
+            raise AssertionError("only a candidate that fits is accepted")
+        return Accepted(candidate.valid.value, trust, "first", RepairLog(edits, text, candidate.node, candidate.names), text)
+
+    def _open_ended(self, candidate: Candidate[T]) -> bool:
+        """Whether more of it could have come: anything that no closer of its own ends."""
+        return self.text[candidate.end - 1 : candidate.end] not in ("}", "]")
+
+    # --- rejecting --------------------------------------------------------------------------------------------
+
+    def _reject(self) -> Outcome[T]:
+        if self.flooded:
+            return self._rejected(Reason.TOO_LARGE, (Issue("$", "candidates", "too many possible answers stand in it"),))
+        if not self.found:
+            if self.scout.unclosed:
+                issue = Issue("$", "reasoning", "the reasoning never ends, and no answer follows it")
+                return self._rejected(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
+            declined = _DECLINED.search(self.text[:2_000])
+            reason = Reason.REFUSED if declined else Reason.NO_JSON
+            words = "the model declined" if declined else "no JSON value stands in it" if self.text.strip() else "the reply is empty"
+            return self._rejected(reason, (Issue("$", reason.value, words),))
+        order = [Reason.TRUNCATED, Reason.AMBIGUOUS, Reason.INVALID, Reason.MALFORMED, Reason.TOO_LARGE, Reason.ECHOED_SCHEMA]
+        last = self.found[-1]
+        worst_of = last if last.cut else min(reversed(self.found), key=lambda c: order.index(c.reason or Reason.INVALID))
+        return self._rejected(worst_of.reason or Reason.INVALID, worst_of.issues, worst_of)
+
+    def _rejected(self, reason: Reason, issues: tuple[Issue, ...], nearest: Candidate[T] | None = None) -> Rejected:
+        draft = nearest.draft if nearest else None
+        seen = tuple(candidate.words() for candidate in self.found)
+        return Rejected(reason, issues, self.text, draft=draft, seen=seen)
+
+
+def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
+    """The text without fence, quotes and emphasis around it."""
+    body = text.strip().lstrip("\ufeff").strip()
+    edits: list[Edit] = []
+    fence = re.fullmatch(r"```[\w]*[ \t]*\n?(.*?)\n?```", body, re.S)
+    if fence:
+        body = fence[1].strip()
+        edits.append(Edit("fence", Risk.LOSSLESS, 0, len(text), body, "$"))
+    while len(body) > 2 and (found := re.fullmatch(r"(\*\*|__|[*_`\"'“‘])(.+?)(\1|[”’])[.!]?", body, re.S)):
+        body = found[2].strip()
+        edits.append(Edit("quotes", Risk.LOSSLESS, 0, len(text), body, "$"))
+    return body, edits
+
+
+def _boolean_word(body: str) -> bool | None:
+    """The one boolean word of a text without a negation."""
+    if len(body) <= 5:
+        return None
+    shape = Shape(choices=("true", "false"))
+    found = match_choice(body, body, shape)
+    return None if found is None else found.value == "true"

@@ -1,0 +1,123 @@
+"""The child process that holds llama.cpp's own HTTP server.
+
+Run as a file, never imported: it must start fast, so it needs nothing but the standard library and xllamacpp, and
+llama.cpp writes to the process's own stdout and stderr, so it needs a process of its own.
+
+The parent writes one line of JSON to stdin (the order) and reads one line of JSON from stdout (the report). The
+order is not on the command line, because other users can read that and it holds the API key. Stdin then stays open:
+its end is the sign that the parent is gone, however it went.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any, BinaryIO
+
+LOG_LIMIT = 256 * 1024
+HEADROOM = 1024**3
+PROMPT_CACHE_MIB = 256
+HTTP_THREADS = 16
+WARNINGS = 2  # llama.cpp's verbosity: 1 errors, 2 also warnings, 3 also a few lines for each request
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Serve the model that the order on stdin names, until stdin ends."""
+    _die_with_parent()
+    report = os.dup(1)
+    os.dup2(2, 1)
+    _append_to_log()
+    with open(0, "rb", buffering=0, closefd=False) as lifeline:
+        order: dict[str, Any] = json.loads(lifeline.readline())
+        threading.Thread(target=_exit_at_end_of, args=(lifeline,), daemon=True).start()
+        server = _start(order)
+        os.write(report, json.dumps(_facts(server.listening_address, order["key"])).encode() + b"\n")
+        os.close(report)
+        _bound_memory()
+        while True:
+            time.sleep(2)
+            if os.fstat(2).st_size > LOG_LIMIT:
+                os.ftruncate(2, 0)
+
+
+def _die_with_parent() -> None:
+    # The end of stdin does the same everywhere, but only once the weights are loaded: llama.cpp holds Python's
+    # interpreter lock until then.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def _append_to_log() -> None:
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_APPEND)
+
+
+def _exit_at_end_of(lifeline: BinaryIO) -> None:
+    while lifeline.read(1):
+        pass
+    os._exit(0)  # the server keeps nothing that would have to be saved
+
+
+def _start(order: dict[str, Any]) -> Any:
+    engine: Any = importlib.import_module("xllamacpp")  # by name: the extension has no types
+    params = engine.CommonParams()
+    params.model.path = order["weights"]
+    params.model_alias = {order["name"]}
+    params.hostnames = ["127.0.0.1"]
+    params.port = order["port"]
+    params.api_keys = [order["key"]]
+    params.cpuparams.n_threads = order["threads"]
+    params.cpuparams_batch.n_threads = order["threads"]
+    params.n_threads_http = HTTP_THREADS
+    params.n_ctx = order["context"]
+    params.n_parallel = 1  # one slot, so that a request has the whole context; others wait for their turn
+    params.fit_params = False  # never another context size than the one asked for
+    params.cache_ram_mib = PROMPT_CACHE_MIB
+    params.ui = False
+    params.endpoint_slots = False
+    params.verbosity = WARNINGS
+    try:
+        return engine.Server(params)
+    except RuntimeError:
+        os._exit(1)  # llama.cpp has written the cause to the log; its exception says less
+
+
+def _facts(url: str, key: str) -> dict[str, Any]:
+    """What the running server says of itself; asking proves that it answers and knows the key."""
+    request = urllib.request.Request(f"{url}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310 - loopback
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(request, timeout=30) as answer:
+        props: dict[str, Any] = json.load(answer)
+    return {
+        "url": url,
+        "context": props["default_generation_settings"]["n_ctx"],
+        "tools": bool(props["chat_template_caps"]["supports_tools"]),
+    }
+
+
+def _bound_memory() -> None:
+    """Leave requests a gigabyte: a contradictory schema makes llama.cpp's grammar eat all the memory there is."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):  # a limit that cannot be set is no reason not to serve
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        used = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:"))
+        resource.setrlimit(resource.RLIMIT_DATA, (used + HEADROOM, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+if __name__ == "__main__":
+    main()

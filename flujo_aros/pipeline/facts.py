@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.contract.output import Contract, compile_contract
@@ -59,4 +59,7 @@ def effective_ladder(step: Step) -> Ladder | None:
 
 
 def _any_text(like: object) -> bool:
-    return isinstance(like, dict) and like.get("type") == "string" and like.keys() <= _WORDS_ONLY
+    if not isinstance(like, dict):
+        return False
+    schema = cast("dict[str, Any]", like)
+    return schema.get("type") == "string" and schema.keys() <= _WORDS_ONLY

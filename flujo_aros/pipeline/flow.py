@@ -13,9 +13,10 @@ from flujo_aros.pipeline.template import InputTemplate, StepReference, nearest
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong with the step at this place of a pipeline, in one sentence."""
+    """What is wrong with the step at this place of a pipeline, in one sentence, and which of its keys says so."""
 
     index: int
+    key: str
     message: str
 
 
@@ -66,7 +67,7 @@ class Pipeline:
     @property
     def models(self) -> frozenset[str]:
         """The names of all models that the steps ask for by name."""
-        return frozenset().union(*(step.models for step in self.steps))
+        return frozenset(model for step in self.steps for model in step.models)
 
 
 def find_mistakes(steps: Sequence[PipelineStep]) -> Iterator[Mistake]:
@@ -75,12 +76,14 @@ def find_mistakes(steps: Sequence[PipelineStep]) -> Iterator[Mistake]:
     for index, step in enumerate(steps):
         first = names.index(step.name)
         if first < index:
-            yield Mistake(index, f"step name {step.name!r} is taken by step {first + 1}; each step needs its own")
+            yield Mistake(
+                index, "name", f"step name {step.name!r} is taken by step {first + 1}; each step needs its own"
+            )
         for template in step.templates:
             for reference in template.references:
                 message = _wrong(reference, names, index)
                 if message:
-                    yield Mistake(index, _placed(step, template, reference, message))
+                    yield Mistake(index, "input", _placed(step, template, reference, message))
 
 
 def _wrong(reference: StepReference, names: Sequence[str], index: int) -> str | None:

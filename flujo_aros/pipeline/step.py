@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
+from pydantic import ConfigDict
+
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.errors import UsageError
@@ -83,6 +85,7 @@ class Processing:
     structured_output: StructuredOutput = "auto"
     schema: dict[str, Any] | None = None
     enforcement: Enforcement = "repair"
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
         _one_of("structured_output", self.structured_output, get_args(StructuredOutput))
@@ -118,14 +121,14 @@ class Step(_Chained):
     input: str = PREVIOUS
     processing: Processing = field(default_factory=Processing)
     on_degraded: OnDegraded | None = None
-    kind: ClassVar[str] = "step"
+    kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
         _check_degraded(self.name, self.on_degraded)
         if self.contract is not None and self.processing.schema is not None:
             raise UsageError(f"step {self.name!r} has both a contract and processing.schema; give one of them")
-        if self.agent is None or isinstance(self.agent, (str, dict)):
+        if self.agent is None or isinstance(cast("object", self.agent), (str, dict)):
             raise UsageError(f"the agent of step {self.name!r} must be an AgentSpec or an Agent, not {self.agent!r}")
         for like in (self.contract, self.processing.schema):
             if like is not None:
@@ -183,7 +186,7 @@ class Call(_Chained):
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     input: str = PREVIOUS
     on_degraded: OnDegraded | None = None
-    kind: ClassVar[str] = "step"
+    kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -219,7 +222,9 @@ class Call(_Chained):
         result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
         if inspect.isawaitable(result):
             result = await result
-        return Settlement(_as_outcome(result))
+        is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
+        outcome: Outcome[Any] = result if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
+        return Settlement(outcome)
 
     def _resolved(self) -> Callable[..., Any]:
         return self.function if callable(self.function) else _imported(self.name, self.function)
@@ -273,9 +278,3 @@ def _shielded(call: Callable[[], Any]) -> Any:
         return call()
     except StopIteration as error:
         raise RuntimeError("the function raised StopIteration") from error
-
-
-def _as_outcome(result: Any) -> Outcome[Any]:
-    if isinstance(result, (Accepted, Degraded, Rejected)):
-        return cast("Outcome[Any]", result)
-    return Accepted(result, Trust.CLEAN, "first", (), "")

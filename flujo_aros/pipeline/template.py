@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import jinja2
 from jinja2 import nodes
-from jinja2.defaults import DEFAULT_FILTERS
+from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
@@ -130,7 +130,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     close = get_close_matches(name, known, 1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    return f"; there is {', '.join(repr(each) for each in known)}" if 0 < len(known) <= 12 else ""
+    return f"; known: {', '.join(known)}" if 0 < len(known) <= 12 else ""
 
 
 # What a template may do, checked on the syntax tree before anything runs
@@ -141,7 +141,7 @@ _ALLOWED: Final = (
     *(nodes.Slice, nodes.Filter, nodes.Test, nodes.Keyword, nodes.CondExpr, nodes.Compare, nodes.Operand),
     *(nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.If, nodes.For),
 )
-_WORDS: Final = {
+_WORDS: Final[dict[type[nodes.Node], str]] = {
     nodes.Call: "calls are not allowed in a template; use a filter such as `| upper`, or a callable step",
     nodes.Concat: "`~` is not allowed in a template; write {{ a }}{{ b }}",
     nodes.Assign: "{% set %} is not allowed in a template",
@@ -178,10 +178,9 @@ def _count_loops(tree: nodes.Template) -> None:
 
 
 def _references(tree: nodes.Template) -> Iterator[StepReference]:
-    asked: dict[int, str] = {}
-    for outer in tree.find_all((nodes.Getattr, nodes.Getitem)):
-        asked[id(outer.node)] = _member_name(outer) or ""
-    for inner in tree.find_all((nodes.Getattr, nodes.Getitem)):
+    reached = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
+    asked = {id(outer.node): _member_name(outer) or "" for outer in reached}
+    for inner in reached:
         name = _member_name(inner)
         if isinstance(inner.node, nodes.Name) and inner.node.name == "steps" and name is not None:
             yield StepReference(name, asked.get(id(inner)), inner.lineno)
@@ -258,7 +257,7 @@ class _DataEnvironment(ImmutableSandboxedEnvironment):
             return self._element(cast("list[Any]", obj), argument)
         return self._member(obj, argument)
 
-    def _element(self, obj: list[Any], argument: int | slice) -> Any:
+    def _element(self, obj: list[Any], argument: Any) -> Any:
         try:
             return obj[argument]
         except IndexError:
@@ -275,8 +274,15 @@ class _DataEnvironment(ImmutableSandboxedEnvironment):
         return self.undefined(f"there is no {name!r}{nearest(str(name), map(str, members))}")
 
 
-def _article(value: Any) -> str:
-    kinds = {str: "a text", list: "a list", type(None): "null", bool: "a boolean", int: "a number", float: "a number"}
+def _article(value: object) -> str:
+    kinds: dict[type[Any], str] = {
+        str: "a text",
+        list: "a list",
+        type(None): "null",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
     return kinds.get(type(value), f"a {type(value).__name__}")
 
 
@@ -304,7 +310,7 @@ _LOOP_NAMES: Final = ("index", "index0", "first", "last", "length", "revindex", 
 
 def _members(obj: Any) -> Mapping[Any, Any] | None:
     if isinstance(obj, Mapping):
-        return cast("Mapping[Any, Any]", obj)
+        return cast("Mapping[object, Any]", obj)
     if isinstance(obj, BaseModel):
         kind = type(obj)
         return _Fields(obj, [*kind.model_fields, *kind.model_computed_fields, *(obj.model_extra or {})])
@@ -365,8 +371,8 @@ _ON_DATA: Final = (
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    **{name: _metered(DEFAULT_FILTERS[name], textual=True) for name in _ON_TEXT},
-    **{name: _metered(DEFAULT_FILTERS[name], textual=False) for name in _ON_DATA},
+    **{name: _metered(JINJA_FILTERS[name], textual=True) for name in _ON_TEXT},
+    **{name: _metered(JINJA_FILTERS[name], textual=False) for name in _ON_DATA},
     "join": _join,
     "replace": _metered(_replace, textual=True),
     "tojson": _metered(as_json, textual=False),

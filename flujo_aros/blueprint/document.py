@@ -1,0 +1,243 @@
+"""YAML text as a tree of plain values that know their places. The only module that knows YAML.
+
+YAML 1.2 in what counts: `yes`, `no`, `on` and dates are text. No tags but the plain ones, no duplicate keys, and
+bounds on size, depth and alias expansion, so that no document can take the reader down.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, cast
+
+import yaml
+from yaml.composer import ComposerError
+from yaml.reader import ReaderError
+
+from flujo_aros.errors import BlueprintError, Place
+
+Scalar: TypeAlias = str | int | float | bool | None
+Finding: TypeAlias = tuple[Place | None, str]
+
+MAX_CHARS: Final = 1_000_000
+MAX_DEPTH: Final = 64
+MAX_NODES: Final = 100_000
+_MAX_DIGITS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value of a document and where it stands. `keys` has the place of each key of a mapping."""
+
+    place: Place
+    value: Scalar | dict[str, Node] | list[Node]
+    keys: dict[str, Place] = field(default_factory=dict[str, Place])
+
+    @property
+    def members(self) -> dict[str, Node]:
+        """The members of a mapping; empty for anything else."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def elements(self) -> list[Node]:
+        """The elements of a list; empty for anything else."""
+        return self.value if isinstance(self.value, list) else []
+
+    def plain(self) -> Any:
+        """The value as plain JSON."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def at(self, path: Sequence[str | int]) -> Place:
+        """The place of what stands at this path, or of the nearest thing above it that exists."""
+        here, place = self, self.place
+        for part in path:
+            if isinstance(part, str) and part in here.members:
+                here, place = here.members[part], here.members[part].place
+            elif isinstance(part, int) and part < len(here.elements):
+                here, place = here.elements[part], here.elements[part].place
+        return place
+
+    def key_at(self, path: Sequence[str | int]) -> Place:
+        """The place of the key at the end of this path, or of the nearest thing above it that exists."""
+        here = self
+        for part in path[:-1]:
+            if isinstance(part, str) and part in here.members:
+                here = here.members[part]
+            elif isinstance(part, int) and part < len(here.elements):
+                here = here.elements[part]
+        return here.keys.get(str(path[-1]), here.place) if path else here.place
+
+
+def parse_document(text: str, source: str) -> Node:
+    """The one document in a YAML text. Raises `BlueprintError` with every mistake that can be told apart."""
+    if len(text) > MAX_CHARS:
+        raise BlueprintError(source, [(None, f"the file has more than {MAX_CHARS} characters")])
+    try:
+        root = _Loader(text).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        raise BlueprintError(source, [_syntax_finding(error)]) from error
+    except ReaderError as error:
+        place = _place_of_offset(text, error.position)
+        raise BlueprintError(source, [(place, "a control character stands here that YAML does not allow")]) from error
+    if root is None:
+        raise BlueprintError(source, [(None, "the file is empty")])
+    tree = _Tree()
+    node = tree.node(root, "", 0)
+    if tree.findings:
+        raise BlueprintError(source, tree.findings)
+    return node
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes with the plain scalars of YAML 1.2, and stops where a document is nested too deeply."""
+
+    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as in PyYAML
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            message = f"nested more than {MAX_DEPTH} levels deep"
+            raise ComposerError(problem=message, problem_mark=cast("Any", self).peek_event().start_mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+_TAG: Final = "tag:yaml.org,2002:"
+_SCALARS: Final = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+    ("merge", r"<<", "<"),
+)
+for _name, _pattern, _first in _SCALARS:
+    cast("Any", _Loader).add_implicit_resolver(f"{_TAG}{_name}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+class _Tree:
+    """Turns PyYAML's graph into a tree, and notes every mistake on the way."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.count = 0
+
+    def node(self, node: yaml.Node, path: str, depth: int) -> Node:
+        place = _place(node.start_mark, path)
+        self.count += 1
+        if self.count > MAX_NODES or depth > MAX_DEPTH:
+            if not self.full:
+                self.findings.append(
+                    (place, f"aliases expand this document beyond {MAX_NODES} values or {MAX_DEPTH} levels")
+                )
+            self.count = MAX_NODES + 1
+            return Node(place, None)
+        if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
+            return self.mapping(node, place, depth)
+        if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
+            parts = cast("list[yaml.Node]", node.value)
+            return Node(place, [self.node(part, f"{path}[{n}]", depth + 1) for n, part in enumerate(parts)])
+        return Node(place, self.scalar(node, place))
+
+    @property
+    def full(self) -> bool:
+        """Whether the bound was met: then nothing more is expanded and nothing more is said."""
+        return self.count > MAX_NODES
+
+    def mapping(self, node: yaml.MappingNode, place: Place, depth: int) -> Node:
+        members: dict[str, Node] = {}
+        keys: dict[str, Place] = {}
+        merged: list[yaml.Node] = []
+        for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+            name = cast("str", key.value) if isinstance(key, yaml.ScalarNode) else None
+            here = _place(key.start_mark, f"{place.path}.{name}".lstrip("."))
+            if key.tag == f"{_TAG}merge":
+                merged.append(value)
+            elif name is None:
+                self.findings.append((here, "a key must be a text, not a list or a mapping"))
+            elif name in keys:
+                self.findings.append((here, f"duplicate key {name!r}; it stands in line {keys[name].line} already"))
+            else:
+                keys[name] = here
+                members[name] = self.node(value, here.path, depth + 1)
+        for source in merged:
+            self.merge(source, members, keys, place, depth)
+        return Node(place, members, keys)
+
+    def merge(
+        self, source: yaml.Node, members: dict[str, Node], keys: dict[str, Place], place: Place, depth: int
+    ) -> None:
+        """`<<: *defaults`: the members of another mapping, or of several, where this one has none of its own."""
+        several = isinstance(source, yaml.SequenceNode)
+        for each in cast("list[yaml.Node]", source.value) if several else [source]:
+            other = self.node(each, place.path, depth + 1)
+            if not isinstance(other.value, dict):
+                self.findings.append((other.place, "`<<` takes a mapping or a list of mappings"))
+            for name, value in other.members.items():
+                if name not in members:
+                    members[name], keys[name] = value, other.keys[name]
+
+    def scalar(self, node: yaml.Node, place: Place) -> Scalar:
+        kind = str(node.tag).removeprefix(_TAG)
+        if not isinstance(node, yaml.ScalarNode) or kind not in _READERS:
+            self.findings.append((place, f"the tag {node.tag!r} is not allowed"))
+            return None
+        text = cast("str", node.value)
+        if _SURROGATE.search(text):
+            self.findings.append((place, "half of a character (a lone surrogate) stands in this text"))
+            return None
+        try:
+            return _READERS[kind](text)
+        except (ValueError, KeyError):
+            self.findings.append((place, f"not a {kind} that JSON can hold: {text[:40]}"))
+            return None
+
+
+def _read_int(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(text)
+    return int(text, 8 if text.startswith("0o") else 16 if text.startswith("0x") else 10)
+
+
+def _read_float(text: str) -> float:
+    number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_READERS: Final[dict[str, Callable[[str], Scalar]]] = {
+    "str": str,
+    "int": _read_int,
+    "float": _read_float,
+    "bool": {text: text.lower() == "true" for text in ("true", "True", "TRUE", "false", "False", "FALSE")}.__getitem__,
+    "null": dict.fromkeys(("~", "null", "Null", "NULL", "")).__getitem__,
+    "merge": str,
+}
+
+
+def _place(mark: yaml.Mark, path: str) -> Place:
+    return Place(mark.line + 1, mark.column + 1, path)
+
+
+def _place_of_offset(text: str, offset: int) -> Place:
+    before = text[:offset]
+    return Place(before.count("\n") + 1, offset - before.rfind("\n"))
+
+
+def _syntax_finding(error: yaml.MarkedYAMLError) -> Finding:
+    mark = error.problem_mark or error.context_mark
+    message = ", ".join(part for part in (error.context, error.problem) if part)
+    return (_place(mark, "") if mark else None, f"not valid YAML: {message}")

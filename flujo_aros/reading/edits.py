@@ -95,14 +95,14 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> Iterator[str 
     while node is not None:
         if node.kind == OBJECT:
             members: list[Member] = node.value
-            found = next((m for m in members if m.start <= at < max(m.node.end, m.start + 1)), None)
+            found = next((m for m in members if m.start <= at <= m.node.end), None)
             if found is None:
                 return
             yield names.get(id(found), found.key)
             node = found.node
         elif node.kind == ARRAY:
             items: list[Node] = node.value
-            index = next((i for i, item in enumerate(items) if item.start <= at < max(item.end, item.start + 1)), None)
+            index = next((i for i, item in enumerate(items) if item.start <= at <= item.end), None)
             if index is None:
                 return
             yield index

@@ -18,15 +18,15 @@ _MARK: Final = re.compile(
 _TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = re.compile(
-    r"\{\s*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:)"
+    r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:)"
 )
 _LIST_START: Final = re.compile(
-    r"\[\s*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…|(?:true|false|null|None|True|False|NaN|undefined)\b)"
+    r"\[(?:\s|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…|(?:true|false|null|None|True|False|NaN|undefined)\b)"
 )
 _WORDS: Final = re.compile(r"\[\s*[^\[\]{}\"\n:]{1,400}\]")
 _CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")
 _CHECKBOX_OR_LINK: Final = re.compile(r"\[[^\]\n]{0,200}\]\(")
-_BULLET: Final = re.compile(r"[ \t]*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
+_BULLET: Final = re.compile(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
 _QUOTED_LINE: Final = re.compile(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": "”\"", "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
@@ -107,7 +107,10 @@ class Scout:
 
     def _is_prose_bracket(self, start: int) -> bool:
         """A citation, a link or a footnote: brackets that belong to prose."""
-        return _CITATION.match(self.text, start) is not None or _CHECKBOX_OR_LINK.match(self.text, start) is not None
+        citation = _CITATION.match(self.text, start)
+        if citation and self.lists and "," in citation[0] and not self.text[citation.end() :].strip(" \t\r\n.;)"):
+            return False
+        return citation is not None or _CHECKBOX_OR_LINK.match(self.text, start) is not None
 
 
 def _alone(text: str, start: int) -> bool:

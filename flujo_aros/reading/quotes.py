@@ -29,8 +29,8 @@ _BLANK: Final = re.compile(r"\s*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _KEY: Final = re.compile(
     r"\s*(?:(?://[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
-    r"(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]\s*[:：]|['‘](?P<s>[^'’\n:]{1,120})['’]\s*[:：]"
-    r"|(?P<b>[^\W\d][\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*[\"'“\[{\d\-+tfnTFN]|\s*\Z)"
+    r"(?:[\"“”„«]{1,2}(?P<q>[^\"“”»\n:]{1,120})[\"”“»]{1,2}\s*[:：]|['‘](?P<s>[^'’\n:]{1,120})['’]\s*[:：]"
+    r"|(?P<b>\w[\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*[\"'“\[{\d\-+tfnTFN]|\s*\Z)"
     r"|\"(?P<h>\w{1,60}):\s*(?=[\"'\[{\d]))",
     re.S,
 )
@@ -38,6 +38,7 @@ _TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
+_ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
 _MAX_KEY: Final = 120
 
 
@@ -80,6 +81,8 @@ def find_end(around: Surroundings, pos: int) -> StringEnd | None:
             at += 2
             continue
         if _closes(around, start, at):
+            if around.role == "element" and seen >= 0 and (lost := _lost_in_list(text, start, seen, at)) is not None:
+                return lost
             return _finish(text, pos, start, at, inner=seen >= 0)
         if around.role == "key" and (":" in text[start:at] or "\n" in text[start:at]):
             return None
@@ -131,7 +134,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
         if char in (":", "：", "=") and char:
             return True
         key = text[start:at]
-        return bool(char) and char in "\"'[{0123456789" and (around.knows(around.shape, key) or key.isidentifier())
+        return bool(char) and char in "\"'[{0123456789tfn" and (around.knows(around.shape, key) or key.isidentifier())
     if not char:
         return True
     if char in ",，、;":
@@ -150,13 +153,14 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
 def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:
     text = around.text
     if around.role == "element":
-        return text[after] in '"“{[' and after > at + 1
+        return text[after] in "\"'“{[" and after > at + 1
     ahead = _KEY.match(text, after)
     if ahead is None:
         return False
     if ahead["b"] is not None:
-        return "\n" in text[at:after] or (around.knows(around.shape, ahead["b"]) and not ahead["half"])
-    return after > at + 1 or around.knows(around.shape, ahead["q"] or ahead["s"] or ahead["h"] or "")
+        return "\n" in text[at:after] or not (around.shape.keys or ahead["half"]) or around.knows(around.shape, ahead["b"])
+    name = ahead["q"] or ahead["s"] or ahead["h"] or ""
+    return after > at + 1 or around.knows(around.shape, name) or text[_skip(text, ahead.end()) :][:1] in '"{[0123456789'
 
 
 def _next_item(around: Surroundings, pos: int) -> bool:
@@ -169,7 +173,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     if char in "}]":
         return _follows(text, after, around.depth)
     if around.role == "element":
-        return char in '"“„«{[-0123456789' or _PLAIN_ELEMENT.match(text, after) is not None
+        return char in _ELEMENT_START or _PLAIN_ELEMENT.match(text, after) is not None
     if char == ",":
         return True
     ahead = _KEY.match(text, after)
@@ -217,6 +221,15 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     elif text[start:stop].endswith('\\"'):
         stop -= 1
     return StringEnd(start, stop, after, (("missing-quote", Risk.INFERRED, stop, after, '"'),))
+
+
+def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None:
+    """`["red, "green"]`: the only inner quote opens the next element, so the one before it has lost its end."""
+    body = text[start:seen].rstrip()
+    if not body.endswith(",") or text.find('"', start, seen) >= 0 or not text[seen + 1 : at].strip():
+        return None
+    stop = start + len(body) - 1
+    return StringEnd(start, stop, stop, (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
 
 
 def _end_at_line(text: str, start: int) -> StringEnd | None:

@@ -44,7 +44,7 @@ class Reading(NamedTuple):
 def read_number(raw: str) -> Reading | None:
     """The number that these characters write, or None. Digits are never dropped: `007` and `12%` are no numbers.
 
-    Takes thousands groups (`1,234,567`), `+5`, `.5`, `5.`, `1_000` and hexadecimal as INFERRED.
+    Takes thousands groups (`1,234,567`), `+5`, `.5` and `5.` as INFERRED.
     """
     if len(raw) > _MAX_DIGITS:
         return None
@@ -56,19 +56,21 @@ def read_number(raw: str) -> Reading | None:
         if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
             return None
         return _finite(raw, "loose-number", Risk.INFERRED)
-    if _HEX.match(raw):
-        return Reading(int(raw, 16), "hex-number", Risk.INFERRED)
-    if _GROUPED.match(raw) or _UNDERSCORED.match(raw):
-        return _finite(raw.replace(",", "").replace("_", ""), "digit-groups", Risk.INFERRED)
+    if _GROUPED.match(raw):
+        return _finite(raw.replace(",", ""), "digit-groups", Risk.INFERRED)
     return None
 
 
 def read_amount(raw: str) -> Reading | None:
-    """A number written in a string: as `read_number`, with leading zeros and one currency sign as INFERRED."""
+    """A number where one is wanted: as `read_number`, and leading zeros, hexadecimal, `1_000` and one currency sign."""
     text = raw.strip()
     found = read_number(text)
     if found is not None:
         return found
+    if _HEX.match(text) and len(text) <= _MAX_DIGITS:
+        return Reading(int(text, 16), "hex-number", Risk.INFERRED)
+    if _UNDERSCORED.match(text) and len(text) <= _MAX_DIGITS:
+        return _finite(text.replace("_", ""), "digit-groups", Risk.INFERRED)
     bare = _CURRENCY.sub(r"\1", text, count=1)
     if bare != text:
         found = read_number(bare)

@@ -20,14 +20,16 @@ from flujo_aros.reading.choose import match_choice
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, INLINE, LINES, Scout, Spot, ends_line, is_quoted
-from flujo_aros.reading.node import ARRAY, STRING, Node
-from flujo_aros.reading.scalars import unescape
-from flujo_aros.reading.tolerant import Failure, Machine, Parsed
+from flujo_aros.reading.node import STRING, Node
+from flujo_aros.reading.scalars import FOREIGN, unescape
+from flujo_aros.reading.tolerant import Failure, Machine, Parsed, offset_node
 
 T = TypeVar("T")
 
-_BETWEEN: Final = re.compile(r"(?:[\s,;]|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
-_ESCAPED: Final = re.compile(r"[{\[]\s*(?:\\[\"']|&quot;|\[?\{?\s*\\\")")
+_BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
+_ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
+_GOES_ON: Final = re.compile(r"\s*,\s*\"[^\"\n]{1,120}\"\s*:")
+_KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I (?:can(?:'|no)t|won't|will not|must decline|apologi[sz]e|refuse)|as an AI\b"
@@ -72,7 +74,9 @@ class Search(Generic[T]):
         scalar = self._whole_scalar()
         if scalar is not None:
             return scalar
-        self._gather()
+        self._without_opener()
+        if not self.found:
+            self._gather()
         fitting = [candidate for candidate in self.found if candidate.fits]
         if fitting:
             return self._decide(fitting)
@@ -81,6 +85,22 @@ class Search(Generic[T]):
             if inner is not None:
                 return inner
         return self._reject()
+
+    def _without_opener(self) -> None:
+        """A whole text whose first brace was lost: `"a": 1, "b": 2}`. Tried first, because its inside looks like an answer."""
+        start = len(self.text) - len(self.text.lstrip())
+        if not _KEY_FIRST.match(self.text, start):
+            return
+        self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
+        spot = Spot(start, LINES)
+        candidate = self._try(spot)
+        self.text = whole
+        candidate.edits = [e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits]
+        candidate.edits.append(Edit("missing-opener", Risk.INFERRED, start, start, "{", "$"))
+        if candidate.node is not None:
+            offset_node(candidate.node, -1)
+        candidate.end = max(candidate.end - 1, start)
+        self.found.append(candidate)
 
     # --- gathering --------------------------------------------------------------------------------------------
 
@@ -107,7 +127,7 @@ class Search(Generic[T]):
         text = self.text
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
         end = find_json_end(text, spot.start)
-        if end is not None:
+        if end is not None and not _GOES_ON.match(text, end):
             valid = read_strict(text[spot.start : end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
@@ -239,10 +259,18 @@ class Search(Generic[T]):
         body, edits = _bare_scalar(self.text)
         if body == "" or self.nested:
             return None
-        valid = read_strict(body, self.contract)
-        if valid is None:
-            return None
-        return self._accept(Candidate(0, len(self.text), FENCE, valid, edits))
+        whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)
+        if whole.valid is None and body in FOREIGN:
+            value, risk = FOREIGN[body]
+            edits.append(Edit("foreign-literal", risk, 0, len(self.text), str(value), "$"))
+            whole.valid = self._valid(value)
+        elif whole.valid is None and self.text.strip()[:1] in _CITE_QUOTES and edits and not set(body) & set("\"'\n"):
+            whole.valid = self._valid(body)
+        return self._accept(whole) if whole.valid is not None else None
+
+    def _valid(self, value: object) -> Valid[T] | None:
+        verdict = self.contract.validate(value)
+        return None if isinstance(verdict, Invalid) else verdict
 
     def _inside_quotes(self) -> Outcome[T] | None:
         """The whole answer written as one JSON string, or put between quotes."""
@@ -293,6 +321,11 @@ class Search(Generic[T]):
     def _is_list(self) -> bool:
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
 
+    def _in_lines(self, group: Sequence[Candidate[T]]) -> bool:
+        """JSON Lines, or values with commas between them, where any JSON is welcome."""
+        between = (self.text[one.end : two.start] for one, two in zip(group, group[1:], strict=False))
+        return self.shape.anything and all("\n" in part or "," in part for part in between)
+
     def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
         """Whether words stand between the answers (a fence is a wall too)."""
         if group[0].rank <= FENCE:
@@ -302,13 +335,15 @@ class Search(Generic[T]):
 
     def _collect(self, group: list[Candidate[T]]) -> Outcome[T] | None:
         """Several values in a row, where the contract is a list of them."""
-        if len(group) < 2 or not self._is_list() or self._all_apart(group) or self.text[group[0].start] == "[":
+        if len(group) < 2 or self._all_apart(group) or not (self._is_list() or self._in_lines(group)):
+            return None
+        if self._is_list() and self.text[group[0].start] == "[":
             return None
         nodes: list[Node] = []
         edits: list[Edit] = []
         for candidate in group:
             parsed = Machine(self.text, candidate.start, self.shape.element(0), max_depth=self.max_depth).parse()
-            if isinstance(parsed, Failure) or parsed.node.kind == ARRAY:
+            if isinstance(parsed, Failure):
                 return None
             nodes.append(parsed.node)
             edits += parsed.edits

@@ -33,16 +33,22 @@ _ELEMENT: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#[^\n]*|<!--.*?-->", re.S)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|<!--.*?-->", re.S)
 _CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
 _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
 _KEY_AHEAD: Final = re.compile(
-    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]|['‘](?P<s>[^'’\n:]{1,120})['’]|(?P<b>[^\W\d][\w$-]{0,60}))\s*[:：]"
+    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]|['‘](?P<s>[^'’\n:]{1,120})['’]|(?P<b>\w[\w$-]{0,60}))\s*[:：]"
 )
-_BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#")
+_BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w+[\"']?\s*:))")
 _CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
+_LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
+_SCALAR: Final = re.compile(rf"(?:{_NUM}|true|false|null|True|False|None)(?=[\s;])")
+_SCALAR_AHEAD: Final = re.compile(rf"(?:{_NUM}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
 _ELLIPSIS: Final = re.compile(r"\.\.\.|…")
+_UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s+\"|\"\s*:\s*\"|\"\s*\+\s")
+_ODD: Final = re.compile(r"\"\s*,|,\s*\"")
+_PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'])")
 _MAX_LOOKS: Final = 64
 _LOOK: Final = 20_000
 
@@ -245,12 +251,8 @@ class Machine:
 
     def _after_comma(self, closer: str, comma: int) -> bool:
         self._skip()
+        self._extra_commas()
         char = self.text[self.pos : self.pos + 1]
-        while char == ",":
-            self._log("extra-comma", Risk.INFERRED, self.pos, self.pos + 1, "")
-            self.pos += 1
-            self._skip()
-            char = self.text[self.pos : self.pos + 1]
         if char in ("}", "]") and char:
             self._log("trailing-comma", Risk.LOSSLESS, comma, comma + 1, "")
             return self._end_here(closer) if char == closer else self._mismatch(char)
@@ -261,6 +263,12 @@ class Machine:
         if self.text.startswith("```", self.pos):
             raise self._stop("the text goes on nowhere after a comma", "unexpected")
         return True
+
+    def _extra_commas(self) -> None:
+        while self.text[self.pos : self.pos + 1] == ",":
+            self._log("extra-comma", Risk.INFERRED, self.pos, self.pos + 1, "")
+            self.pos += 1
+            self._skip()
 
     def _end_here(self, closer: str) -> bool:
         if closer == "}" and len(self.stack) == 1 and self._goes_on():
@@ -342,10 +350,9 @@ class Machine:
             return self._mismatch(char)
         if _ELLIPSIS.match(text, pos):
             raise self._stop("an ellipsis stands for something that was left out", "elided")
-        if char == "," and not frame.node.value:
-            self._log("extra-comma", Risk.INFERRED, pos, pos + 1, "")
-            self.pos += 1
-            return self._careful_member(frame) if text[self.pos : self.pos + 1] != "," else self._after_comma("}", pos)
+        if char == ",":
+            self._extra_commas()
+            return self._careful_member(frame)
         frame.key, frame.key_at = self._key(frame), pos
         self._skip()
         return self._value(frame.shape.member(frame.shape.keys.get(frame.key, frame.key)), member=True)
@@ -359,14 +366,15 @@ class Machine:
             return self._end_of_text()
         if char == "}":
             return self._mismatch(char)
-        if char == "," and not frame.node.value:
-            self._log("extra-comma", Risk.INFERRED, self.pos, self.pos + 1, "")
-            self.pos += 1
-            return True
+        if char == ",":
+            self._extra_commas()
+            return self._careful_element(frame)
         return self._value(frame.shape.element(len(frame.node.value)), member=False)
 
     def _key(self, frame: _Frame) -> str:
         text, pos = self.text, self.pos
+        if _PREFIX.match(text, pos):
+            self.pos = pos = pos + 1
         if text[pos] in QUOTES:
             end = find_end(self._surroundings(frame, "key"), pos)
             if end is not None:
@@ -420,6 +428,9 @@ class Machine:
             raise self._stop("a value is missing", "missing-value")
         if _ELLIPSIS.match(text, pos):
             raise self._stop("an ellipsis stands for something that was left out", "elided")
+        if _PREFIX.match(text, pos):
+            self.pos += 1
+            char = text[self.pos]
         node = self._string(shape, member) if char in QUOTES else self._bare(shape, member)
         self._add(node)
         return True
@@ -447,13 +458,14 @@ class Machine:
     def _string(self, shape: Shape, member: bool) -> Node:
         frame = self.stack[-1]
         start = self.pos
-        end = find_end(self._surroundings(frame, "member" if member else "element"), start)
+        role = "member" if member else "element"
+        end = find_end(self._surroundings(frame, role), start)
         if end is None:
             return self._cut_string(start)
         self._note_string(end)
         value = self._decode(end, shape)
         self.pos = end.after
-        while (joined := self._concatenated()) is not None:
+        while (joined := self._concatenated(role)) is not None:
             value += joined
         return Node(STRING, value, start, self.pos)
 
@@ -466,11 +478,11 @@ class Machine:
         self._log("truncated", Risk.LOSSY, start, self.pos, f"{raw[-40:]}{quote}")
         return Node(STRING, unescape(raw.rstrip("\\")).value, start, self.pos)
 
-    def _concatenated(self) -> str | None:
+    def _concatenated(self, role: str) -> str | None:
         found = re.compile(r"\s*\+\s*(?=[\"'“])").match(self.text, self.pos)
         if found is None:
             return None
-        end = find_end(self._surroundings(self.stack[-1], "member"), found.end())
+        end = find_end(self._surroundings(self.stack[-1], role), found.end())
         if end is None:
             return None
         self._log("concatenation", Risk.INFERRED, found.start(), found.end(), "")
@@ -479,6 +491,8 @@ class Machine:
 
     def _note_string(self, end: StringEnd) -> None:
         for code, risk, start, stop, after in end.edits:
+            if code == "inner-quote" and (_UNSURE.search(after) or (after.count('"') % 2 and _ODD.search(after))):
+                raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
     def _decode(self, end: StringEnd, shape: Shape) -> str:
@@ -501,7 +515,7 @@ class Machine:
         call = _CALL.match(text, pos)
         if call is not None:
             return self._call(call, shape, member)
-        stop = self._bare_stop(pos, member)
+        stop = self._scalar_stop(pos, member) or self._bare_stop(pos, member)
         raw = text[pos:stop].strip()
         at_end = stop >= len(text)
         self.pos = pos + len(text[pos:stop].rstrip())
@@ -528,7 +542,7 @@ class Machine:
             return Node(LITERAL, value, pos, end)
         if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
             raise self._stop(f"{raw} is no JSON number", "non_finite")
-        if not raw:
+        if not any(map(str.isalnum, raw)):
             raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
         if at_end:
             self._log("truncated", Risk.LOSSY, pos, end, raw)
@@ -537,6 +551,19 @@ class Machine:
         else:
             self._log("unquoted-value", Risk.INFERRED, pos, end, raw)
         return Node(BARE, raw, pos, end)
+
+    def _scalar_stop(self, pos: int, member: bool) -> int | None:
+        """The end of a number or literal behind which the next item begins without a comma."""
+        found = _SCALAR.match(self.text, pos)
+        if found is None:
+            return None
+        after = self._blank_end(found.end())
+        if self.text[after : after + 1] == ";":
+            return found.end()
+        if member:
+            return found.end() if _KEY_AHEAD.match(self.text, after) else None
+        char = self.text[after : after + 1]
+        return found.end() if (char in "\"'{[" and char) or _SCALAR_AHEAD.match(self.text, after) else None
 
     def _bare_stop(self, pos: int, member: bool) -> int:
         text, frame = self.text, self.stack[-1]
@@ -550,6 +577,8 @@ class Machine:
                 look = found.end()
                 continue
             if char == '"' and not self._closes_after_quote(at, member):
+                if member and text[at - 1].isspace() and _KEY_AHEAD.match(text, at):
+                    return at
                 look = at + 1
                 continue
             if char in (",", "，") and member:
@@ -602,7 +631,8 @@ class Machine:
             if ahead is None:
                 return False
             return ahead["b"] is None or self._knows(self.stack[-1].shape, ahead["b"]) or "\n" in text[self._line_gap(pos) : pos]
-        return text[pos] in '"“{[' or (text[pos] in "-0123456789tfn'" and text[pos - 1].isspace())
+        char = text[pos]
+        return char in '"“{[' or (text[pos - 1].isspace() and (char == "'" or _SCALAR_AHEAD.match(text, pos) is not None))
 
     def _line_gap(self, pos: int) -> int:
         while pos > 0 and self.text[pos - 1].isspace():
@@ -621,6 +651,8 @@ class Machine:
             self.pos = pos
             char = text[pos : pos + 1]
             if char in "/#<" and char and (found := _COMMENT.match(text, pos)):
+                if _LEFT_OUT.search(found[0]):
+                    raise self._stop("a comment stands for something that was left out", "elided")
                 self._log("comment", Risk.LOSSLESS, pos, found.end(), "")
                 self.pos = found.end()
             elif char and (char.isspace() or char in "\u200b\u200c\u200d\u2060\ufeff"):

@@ -199,9 +199,20 @@ class _Tree:
             return None
         try:
             return _READERS[kind](text)
-        except (ValueError, KeyError):
+        except ValueError:
             self.findings.append((place, f"not a {kind} that JSON can hold: {text[:40]}"))
             return None
+
+
+def _read_bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):  # `!!bool yes`
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _read_null(text: str) -> None:
+    if text.lower() not in ("~", "null", ""):
+        raise ValueError(text)
 
 
 def _read_int(text: str) -> int:
@@ -222,8 +233,8 @@ _READERS: Final[dict[str, Callable[[str], Scalar]]] = {
     "str": str,
     "int": _read_int,
     "float": _read_float,
-    "bool": {text: text.lower() == "true" for text in ("true", "True", "TRUE", "false", "False", "FALSE")}.__getitem__,
-    "null": dict.fromkeys(("~", "null", "Null", "NULL", "")).__getitem__,
+    "bool": _read_bool,
+    "null": _read_null,
     "merge": str,
 }
 

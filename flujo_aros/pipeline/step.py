@@ -223,7 +223,7 @@ class Call(_Chained):
         if inspect.isawaitable(result):
             result = await result
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
-        outcome: Outcome[Any] = result if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
+        outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
         return Settlement(outcome)
 
     def _resolved(self) -> Callable[..., Any]:

@@ -178,7 +178,7 @@ def _count_loops(tree: nodes.Template) -> None:
 
 
 def _references(tree: nodes.Template) -> Iterator[StepReference]:
-    reached = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
+    reached: list[nodes.Getattr | nodes.Getitem] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
     asked = {id(outer.node): _member_name(outer) or "" for outer in reached}
     for inner in reached:
         name = _member_name(inner)

@@ -16,7 +16,7 @@ from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.edits import Edit, worst
 from flujo_aros.reading.envelope import is_schema
-from flujo_aros.reading.node import Node
+from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.tolerant import Failure, Parsed
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ def judge(candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract
         return candidate.lose(parsed.reason, Issue("$", parsed.code, f"{parsed.message} (at character {parsed.at})"))
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
-    if is_schema(parsed.node) and "properties" not in contract.shape.keys and not contract.shape.anything:
+    if _is_echo(parsed.node, contract.shape):
         return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
     coercion = Coercion(text, ceiling=ceiling, pristine=not parsed.edits).run(parsed.node, contract.shape)
     candidate.edits += coercion.edits
@@ -135,6 +135,13 @@ def judge(candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract
     if risk is not None and risk > ceiling:
         return _over_the_ceiling(candidate, ceiling)
     return _validate(candidate, coercion.value, contract, ceiling)
+
+
+def _is_echo(node: Node, shape: Shape) -> bool:
+    if node.kind != OBJECT or shape.anything or "properties" in shape.keys or not is_schema(node):
+        return False
+    written = {member.key for member in node.value}
+    return "properties" in written or not written & shape.keys.keys()
 
 
 def _over_the_ceiling(candidate: Candidate[T], ceiling: Risk) -> Candidate[T]:

@@ -34,6 +34,7 @@ _KEY: Final = re.compile(
     r"|\"(?P<h>\w{1,60}):\s*(?=[\"'\[{\d]))",
     re.S,
 )
+_KEY_WITHOUT_COLON: Final = re.compile(r"\"(\w{1,60})\"\s+[\"\[{\d]")
 _TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
@@ -158,7 +159,9 @@ def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:
     if ahead is None:
         return False
     if ahead["b"] is not None:
-        return "\n" in text[at:after] or not (around.shape.keys or ahead["half"]) or around.knows(around.shape, ahead["b"])
+        if "\n" in text[at:after]:
+            return True
+        return not ahead["half"] and (not around.shape.keys or around.knows(around.shape, ahead["b"]))
     name = ahead["q"] or ahead["s"] or ahead["h"] or ""
     return after > at + 1 or around.knows(around.shape, name) or text[_skip(text, ahead.end()) :][:1] in '"{[0123456789'
 
@@ -178,7 +181,8 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return True
     ahead = _KEY.match(text, after)
     if ahead is None:
-        return False
+        bare = _KEY_WITHOUT_COLON.match(text, after)
+        return bare is not None and around.knows(around.shape, bare[1])
     word = ahead["b"]
     return word is None or not around.shape.keys or around.knows(around.shape, word)
 

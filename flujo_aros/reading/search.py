@@ -37,6 +37,7 @@ _DECLINED: Final = re.compile(
     r"|抱歉|对不起|申し訳",
     re.I,
 )
+_CANNOT: Final = re.compile(r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I)
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _NESTED: Final = 2
 
@@ -80,10 +81,14 @@ class Search(Generic[T]):
         fitting = [candidate for candidate in self.found if candidate.fits]
         if fitting:
             return self._decide(fitting)
-        if not self.found or all(c.reason is Reason.ECHOED_SCHEMA for c in self.found):
-            inner = self._inside_quotes() or self._lines() or self._scalar_in_union()
-            if inner is not None:
-                return inner
+        nothing = not self.found or all(c.reason is Reason.ECHOED_SCHEMA for c in self.found)
+        inner = self._inside_quotes() if nothing else None
+        if inner is None and all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found):
+            inner = self._lines()
+        if inner is None and nothing:
+            inner = self._scalar_in_union()
+        if inner is not None:
+            return inner
         return self._reject()
 
     def _without_opener(self) -> None:
@@ -120,8 +125,16 @@ class Search(Generic[T]):
             if is_quoted(text, candidate.start, candidate.end):
                 continue
             self.found.append(candidate)
+        declined = _CANNOT.search(text)
+        if declined is not None:
+            self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
         if scout.reasoned_to:
             self.found = [candidate for candidate in self.found if candidate.start >= scout.reasoned_to]
+
+    def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
+        """An inline value in a sentence after a refusal shows the form of an answer; it is none."""
+        before = self.text[: candidate.start].rstrip()
+        return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
 
     def _try(self, spot: Spot) -> Candidate[T]:
         text = self.text
@@ -213,7 +226,7 @@ class Search(Generic[T]):
         if self.truncated is True:
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         body, edits = _bare_scalar(self._without_reasoning())
-        return self._scalar(body, edits)
+        return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
 
     def _text_as_written(self) -> Outcome[T]:
         verdict = self.contract.validate(self.text)
@@ -244,14 +257,16 @@ class Search(Generic[T]):
         """A contract that takes a scalar among others: the whole text, when nothing else stands in it."""
         if self.shape.anything:
             return self._any_scalar()
-        if not any(self.shape.allows(kind) for kind in _SCALARS) or self.truncated is True or self.found:
+        if self.truncated is True or self.found:
             return None
         body, edits = _bare_scalar(self._without_reasoning())
+        if not any(self.shape.allows(kind) for kind in _SCALARS) and find_json_end(body, 0) != len(body):
+            return None
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
         start = self.text.find(body)
         candidate: Candidate[T] = Candidate(start, start + len(body), LINES)
-        node = Node(STRING, body, start, start + len(body))
+        node = Node(STRING, body.strip('"'), start, start + len(body))
         judge(candidate, Parsed(node, start + len(body), edits, cut=False), self.text, self.contract, self.ceiling)
         return self._decide([candidate]) if candidate.fits else None
 
@@ -362,17 +377,13 @@ class Search(Generic[T]):
                 name = "bom" if outside == "\ufeff" else "reasoning" if self.scout.reasoning and not start else code
                 edits.append(Edit(name, Risk.LOSSLESS, start, end, "", "$"))
         touches = not text[candidate.end :].strip()
-        if self.truncated is True and touches and self.ceiling < Risk.LOSSY and self._open_ended(candidate):
+        if self.truncated is True and touches and self.ceiling < Risk.LOSSY:
             return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off right after it"),))
         risk = worst(edits)
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
         if candidate.valid is None:
             raise AssertionError("only a candidate that fits is accepted")
         return Accepted(candidate.valid.value, trust, "first", RepairLog(edits, text, candidate.node, candidate.names), text)
-
-    def _open_ended(self, candidate: Candidate[T]) -> bool:
-        """Whether more of it could have come: anything that no closer of its own ends."""
-        return self.text[candidate.end - 1 : candidate.end] not in ("}", "]")
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

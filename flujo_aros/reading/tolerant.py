@@ -38,7 +38,7 @@ _CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
 _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
 _KEY_AHEAD: Final = re.compile(
-    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]|['‘](?P<s>[^'’\n:]{1,120})['’]|(?P<b>\w[\w$-]{0,60}))\s*[:：]"
+    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]|['‘](?P<s>[^'’\n:]{1,120})['’]|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3}))\s*[:：]"
 )
 _BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w+[\"']?\s*:))")
 _CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
@@ -101,6 +101,7 @@ class Machine:
         self.root: Node | None = None
         self.cut = False
         self.looks = 0
+        self.comma = 0
 
     def parse(self) -> Parsed | Failure:
         """The value, or why there is none. Never raises."""
@@ -236,7 +237,7 @@ class Machine:
         if char in (",", "，", "、", ";") and char:
             if char != ",":
                 self._log("odd-comma", Risk.LOSSLESS, pos, pos + 1, ",")
-            self.pos += 1
+            self.pos, self.comma = pos + 1, pos
             return self._after_comma(closer, pos)
         if char in ("}", "]") and char:
             return self._mismatch(char)
@@ -369,7 +370,21 @@ class Machine:
         if char == ",":
             self._extra_commas()
             return self._careful_element(frame)
+        if self._next_belongs_outside(frame):
+            self._log("missing-closer", Risk.INFERRED, self.comma, self.comma, "]")
+            self.pos = self.comma
+            self._pop()
+            return False
         return self._value(frame.shape.element(len(frame.node.value)), member=False)
+
+    def _next_belongs_outside(self, frame: _Frame) -> bool:
+        """Whether a key and a colon stand where an element should: the list was never closed."""
+        if not frame.node.value or len(self.stack) < 2 or self.stack[-2].node.kind != OBJECT:
+            return False
+        ahead = _KEY_AHEAD.match(self.text, self.pos)
+        outer = self.stack[-2].shape
+        name = ahead and (ahead["q"] or ahead["s"])
+        return bool(name) and (not outer.keys or self._knows(outer, str(name)))
 
     def _key(self, frame: _Frame) -> str:
         text, pos = self.text, self.pos
@@ -561,7 +576,7 @@ class Machine:
         if self.text[after : after + 1] == ";":
             return found.end()
         if member:
-            return found.end() if _KEY_AHEAD.match(self.text, after) else None
+            return found.end() if self._key_ahead(after) else None
         char = self.text[after : after + 1]
         return found.end() if (char in "\"'{[" and char) or _SCALAR_AHEAD.match(self.text, after) else None
 
@@ -577,7 +592,7 @@ class Machine:
                 look = found.end()
                 continue
             if char == '"' and not self._closes_after_quote(at, member):
-                if member and text[at - 1].isspace() and _KEY_AHEAD.match(text, at):
+                if member and text[at - 1].isspace() and self._key_ahead(at):
                     return at
                 look = at + 1
                 continue
@@ -585,9 +600,8 @@ class Machine:
                 if self._grouped(pos, at, frame):
                     look = at + 1
                     continue
-                ahead = _KEY_AHEAD.match(text, at + 1)
                 rest = self._blank_end(at + 1)
-                if ahead is None and text[rest : rest + 1] not in ("}", "", '"', "/", "#", ","):
+                if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", ","):
                     if "string" not in frame.shape.member(frame.key).types:
                         raise self._stop("a comma that neither ends a member nor belongs to a number", "unexpected", at=at)
                     look = at + 1
@@ -632,7 +646,17 @@ class Machine:
                 return False
             return ahead["b"] is None or self._knows(self.stack[-1].shape, ahead["b"]) or "\n" in text[self._line_gap(pos) : pos]
         char = text[pos]
+        if "\n" in text[self._line_gap(pos) : pos] and char.isalnum():
+            return True
         return char in '"“{[' or (text[pos - 1].isspace() and (char == "'" or _SCALAR_AHEAD.match(text, pos) is not None))
+
+    def _key_ahead(self, pos: int) -> bool:
+        """Whether a key and its colon stand here; one of several words must be known to the schema."""
+        ahead = _KEY_AHEAD.match(self.text, pos)
+        if ahead is None:
+            return False
+        bare = ahead["b"]
+        return bare is None or " " not in bare or self._knows(self.stack[-1].shape, bare)
 
     def _line_gap(self, pos: int) -> int:
         while pos > 0 and self.text[pos - 1].isspace():

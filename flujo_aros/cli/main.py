@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
+from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
@@ -35,11 +36,6 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-def _show_tracebacks(value: bool) -> None:
-    if value:
-        sys.excepthook = sys.__excepthook__
-
-
 @app.callback()
 def aros(
     _version: Annotated[
@@ -47,7 +43,7 @@ def aros(
     ] = False,
     _debug: Annotated[
         bool,
-        typer.Option("--debug", callback=_show_tracebacks, is_eager=True, help="Show tracebacks: aros --debug run …"),
+        typer.Option("--debug", callback=want_tracebacks, is_eager=True, help="Show tracebacks: aros --debug run …"),
     ] = False,
 ) -> None:
     """Every LLM step ends in a typed value you can trust, or in an honest refusal.
@@ -71,8 +67,7 @@ def main() -> None:
     try:
         command(prog_name="aros")
     except ArosError as error:
-        if sys.excepthook is not _one_sentence:
-            raise
+        show_traceback(error)
         complain(str(error))
         sys.exit(exit_code_of(error))
     except Interrupted as stop:
@@ -90,5 +85,8 @@ def exit_code_of(error: ArosError) -> int:
 
 def _one_sentence(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
     """The last resort for errors that nobody expected: Python exits with code 1 after this."""
+    if tracebacks_wanted():
+        show_traceback(error)
+        return
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
     complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")

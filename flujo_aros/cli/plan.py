@@ -22,24 +22,19 @@ if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a 
 
 
 def plan_command(
-    blueprint: Annotated[Path, typer.Argument(show_default=False, help="The blueprint, a YAML file.")],
+    blueprint: Annotated[
+        Path, typer.Argument(metavar="BLUEPRINT", show_default=False, help="The blueprint, a YAML file.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON document.")] = False,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow",
-            metavar="MODULE",
-            help="A module that the blueprint may name, e.g. --allow shop.steps. Repeatable.",
-        ),
-    ] = None,
 ) -> None:
     """Show what a blueprint would run, and run none of it.
 
-    For each step: models, the contract in force and where it comes from, the ladder, the input template. Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
+    For each step: models, the contract in force and where it comes from, the ladder, the input template.
+    Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
 
     Example: aros plan blueprints/ticket_triage.yaml
     """
-    print_plan(load(blueprint, allow or []), as_json=as_json)
+    print_plan(load(blueprint, ["*"]), as_json=as_json)  # loading imports nothing, so nothing need be refused
 
 
 def load(blueprint: Path, allow: list[str]) -> Pipeline:
@@ -145,6 +140,7 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
     if "function" in step:
         params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
         facts.append(("calls", step["function"] + (f" with {params}" if params else "")))
+        facts.append(("needs", f"aros run --allow {step['function'].partition(':')[0]}"))
     if "agent" in step:
         facts.append(("agent", _agent_words(step["agent"])))
         facts.append(("contract", _contract_words(step)))

@@ -41,9 +41,7 @@ def progress(console: Console, clock: Clock = time.monotonic) -> Generator[Obser
         yield PlainProgress(console)
         return
     board = Board(clock)
-    with Live(
-        board, console=console, transient=True, refresh_per_second=8, redirect_stdout=False, redirect_stderr=False
-    ):
+    with Live(board, console=console, transient=True, refresh_per_second=8):
         yield board
 
 

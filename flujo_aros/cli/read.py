@@ -35,7 +35,7 @@ def read_command(
     ],
     reply: Annotated[
         str,
-        typer.Argument(show_default=False, help="The file with the reply; stdin if left out or '-'."),
+        typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; stdin if left out or '-'."),
     ] = "-",
     risk: Annotated[
         RiskName | None,
@@ -57,7 +57,8 @@ def read_command(
 ) -> None:
     """Read a model's reply as a typed value.
 
-    No model is called: repairs are made and reported, or the reply is rejected with the reason. The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
+    No model is called: repairs are made and reported, or the reply is rejected with the reason.
+    The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
 
     Example: aros read --schema order.schema.json --explain < reply.txt
     """

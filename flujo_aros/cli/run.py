@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flujo_aros.cli.debug import show_traceback
 from flujo_aros.cli.given import given_pairs, given_text
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.plan import load, print_plan
 from flujo_aros.cli.progress import progress
-from flujo_aros.cli.screen import print_json, print_result, stderr_console
+from flujo_aros.cli.screen import print_json, print_result, stderr_console, stdout_reserved
 from flujo_aros.cli.summary import print_summary
 from flujo_aros.cli.words import counted, seconds_words
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
@@ -32,7 +33,9 @@ EXIT_CODES = {
 
 
 def run_command(
-    blueprint: Annotated[Path, typer.Argument(show_default=False, help="The blueprint, a YAML file.")],
+    blueprint: Annotated[
+        Path, typer.Argument(metavar="BLUEPRINT", show_default=False, help="The blueprint, a YAML file.")
+    ],
     source: Annotated[
         str | None,
         typer.Option(
@@ -86,6 +89,9 @@ def run_command(
         print_json(result.to_dict())
     else:
         _print_result(result, allow_degraded=allow_degraded)
+    for step in result.steps:
+        if step.exception is not None:
+            show_traceback(step.exception)
     if not (allow_degraded and result.status is RunStatus.DEGRADED):
         raise typer.Exit(EXIT_CODES[result.status])
 
@@ -96,7 +102,7 @@ def _run(blueprint: Path, pipeline: Pipeline, text: str, context: dict[str, Any]
     console = stderr_console()
     ending: list[RunFinished] = []
     try:
-        with progress(console) as observer:
+        with stdout_reserved(), progress(console) as observer:
             observers = (observer, partial(_keep_ending, ending))
             return run_until_signal(Runner(pipeline, observers=observers).run(text, context))
     except Interrupted:

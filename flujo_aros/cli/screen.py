@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Any
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
+
+_STDOUT: Final = 1
+_STDERR: Final = 2
 
 STYLES = {
     "success": "green",
@@ -57,6 +63,27 @@ def print_result(value: Any) -> None:
         sys.stdout.flush()
     else:
         print_json(value)
+
+
+@contextmanager
+def stdout_reserved() -> Generator[None]:
+    """Send to stderr whatever is written to stdout inside the block: by functions of steps, by native libraries.
+
+    After it, stdout is as it was, so that the result is the only thing there.
+    """
+    try:
+        kept = os.dup(_STDOUT)
+    except OSError:  # the caller closed it: there is nothing to keep clean
+        yield
+        return
+    sys.stdout.flush()
+    os.dup2(_STDERR, _STDOUT)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
 
 
 def complain(message: str) -> None:

@@ -1,0 +1,244 @@
+"""`aros run` and `aros plan` on pipelines of plain functions: what is written where, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from .conftest import COMMAND, Aros, ArosProcess
+
+SHOP = """
+    import asyncio
+    import os
+
+    def shout(text, times=1):
+        print("a function that prints")
+        os.write(1, b"a library that prints\\n")
+        return {"text": text.upper() * times}
+
+    def letter(data):
+        return f"Dear {data['text']}"
+
+    def boom(data):
+        raise KeyError("the shop is closed")
+
+    def refuse(data):
+        from flujo_aros.outcome import Issue, Reason, Rejected
+        return Rejected(Reason.INVALID, (Issue("$.text", "bad", "not polite"),), "raw reply")
+
+    def degrade(data):
+        from flujo_aros.outcome import Degraded
+        return Degraded("as it was written", refuse(data))
+
+    async def wait(data):
+        await asyncio.sleep(60)
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a module of steps, and the working folder of the test."""
+    (tmp_path / "shop.py").write_text(dedent(SHOP), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def blueprint(folder: Path, *functions: str, source: str = "{{ input }}") -> str:
+    steps = [{"name": name, "uses": f"shop:{name}"} for name in functions]
+    steps[0] |= {"input": source}
+    (folder / "post.yaml").write_text(json.dumps({"version": "0.1", "name": "post", "steps": steps}))
+    return "post.yaml"
+
+
+def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: ArosProcess, shop: Path) -> None:
+    result = aros_process("run", blueprint(shop, "shout", "letter"), "--input", "ann", "--allow", "shop")
+    assert (result.returncode, result.stdout) == (0, "Dear ANN\n")
+    assert "shout: success" in result.stderr
+    assert "completed  run " in result.stderr
+    assert "a function that prints" in result.stderr
+    assert "a library that prints" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_output_that_is_no_text_is_json(aros_process: ArosProcess, shop: Path) -> None:
+    result = aros_process("run", blueprint(shop, "shout"), "-i", "ann", "--allow", "shop")
+    assert json.loads(result.stdout) == {"text": "ANN"}
+
+
+def test_json_is_one_document_of_the_promised_shape(aros_process: ArosProcess, shop: Path) -> None:
+    result = aros_process("run", blueprint(shop, "shout", "letter"), "-i", "ann", "--allow", "shop", "--json")
+    document = json.loads(result.stdout)
+    assert list(document) == ["run_id", "blueprint", "status", "output", "steps", "usage", "error"]
+    assert (document["status"], document["output"], document["error"]) == ("completed", "Dear ANN", None)
+    assert [step["name"] for step in document["steps"]] == ["shout", "letter"]
+
+
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [("ann", ""), ("-", "ann"), ("@ann.txt", ""), ("@@nn", "")],
+    ids=["text", "stdin", "file", "at"],
+)
+def test_input_is_a_text_a_file_or_stdin(aros_process: ArosProcess, shop: Path, source: str, given: str) -> None:
+    (shop / "ann.txt").write_text("ann")
+    result = aros_process("run", blueprint(shop, "shout"), "-i", source, "--allow", "shop", "--json", text=given)
+    assert json.loads(result.stdout)["output"] == {"text": "@NN" if source.startswith("@@") else "ANN"}
+
+
+def test_set_gives_the_context_its_values(aros_process: ArosProcess, shop: Path) -> None:
+    name = blueprint(shop, "shout", source="{{ context.who }} {{ context.age }}")
+    result = aros_process("run", name, "-i", "", "--set", "who=ann", "--set", "age=3", "--allow", "shop", "--json")
+    assert json.loads(result.stdout)["output"] == {"text": "ANN 3"}
+
+
+def test_step_that_raises_fails_the_run_in_one_sentence(aros_process: ArosProcess, shop: Path) -> None:
+    name = blueprint(shop, "boom")
+    result = aros_process("run", name, "-i", "ann", "--allow", "shop")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "KeyError: 'the shop is closed'" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Traceback" in aros_process("--debug", "run", name, "-i", "ann", "--allow", "shop").stderr
+
+
+def test_rejection_fails_the_run_with_its_issues(aros: Aros, shop: Path) -> None:
+    result = aros("run", blueprint(shop, "refuse"), "-i", "ann", "--allow", "shop")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "$.text: not polite" in result.stderr
+    assert "raw reply" not in result.stderr
+
+
+def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop: Path) -> None:
+    args = ("run", blueprint(shop, "degrade"), "-i", "ann", "--allow", "shop")
+    strict = aros(*args)
+    assert (strict.exit_code, strict.stdout) == (1, "")
+    lenient = aros(*args, "--allow-degraded")
+    assert (lenient.exit_code, lenient.stdout) == (0, "as it was written\n")
+    assert json.loads(aros(*args, "--json").stdout)["status"] == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("run", "post.yaml", "-i", "x"), 4, "--allow shop"),
+        (("run", "nowhere.yaml", "-i", "x"), 2, "no blueprint 'nowhere.yaml'"),
+        (("run", "post.yaml", "--allow", "shop"), 2, "--input"),
+        (("run", "post.yaml", "--allow", "shop", "-i", "@nowhere.txt"), 2, "cannot read 'nowhere.txt'"),
+        (("run", "post.yaml", "--allow", "shop", "-i", "x", "--set", "who"), 2, "key=value"),
+        (("run", "broken.yaml", "-i", "x"), 4, "broken.yaml:3:"),
+        (("plan", "broken.yaml"), 4, "broken.yaml:3:"),
+        (("plan", "nowhere.yaml"), 2, "no blueprint 'nowhere.yaml'"),
+        (("run", "absent.yaml", "-i", "x", "--allow", "shop"), 4, "has no 'whisper'"),
+    ],
+)
+def test_what_cannot_run_is_said_in_words_with_its_exit_code(
+    aros_process: ArosProcess, shop: Path, args: tuple[str, ...], code: int, words: str
+) -> None:
+    absent = Path(blueprint(shop, "whisper")).rename("absent.yaml")
+    assert absent.exists()
+    blueprint(shop, "shout")
+    (shop / "broken.yaml").write_text("version: '0.1'\nsteps:\n  - {name: a, usse: agents.b}\n")
+    result = aros_process(*args)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_signal_settles_the_run_and_leaves_quietly(
+    shop: Path, environment: Mapping[str, str], signum: signal.Signals
+) -> None:
+    command = [*COMMAND, "run", blueprint(shop, "wait"), "-i", "x", "--allow", "shop"]
+    with subprocess.Popen(
+        command, cwd=shop, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "wait: started\n"
+        os.kill(process.pid, signum)
+        stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 128 + signum
+    assert stdout == ""
+    assert "wait: cancelled" in stderr
+    assert "cancelled  run " in stderr
+    assert "Traceback" not in stderr
+
+
+TRIAGE: dict[str, Any] = {
+    "version": "0.1",
+    "name": "triage",
+    "description": "Sorts tickets.",
+    "agents": {
+        "sorter": {
+            "model": "local:smollm2",
+            "system_prompt": "Sort.",
+            "output_schema": {
+                "type": "object",
+                "properties": {"priority": {"type": "string"}, "note": {"type": "string"}},
+                "required": ["priority"],
+            },
+            "model_settings": {"temperature": 0},
+        }
+    },
+    "steps": [
+        {"name": "sort", "uses": "agents.sorter", "input": "{{ input }}"},
+        {"name": "post", "uses": "shop:letter", "params": {"times": 2}},
+    ],
+}
+
+
+@pytest.fixture
+def triage(shop: Path) -> str:
+    """A blueprint with an agent step and a callable step."""
+    (shop / "triage.yaml").write_text(json.dumps(TRIAGE))
+    return "triage.yaml"
+
+
+def test_plan_shows_models_contracts_ladder_and_inputs(aros: Aros, triage: str) -> None:
+    result = aros("plan", triage)
+    assert result.exit_code == 0
+    for words in (
+        "Sorts tickets.",
+        "local:smollm2, output mode auto, temperature 0",
+        "object {priority, note?}, from agent.output_schema",
+        "llm_repair (2 attempts)",
+        "{{ input }}",
+        "shop:letter with times=2",
+        "aros run --allow shop",
+    ):
+        assert words in result.stdout
+
+
+def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:
+    plan = json.loads(aros("plan", triage, "--json").stdout)
+    assert plan["models"] == ["local:smollm2"]
+    sort, post = plan["steps"]
+    assert sort["contract"]["schema"]["required"] == ["priority"]
+    assert sort["contract"]["source"] == "agent.output_schema"
+    assert sort["ladder"]["stages"][0]["stage"] == "llm_repair"
+    assert post["function"] == "shop:letter"
+
+
+def test_plan_imports_nothing(aros: Aros, triage: str, shop: Path) -> None:
+    (shop / "shop.py").write_text("raise SystemExit('imported')")
+    assert aros("plan", triage).exit_code == 0
+
+
+def test_dry_run_shows_the_plan_and_calls_nothing(aros: Aros, triage: str) -> None:
+    dry = aros("run", triage, "--allow", "shop", "--dry-run")
+    assert dry.exit_code == 0
+    assert dry.stdout == aros("plan", triage).stdout
+
+
+def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop: Path) -> None:
+    own = {"name": "own", "uses": "agents.sorter", "processing": {"schema": {"type": "array"}}}
+    off = {"name": "off", "uses": "agents.sorter", "processing": {"enforcement": "off"}}
+    (shop / "own.yaml").write_text(json.dumps({**TRIAGE, "steps": [own, off]}))
+    text = aros("plan", "own.yaml").stdout
+    assert "array, from step.processing.schema" in text
+    assert "none: enforcement is off" in text

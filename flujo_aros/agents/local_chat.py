@@ -137,7 +137,11 @@ class LocalChatModel(OpenAIChatModel):
         else:
             return error
         rejection = ModelHTTPError.for_category(
-            category, status_code=error.status_code, model_name=self.model_name, body=body, headers=error.headers
+            category,
+            status_code=error.status_code,
+            model_name=self.model_name,
+            body={**body, "message": plain},
+            headers=error.headers,
         )
         rejection.message = plain
         return rejection
@@ -151,7 +155,4 @@ class LocalChatModel(OpenAIChatModel):
 
 def _bad_schema(why: str) -> str:
     cause = why.partition("JSON schema error at ")[2] or why
-    return (
-        f"llama.cpp cannot turn the output schema into a grammar ({cause}): change the schema there, "
-        "or use output_mode prompted, which needs no grammar."
-    )
+    return f"llama.cpp can make no grammar of the JSON schema ({cause}): change it there, or use output_mode prompted."

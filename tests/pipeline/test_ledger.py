@@ -1,0 +1,178 @@
+"""Every started step settles exactly once, and a run is what its slots say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from flujo_aros.errors import OutputError, UsageError
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.pipeline.ledger import OnDegraded, RunLedger, RunStatus, Settlement, Slot, StepStatus
+from flujo_aros.usage import Usage
+
+VALUE: Outcome[Any] = Accepted({"n": 1}, Trust.CLEAN, "first", (), '{"n": 1}')
+REJECTED = Rejected(Reason.INVALID, (Issue("$.n", "type", "not a number"),), "n is many", raw_matched="many")
+DEGRADED = Degraded("n is many", REJECTED)
+
+
+def settled(outcome: Outcome[Any], on_degraded: OnDegraded | None = None) -> Any:
+    with Slot("a", "step", on_degraded) as slot:
+        slot.report(Settlement(outcome))
+    return slot.result
+
+
+def ledger_of(*names: str) -> RunLedger:
+    return RunLedger("run-1", "demo", [(name, "step") for name in names])
+
+
+def test_a_reported_value_is_success():
+    result = settled(VALUE)
+    assert (result.status, result.value, result.error) == (StepStatus.SUCCESS, {"n": 1}, None)
+
+
+def test_a_rejection_is_a_failed_step_whose_value_raises_with_everything_known():
+    result = settled(REJECTED)
+    assert result.status is StepStatus.FAILED
+    assert result.error == "invalid: $.n: not a number"
+    with pytest.raises(OutputError, match="step 'a' has no value: failed: invalid") as caught:
+        _ = result.value
+    assert (caught.value.step, caught.value.reason, caught.value.texts) == ("a", Reason.INVALID, ("n is many",))
+    assert caught.value.raw_matched == "many"
+
+
+@pytest.mark.parametrize(
+    ("on_degraded", "step", "run"),
+    [
+        (None, StepStatus.DEGRADED, RunStatus.DEGRADED),
+        ("accept", StepStatus.DEGRADED, RunStatus.COMPLETED),
+        ("fail", StepStatus.FAILED, RunStatus.FAILED),
+    ],
+)
+def test_text_in_place_of_a_value_counts_as_the_step_says(
+    on_degraded: OnDegraded | None, step: StepStatus, run: RunStatus
+):
+    with ledger_of("a") as ledger, ledger.open("a", "step", on_degraded) as slot:
+        slot.report(Settlement(DEGRADED))
+    assert (slot.result.status, ledger.result.status) == (step, run)
+    if on_degraded == "accept":
+        assert ledger.result.output == "n is many"
+    else:
+        with pytest.raises(OutputError):
+            _ = ledger.result.output
+
+
+def test_a_step_that_ends_without_a_result_has_failed():
+    with Slot("a", "step") as slot:
+        pass
+    assert (slot.result.status, slot.result.error) == (StepStatus.FAILED, "the step ended without a result")
+
+
+def test_an_exception_fails_the_step_and_is_kept_untouched():
+    raised = ValueError("no such order")
+    with Slot("a", "step") as slot:
+        slot.spend(Usage(requests=2, input_tokens=7))
+        raise raised
+    result = slot.result
+    assert (result.status, result.error) == (StepStatus.FAILED, "ValueError: no such order")
+    assert result.exception is raised
+    assert result.usage == Usage(requests=2, input_tokens=7)
+    with pytest.raises(OutputError) as caught:
+        _ = result.value
+    assert caught.value.__cause__ is raised
+
+
+def test_an_error_of_this_package_is_its_sentence():
+    with Slot("a", "step") as slot:
+        raise UsageError("there is no model")
+    assert slot.result.error == "there is no model"
+
+
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_is_no_exception_of_the_step_settles_it_as_cancelled_and_goes_on(kind: type[BaseException]):
+    slot = Slot("a", "step")
+    with pytest.raises(kind), slot:
+        raise kind
+    assert slot.result.status is StepStatus.CANCELLED
+
+
+def test_an_exception_after_the_report_still_fails_the_step():
+    with Slot("a", "step") as slot:
+        slot.report(Settlement(VALUE))
+        raise ValueError("late")
+    assert (slot.result.status, slot.result.outcome) == (StepStatus.FAILED, None)
+
+
+def test_reporting_settling_or_starting_twice_is_a_programming_error():
+    slot = Slot("a", "step")
+    with slot:
+        slot.report(Settlement(VALUE))
+        with pytest.raises(AssertionError, match="reported twice"):
+            slot.report(Settlement(VALUE))
+    with pytest.raises(AssertionError, match="settled twice"), slot:
+        pass
+    ledger = ledger_of("a")
+    ledger.open("a", "step")
+    with pytest.raises(AssertionError, match="started twice"):
+        ledger.open("a", "step")
+
+
+def test_a_run_with_an_open_step_has_no_result():
+    ledger = ledger_of("a")
+    ledger.open("a", "step")
+    with pytest.raises(AssertionError, match="has not settled"):
+        _ = ledger.result
+
+
+def test_steps_that_never_started_are_skipped_and_keep_the_run_from_completing():
+    with ledger_of("a", "b") as ledger, ledger.open("a", "step") as slot:
+        slot.report(Settlement(VALUE))
+    run = ledger.result
+    assert [step.status for step in run.steps] == [StepStatus.SUCCESS, StepStatus.SKIPPED]
+    assert run.status is RunStatus.FAILED
+
+
+def test_a_run_stopped_between_two_steps_is_not_completed():
+    ledger = ledger_of("a")
+    with pytest.raises(asyncio.CancelledError), ledger:
+        with ledger.open("a", "step") as slot:
+            slot.report(Settlement(VALUE))
+        raise asyncio.CancelledError
+    assert ledger.result.status is RunStatus.CANCELLED
+    with pytest.raises(OutputError, match="did not complete: cancelled"):
+        ledger.result.raise_for_status()
+
+
+def test_totals_are_the_sum_of_the_steps():
+    with ledger_of("a", "b") as ledger:
+        for name in ("a", "b"):
+            with ledger.open(name, "step") as slot:
+                slot.spend(Usage(requests=1, input_tokens=10, cost=Decimal("0.01")))
+                slot.spend(Usage(requests=1, output_tokens=5))
+                slot.report(Settlement(VALUE))
+    assert ledger.result.usage == Usage(4, 20, 10, Decimal("0.02"))
+
+
+def test_the_json_of_a_run_has_exactly_the_documented_keys():
+    repaired = Accepted([1], Trust.LOSSLESS, "first", (Repair("fence", Risk.LOSSLESS, "$", (0, 3), "```", ""),), "")
+    with ledger_of("a", "b") as ledger:
+        with ledger.open("a", "step") as slot:
+            slot.spend(Usage(requests=1, cost=Decimal("0.5")))
+            slot.report(Settlement(repaired))
+        with ledger.open("b", "step") as slot:
+            slot.report(Settlement(REJECTED))
+    plain = json.loads(json.dumps(ledger.result.to_dict()))
+    assert list(plain) == ["run_id", "blueprint", "status", "output", "steps", "usage", "error"]
+    first, second = plain["steps"]
+    expected = "name kind status trust origin reason output repairs stages calls usage cost seconds"
+    assert list(first) == list(second) == expected.split()
+    assert (first["trust"], first["calls"], first["cost"]) == ("lossless", 1, 0.5)
+    assert first["repairs"] == [
+        {"code": "fence", "risk": "lossless", "path": "$", "span": [0, 3], "before": "```", "after": ""}
+    ]
+    assert (second["status"], second["reason"], second["output"]) == ("failed", "invalid", None)
+    assert plain["error"] == {"step": "b", "reason": "invalid", "message": "invalid: $.n: not a number"}
+    assert (plain["status"], plain["output"]) == ("failed", None)

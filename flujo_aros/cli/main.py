@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import version
 from types import TracebackType
@@ -63,6 +64,7 @@ app.command("read", no_args_is_help=True)(read_command)
 def main() -> None:
     """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
     sys.excepthook = _one_sentence
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the host's advertisement would stand among our progress
     command = get_command(app)
     try:
         command(prog_name="aros")

@@ -38,6 +38,7 @@ def print_summary(result: RunResult, console: Console) -> None:
     for part in (*_notes(result, console), _closing(result)):
         console.print()
         console.print(part)
+    console.print()
 
 
 def _table(result: RunResult, console: Console) -> Table:

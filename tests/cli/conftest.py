@@ -70,7 +70,7 @@ def aros_process(environment: Mapping[str, str], tmp_path: Path) -> ArosProcess:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=100,
+            timeout=240,
             check=False,
         )
 

@@ -1,0 +1,71 @@
+"""`aros run` in a real terminal: a live display on it, the bare result beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from .conftest import COMMAND
+
+STEPS = """
+import time
+
+def slowly(text):
+    print("heard:", text)
+    time.sleep(0.5)
+    return {"heard": text}
+"""
+
+
+def run_in_terminal(folder: Path, environment: Mapping[str, str], **more: str) -> tuple[str, str]:
+    """What `aros run` wrote to a piped stdout, and to a terminal as its stderr."""
+    (folder / "steps.py").write_text(STEPS)
+    step = {"name": "listen", "uses": "steps:slowly", "input": "{{ input }}"}
+    (folder / "one.yaml").write_text(json.dumps({"version": "0.1", "name": "one", "steps": [step]}))
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "run", "one.yaml", "--allow", "steps", "-i", "hello"]
+    env = {**environment, "TERM": "xterm-256color", **more}
+    with subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        os.close(theirs)
+        shown = b""
+        while piece := _some(ours):
+            shown += piece
+        assert process.stdout is not None
+        stdout = process.stdout.read()
+    os.close(ours)
+    assert process.returncode == 0
+    return stdout, shown.decode()
+
+
+def _some(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # the other side is closed
+        return b""
+
+
+def test_live_display_is_on_the_terminal_and_the_result_beside_it(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    stdout, shown = run_in_terminal(tmp_path, environment)
+    assert json.loads(stdout) == {"heard": "hello"}
+    assert "running" in shown
+    assert "heard: hello" in shown, "what a step prints stands above the display"
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), "the cursor is shown again"
+    assert "\x1b[32msuccess" in shown
+
+
+def test_no_color_is_honoured_in_a_terminal(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    _, shown = run_in_terminal(tmp_path, environment, NO_COLOR="1")
+    assert "\x1b[32m" not in shown
+    assert "success" in shown
+
+
+def test_dumb_terminal_gets_plain_lines(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    _, shown = run_in_terminal(tmp_path, environment, TERM="dumb")
+    assert "listen: started\r\n" in shown
+    assert "\x1b" not in shown

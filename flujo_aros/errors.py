@@ -52,7 +52,9 @@ class BlueprintError(UsageError):
         super().__init__("\n".join(self._lines()))
 
     def _lines(self) -> list[str]:
-        return [f"{self.source}:{p.line}:{p.column}: {text}" if p else f"{self.source}: {text}" for p, text in self.findings]
+        return [
+            f"{self.source}:{p.line}:{p.column}: {text}" if p else f"{self.source}: {text}" for p, text in self.findings
+        ]
 
 
 class TemplateError(UsageError):

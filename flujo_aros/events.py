@@ -1,6 +1,6 @@
 """What happened, as it happens: frozen records in started/finished pairs, and the observers that listen.
 
-An event is emitted only by the code that did the thing (`recovery/ladder.py`, `agents/drivers.py`,
+An event is emitted only by the code that did the thing (`recovery/ladder.py`, `agents/asking.py`,
 `pipeline/runner.py`). Observers only listen: `observing(...)` binds them to everything that runs inside it,
 so that a capability without a runner feeds the same observers.
 """

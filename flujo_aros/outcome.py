@@ -156,6 +156,10 @@ class Rejected:
     @property
     def value(self) -> NoReturn:
         """There is none: raises `OutputError` with reason, issues and text."""
+        self.fail()
+
+    def fail(self) -> NoReturn:
+        """Raise the `OutputError` of this rejection."""
         raise OutputError(
             f"no value: {self.headline()}",
             reason=self.reason,
@@ -207,7 +211,7 @@ class Degraded:
     @property
     def value(self) -> NoReturn:
         """There is none: raises the `OutputError` of the rejection that led here."""
-        return self.because.value
+        self.because.fail()
 
     def explain(self) -> str:
         """Why the text was handed back, for a person."""

@@ -42,7 +42,7 @@ class Usage:
         return sum(usages, cls())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: the cost as a number, or None when no price is known; unmeasured calls only when there are any."""
+        """Plain JSON: the cost as a number (None: no price is known); unmeasured calls only when there are any."""
         plain: dict[str, Any] = {
             "requests": self.requests,
             "input_tokens": self.input_tokens,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from pydantic import TypeAdapter
 
 from flujo_aros.contract.instruction import json_instruction
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.values import SchemaValues, TypeValues, Values, Verdict, fingerprint
+from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Risk
 
 T = TypeVar("T")
@@ -74,8 +75,13 @@ class Output:
         >>> Output.json({"type": "integer"}).json_schema
         {'type': 'integer'}
         """
-        if isinstance(like, (dict, bool)):
-            return JsonContract(SchemaValues(cast("JsonSchema | bool", like)))
+        if like is False:
+            message = "the schema `false` allows no value at all"
+            raise ContractError(message)
+        if like is True:
+            return JsonContract(SchemaValues({}))
+        if isinstance(like, dict):
+            return JsonContract(SchemaValues(cast("JsonSchema", like)))
         return JsonContract(TypeValues[Any](like))
 
 
@@ -92,8 +98,8 @@ def compile_contract(like: Any) -> Contract[Any]:
 
     Raises `ContractError` when it cannot be compiled.
     """
-    if isinstance(like, JsonContract):
-        return cast("JsonContract[Any]", like)
+    if _is_contract(like):
+        return like
     key: object = _content_key(like)
     found = _compiled.get(key)
     if found is None:
@@ -102,6 +108,10 @@ def compile_contract(like: Any) -> Contract[Any]:
             _compiled.clear()
         _compiled[key] = found
     return found
+
+
+def _is_contract(like: object) -> TypeGuard[Contract[Any]]:
+    return isinstance(like, JsonContract)
 
 
 def _content_key(like: Any) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 JsonSchema = dict[str, Any]
 
@@ -62,10 +62,9 @@ class Shape:
     def keys(self) -> dict[str, str]:
         """Every key that may be written here, alias or real, with the real name it stands for."""
         if self._keys is None:
-            found: dict[str, str] = {}
-            for name, shape in self.properties.items():
-                if not (shape.only_aliases and shape.aliases):
-                    found[name] = name
+            found = {
+                name: name for name, shape in self.properties.items() if not (shape.only_aliases and shape.aliases)
+            }
             for name, shape in self.properties.items():
                 for alias in shape.aliases:
                     found.setdefault(alias, name)
@@ -130,13 +129,13 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 )
 
 
-def compile_shape(schema: JsonSchema | bool) -> Shape:
+def compile_shape(schema: JsonSchema) -> Shape:
     """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes."""
     return _Compiler(schema).shape(schema)
 
 
 class _Compiler:
-    def __init__(self, root: JsonSchema | bool) -> None:
+    def __init__(self, root: JsonSchema) -> None:
         self.root = root
         self.done: dict[int, Shape] = {}
 
@@ -177,8 +176,8 @@ class _Compiler:
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(here, Mapping) and name in here:
                 here = cast("Mapping[str, Any]", here)[name]
-            elif isinstance(here, list) and name.isdigit() and int(name) < len(cast("list[Any]", here)):
-                here = cast("list[Any]", here)[int(name)]
+            elif name.isdigit() and int(name) < len(items := _list(here)):
+                here = items[int(name)]
             else:
                 return None
         return cast("Mapping[str, Any]", here) if isinstance(here, Mapping) else None
@@ -243,8 +242,18 @@ def _merge(into: Shape, other: Shape) -> None:
 
 
 def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return value if is_list(value) else []
 
 
 def _dict(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return value if is_dict(value) else {}
+
+
+def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether a JSON value is a list."""
+    return isinstance(value, list)

@@ -46,10 +46,14 @@ class Values(Protocol[T_co]):
     """All values that are right for a contract."""
 
     @property
-    def json_schema(self) -> JsonSchema: ...
+    def json_schema(self) -> JsonSchema:
+        """The schema of these values; empty where anything may stand."""
+        ...
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape:
+        """The schema as the reader needs it."""
+        ...
 
     def strict_json(self, text: str) -> Valid[T_co] | None:
         """The value of a JSON text that satisfies everything as it stands, or None. Never raises."""
@@ -93,12 +97,14 @@ class TypeValues(Generic[T]):
         self.shape = compile_shape(self.json_schema)
 
     def strict_json(self, text: str) -> Valid[T] | None:
+        """The value of a JSON text that needs no lax conversion and has no key to ignore, or None."""
         try:
             return Valid(self.adapter.validate_json(text, strict=True, extra="forbid"))
         except ValidationError:
             return None
 
     def validate(self, value: object) -> Verdict[T]:
+        """Judge a JSON value, strictly first; what pydantic bends then is named in `conversions`."""
         data = to_json(value, inf_nan_mode="constants")
         try:
             return Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
@@ -127,15 +133,13 @@ def _from_pydantic(error: ValidationError) -> list[Issue]:
 class SchemaValues:
     """The values of a JSON Schema, judged by jsonschema-rs. No reference leaves the machine."""
 
-    def __init__(self, schema: JsonSchema | bool) -> None:
-        self.json_schema: JsonSchema = {} if isinstance(schema, bool) else schema
-        if schema is False:
-            message = "the schema `false` allows no value at all"
-            raise ContractError(message)
+    def __init__(self, schema: JsonSchema) -> None:
+        self.json_schema = schema
         self.validator = _compile_validator(self.json_schema)
         self.shape = compile_shape(self.json_schema)
 
     def strict_json(self, text: str) -> Valid[Any] | None:
+        """The value of a JSON text that satisfies the schema, or None."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -143,6 +147,7 @@ class SchemaValues:
         return Valid(value) if self.validator.is_valid(value) else None
 
     def validate(self, value: object) -> Verdict[Any]:
+        """Judge a JSON value by the schema, formats included."""
         errors = self.validator.iter_errors(value)
         issues = [
             Issue(path_of(error.instance_path), str(getattr(error.kind, "name", "schema")), _short(error.message))
@@ -153,7 +158,10 @@ class SchemaValues:
 
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
     # Linear-time patterns first; look-around needs the other engine, whose backtracking is then bounded.
-    engines = (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS))
+    engines: tuple[jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions, ...] = (
+        jsonschema_rs.RegexOptions(),
+        jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS),
+    )
     for last, engine in enumerate(engines):
         try:
             return jsonschema_rs.validator_for(schema, pattern_options=engine, validate_formats=True, offline=True)

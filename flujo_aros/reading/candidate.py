@@ -10,14 +10,15 @@ from typing import Any, Final, Generic, TypeVar
 import jiter
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.contract.schema import Shape, fold, is_dict
 from flujo_aros.contract.values import Invalid, Valid
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import Coercion
+from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, worst
 from flujo_aros.reading.envelope import is_schema
 from flujo_aros.reading.node import OBJECT, Node
-from flujo_aros.reading.tolerant import Failure, Parsed
+from flujo_aros.reading.tolerant import Parsed
 
 T = TypeVar("T")
 
@@ -71,7 +72,8 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     valid = contract.values.strict_json(text)
     if valid is None or not _distinct_keys(text):
         return None
-    if isinstance(valid.value, dict) and (_echoes(valid.value, contract) or _has_near_miss(valid.value, contract.shape)):
+    value: object = valid.value
+    if is_dict(value) and (_echoes(value, contract) or _has_near_miss(value, contract.shape)):
         return None
     return valid
 
@@ -112,7 +114,9 @@ def _no_constant(word: str) -> None:
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, strict=True)
 
 
-def judge(candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
+def judge(
+    candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract: Contract[T], ceiling: Risk
+) -> Candidate[T]:
     """Coerce and validate what was parsed; the candidate tells the rest."""
     if isinstance(parsed, Failure):
         candidate.end = max(parsed.at, candidate.start + 1)
@@ -128,7 +132,9 @@ def judge(candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract
     candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))
     risk = worst(candidate.edits)
     if risk is not None and risk > ceiling and any(edit.code == "truncated" for edit in candidate.edits):
-        return candidate.lose(Reason.TRUNCATED, Issue("$", "truncated", f"the text is cut off at character {candidate.end}"))
+        return candidate.lose(
+            Reason.TRUNCATED, Issue("$", "truncated", f"the text is cut off at character {candidate.end}")
+        )
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         return candidate.lose(Reason.AMBIGUOUS if unsure else Reason.INVALID, *coercion.issues)
@@ -147,14 +153,18 @@ def _is_echo(node: Node, shape: Shape) -> bool:
 def _over_the_ceiling(candidate: Candidate[T], ceiling: Risk) -> Candidate[T]:
     over = [edit for edit in candidate.edits if edit.risk > ceiling]
     words = ", ".join(sorted({edit.code for edit in over}))
-    return candidate.lose(Reason.MALFORMED, Issue("$", "risk", f"reading it takes edits above the allowed risk: {words}"))
+    return candidate.lose(
+        Reason.MALFORMED, Issue("$", "risk", f"reading it takes edits above the allowed risk: {words}")
+    )
 
 
 def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
     try:
         verdict = contract.validate(value)
     except UnicodeEncodeError:
-        return candidate.lose(Reason.MALFORMED, Issue("$", "lone_surrogate", "half of a surrogate pair is no character"))
+        return candidate.lose(
+            Reason.MALFORMED, Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
+        )
     if isinstance(verdict, Invalid):
         return candidate.lose(Reason.INVALID, *verdict.issues)
     for bent in verdict.conversions:
@@ -165,5 +175,3 @@ def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceilin
         return _over_the_ceiling(candidate, ceiling)
     candidate.valid = verdict
     return candidate
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.reading.scalars import read_amount
@@ -11,8 +11,10 @@ from flujo_aros.reading.scalars import read_amount
 _MAX_TEXT: Final = 300
 _SPLIT: Final = re.compile(r"[^\w]+|_+", re.UNICODE)
 _NEGATION: Final = frozenset(
-    "not no never none neither nor without isn isnt don dont doesn doesnt cannot can't cant wasn aren non "
-    "nicht kein keine keinen nie weder ne pas jamais sin nunca ningún nem não нет не 不 没 非".split()
+    """
+    not no never none neither nor without isn isnt don dont doesn doesnt cannot cant wasn aren non
+    nicht kein keine keinen nie weder ne pas jamais sin nunca ningún nem não нет не 不 没 非
+    """.split()  # noqa: SIM905  (a list of words reads better as words)
 )
 
 
@@ -33,7 +35,9 @@ def match_choice(value: Any, source: Any, shape: Shape) -> Choice | None:
         return None
     if not isinstance(value, str):
         return next((Choice(choice, "number-to-string") for choice in choices if choice == source), None)
-    return _match_text(value, shape, [choice for choice in choices if isinstance(choice, str)]) or _match_number(value, choices)
+    return _match_text(value, shape, [choice for choice in choices if isinstance(choice, str)]) or _match_number(
+        value, choices
+    )
 
 
 def _match_number(text: str, choices: tuple[Any, ...]) -> Choice | None:
@@ -86,6 +90,6 @@ def _match_word(text: str, named: dict[str, set[str]]) -> Choice | None:
 
 def say_choices(shape: Shape, limit: int = 12) -> str:
     """The choices for a sentence."""
-    choices = cast("tuple[Any, ...]", shape.choices or ())
+    choices: tuple[Any, ...] = shape.choices or ()
     shown = ", ".join(repr(choice) for choice in choices[:limit])
     return f"{shown}, …" if len(choices) > limit else shown

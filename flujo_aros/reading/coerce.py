@@ -12,11 +12,12 @@ from flujo_aros.contract.schema import ANY, Shape, fold
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.choose import match_choice, say_choices
+from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, Path, unlink
 from flujo_aros.reading.envelope import inner_of
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.scalars import read_amount
-from flujo_aros.reading.tolerant import Failure, Machine
+from flujo_aros.reading.tolerant import Machine
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1", "y", "t"})
 _FALSE: Final = frozenset({"false", "no", "off", "0", "n", "f"})
@@ -62,6 +63,7 @@ class Coercion:
     # --- one value --------------------------------------------------------------------------------------------
 
     def value(self, node: Node, shape: Shape, path: Path) -> Any:
+        """Convert one value and all below it; edits and issues go to the log."""
         self.work -= 1
         if self.work < 0:
             return self._issue(path, "too_complex", "the schema allows too many readings of this value", node)
@@ -72,7 +74,9 @@ class Coercion:
         if shape.choices is not None:
             return self._choice(node, shape, path)
         if node.kind == OBJECT:
-            return self._object(node, shape, path) if shape.allows("object") else self._misplaced_object(node, shape, path)
+            return (
+                self._object(node, shape, path) if shape.allows("object") else self._misplaced_object(node, shape, path)
+            )
         if node.kind == ARRAY:
             return self._array(node, shape, path) if shape.allows("array") else self._misplaced_array(node, shape, path)
         return self._scalar(node, shape, path)
@@ -265,13 +269,22 @@ class Coercion:
             return self._type_issue(node, shape, path, f"the text {inside[:40]!r}")
         parsed = Machine(inside, 0, shape, ends=False).parse()
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
-            return self._issue(path, "type", f"expected {_wanted(shape)}, found a text that cannot be read as such", node)
+            return self._issue(
+                path, "type", f"expected {_wanted(shape)}, found a text that cannot be read as such", node
+            )
         inner = Coercion(inside, ceiling=self.ceiling, pristine=not parsed.edits, nested=self.nested + 1)
         value = inner.value(parsed.node, shape, path)
         self.issues += inner.issues
         self._edit("stringified", Risk.INFERRED, node.start, node.end, inside, path)
         for edit in [*parsed.edits, *inner.edits]:
-            self._edit(edit.code, edit.risk, node.start, node.end, edit.after, path if isinstance(edit.path, str) else edit.path)
+            self._edit(
+                edit.code,
+                edit.risk,
+                node.start,
+                node.end,
+                edit.after,
+                path if isinstance(edit.path, str) else edit.path,
+            )
         return value
 
     def _choice(self, node: Node, shape: Shape, path: Path) -> Any:

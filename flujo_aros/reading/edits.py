@@ -32,7 +32,9 @@ class RepairLog(Sequence[Repair]):
 
     __slots__ = ("_built", "_edits", "_names", "_root", "_text")
 
-    def __init__(self, edits: Sequence[Edit], text: str, root: Node | None, names: dict[int, str] | None = None) -> None:
+    def __init__(
+        self, edits: Sequence[Edit], text: str, root: Node | None, names: dict[int, str] | None = None
+    ) -> None:
         self._edits = edits
         self._text = text
         self._root = root
@@ -66,7 +68,7 @@ class RepairLog(Sequence[Repair]):
         return iter(self._all())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._all() == tuple(other)
+        return isinstance(other, (RepairLog, tuple)) and self._all() == tuple(other)
 
     def __hash__(self) -> int:
         return hash(self._all())
@@ -91,24 +93,24 @@ def unlink(path: Path) -> tuple[str | int, ...]:
 
 def steps_to(root: Node | None, at: int, names: dict[int, str]) -> Iterator[str | int]:
     """The keys and indexes that lead to the innermost node which holds this position of the text."""
-    node = root
+    node: Node | None = root
     while node is not None:
+        inner: Node | None = None
         if node.kind == OBJECT:
             members: list[Member] = node.value
-            found = next((m for m in members if m.start <= at <= m.node.end), None)
-            if found is None:
-                return
-            yield names.get(id(found), found.key)
-            node = found.node
+            for member in members:
+                if member.start <= at <= member.node.end:
+                    yield names.get(id(member), member.key)
+                    inner = member.node
+                    break
         elif node.kind == ARRAY:
             items: list[Node] = node.value
-            index = next((i for i, item in enumerate(items) if item.start <= at <= item.end), None)
-            if index is None:
-                return
-            yield index
-            node = items[index]
-        else:
-            return
+            for index, item in enumerate(items):
+                if item.start <= at <= item.end:
+                    yield index
+                    inner = item
+                    break
+        node = inner
 
 
 def _cut(text: str) -> str:

@@ -7,10 +7,23 @@ from typing import Final
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node
 
-_CALL: Final = frozenset({"name", "arguments", "args", "parameters", "params", "input", "id", "type", "function", "tool", "tool_name"})
+_CALL: Final = frozenset(
+    {"name", "arguments", "args", "parameters", "params", "input", "id", "type", "function", "tool", "tool_name"}
+)
 _PAYLOAD: Final = ("arguments", "parameters", "args", "params", "input", "function")
 _SCHEMA_WORDS: Final = frozenset(
-    {"$schema", "$defs", "$id", "title", "type", "properties", "required", "description", "additionalProperties", "definitions"}
+    {
+        "$schema",
+        "$defs",
+        "$id",
+        "title",
+        "type",
+        "properties",
+        "required",
+        "description",
+        "additionalProperties",
+        "definitions",
+    }
 )
 _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 

@@ -6,12 +6,14 @@ import re
 from typing import Final
 
 from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
-from flujo_aros.reading.tolerant import Failure, Machine, offset_node
+from flujo_aros.reading.tolerant import Machine, offset_node
 
 _LINE: Final = re.compile(
-    r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:\*\*|__|`|\")?([^\W\d][\w \-]{0,60}?)(?:\*\*|__|`|\")?[ \t]*[:：][ \t]*(?:\*\*|__)?[ \t]*(.*)"
+    r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:\*\*|__|`|\")?([^\W\d][\w \-]{0,60}?)(?:\*\*|__|`|\")?"
+    r"[ \t]*[:：][ \t]*(?:\*\*|__)?[ \t]*(.*)"
 )
 _MAX_LINES: Final = 200
 _WRAPPED: Final = re.compile(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)

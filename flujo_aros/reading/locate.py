@@ -18,17 +18,19 @@ _MARK: Final = re.compile(
 _TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = re.compile(
-    r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:)"
+    r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…"
+    r"|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:)"
 )
 _LIST_START: Final = re.compile(
-    r"\[(?:\s|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…|(?:true|false|null|None|True|False|NaN|undefined)\b)"
+    r"\[(?:\s|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…"
+    r"|(?:true|false|null|None|True|False|NaN|undefined)\b)"
 )
 _WORDS: Final = re.compile(r"\[\s*[^\[\]{}\"\n:]{1,400}\]")
 _CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")
 _CHECKBOX_OR_LINK: Final = re.compile(r"\[[^\]\n]{0,200}\]\(")
 _BULLET: Final = re.compile(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
 _QUOTED_LINE: Final = re.compile(r"[ \t]*>")
-_MATCHING: Final = {'"': '"”', "'": "'’", "“": "”\"", "‘": "’'", "«": "»", "„": "“”", "`": ""}
+_MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
 
 class Spot(NamedTuple):
@@ -115,7 +117,7 @@ class Scout:
 
 def _alone(text: str, start: int) -> bool:
     found = _WORDS.match(text, start)
-    return found is not None and not text[: start].strip() and not text[found.end() :].strip(" \t\r\n.,;")
+    return found is not None and not text[:start].strip() and not text[found.end() :].strip(" \t\r\n.,;")
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:

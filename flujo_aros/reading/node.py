@@ -18,6 +18,11 @@ class Node:
 
     __slots__ = ("end", "kind", "start", "value")
 
+    kind: str
+    value: Any
+    start: int
+    end: int
+
     def __init__(self, kind: str, value: Any, start: int, end: int) -> None:
         self.kind = kind
         self.value = value

@@ -69,9 +69,9 @@ def find_end(around: Surroundings, pos: int) -> StringEnd | None:
     quote = text[pos]
     triple = quote * 3
     if quote in "\"'`" and text.startswith(triple, pos):
-        found = _triple_end(around, pos, triple)
-        if found is not None:
-            return found
+        whole = _triple_end(around, pos, triple)
+        if whole is not None:
+            return whole
     closers = QUOTES[quote]
     scan = _SCAN[closers].search
     start = at = pos + 1
@@ -220,9 +220,7 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
         return None
     after = start + len(body) - body.endswith(",")
     stop = start + len(text[start:after].rstrip())
-    if stop > start and text[stop - 1] in "”»’":
-        stop -= 1
-    elif text[start:stop].endswith('\\"'):
+    if (stop > start and text[stop - 1] in "”»’") or text[start:stop].endswith('\\"'):
         stop -= 1
     return StringEnd(start, stop, after, (("missing-quote", Risk.INFERRED, stop, after, '"'),))
 
@@ -241,7 +239,9 @@ def _end_at_line(text: str, start: int) -> StringEnd | None:
     found = _LINE_END.search(text, start)
     if found is None or not _ONLY_CLOSERS.match(text, found.end()):
         return None
-    return StringEnd(start, found.start(), found.start(), (("missing-quote", Risk.INFERRED, found.start(), found.start(), '"'),))
+    return StringEnd(
+        start, found.start(), found.start(), (("missing-quote", Risk.INFERRED, found.start(), found.start(), '"'),)
+    )
 
 
 def _skip(text: str, pos: int) -> int:

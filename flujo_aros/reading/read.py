@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from flujo_aros.contract.output import Contract, ContractLike, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
-from flujo_aros.reading.search import Search
+from flujo_aros.reading.search import Pick, Search
 
 T = TypeVar("T")
 
@@ -25,7 +25,6 @@ class Limits(BaseModel):
 
 
 _LIMITS: Final = Limits()
-Pick = Literal["last", "first", "error"]
 
 
 def read(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, Generic, Literal, TypeVar
 
 from flujo_aros.contract.output import Contract
@@ -17,12 +18,13 @@ from flujo_aros.contract.values import Invalid, Valid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.choose import match_choice
+from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, INLINE, LINES, Scout, Spot, ends_line, is_quoted
 from flujo_aros.reading.node import STRING, Node
 from flujo_aros.reading.scalars import FOREIGN, unescape
-from flujo_aros.reading.tolerant import Failure, Machine, Parsed, offset_node
+from flujo_aros.reading.tolerant import Machine, Parsed, offset_node
 
 T = TypeVar("T")
 
@@ -32,14 +34,18 @@ _GOES_ON: Final = re.compile(r"\s*,\s*\"[^\"\n]{1,120}\"\s*:")
 _KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
-    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I (?:can(?:'|no)t|won't|will not|must decline|apologi[sz]e|refuse)|as an AI\b"
-    r"|I'd rather not|lo siento|je (?:ne peux pas|suis désolé)|es tut mir leid|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b"
-    r"|抱歉|对不起|申し訳",
+    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
+    r"|I (?:can(?:'|no)t|won't|will not|must decline|apologi[sz]e|refuse)|je (?:ne peux pas|suis désolé)"
+    r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
     re.I,
 )
-_CANNOT: Final = re.compile(r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I)
+_CANNOT: Final = re.compile(
+    r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
+)
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _NESTED: Final = 2
+
+Pick = Literal["last", "first", "error"]
 
 
 class Search(Generic[T]):
@@ -52,7 +58,7 @@ class Search(Generic[T]):
         *,
         ceiling: Risk,
         truncated: bool | None,
-        pick: Literal["last", "first", "error"],
+        pick: Pick,
         max_depth: int,
         max_candidates: int,
         nested: int = 0,
@@ -62,7 +68,7 @@ class Search(Generic[T]):
         self.shape = contract.shape
         self.ceiling = ceiling
         self.truncated = truncated
-        self.pick = pick
+        self.pick: Pick = pick
         self.max_depth = max_depth
         self.max_candidates = max_candidates
         self.nested = nested
@@ -92,7 +98,7 @@ class Search(Generic[T]):
         return self._reject()
 
     def _without_opener(self) -> None:
-        """A whole text whose first brace was lost: `"a": 1, "b": 2}`. Tried first, because its inside looks like an answer."""
+        """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
         start = len(self.text) - len(self.text.lstrip())
         if not _KEY_FIRST.match(self.text, start):
             return
@@ -100,7 +106,9 @@ class Search(Generic[T]):
         spot = Spot(start, LINES)
         candidate = self._try(spot)
         self.text = whole
-        candidate.edits = [e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits]
+        candidate.edits = [
+            e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits
+        ]
         candidate.edits.append(Edit("missing-opener", Risk.INFERRED, start, start, "{", "$"))
         if candidate.node is not None:
             offset_node(candidate.node, -1)
@@ -221,7 +229,7 @@ class Search(Generic[T]):
         shape = self.shape
         if shape.anything or shape.branches or shape.allows("object") or shape.allows("array"):
             return None
-        if shape.types == {"string"} and shape.choices is None:
+        if shape.types == frozenset({"string"}) and shape.choices is None:
             return self._text_as_written()
         if self.truncated is True:
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
@@ -244,7 +252,7 @@ class Search(Generic[T]):
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
         start = self.text.find(body)
         node = Node(STRING, body, start, start + len(body))
-        value = _boolean_word(body) if self.shape.types == {"boolean"} else None
+        value = _boolean_word(body) if self.shape.types == frozenset({"boolean"}) else None
         if value is not None:
             node = Node("literal", value, start, start + len(body))
             edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, start + len(body), str(value).lower())]
@@ -297,7 +305,7 @@ class Search(Generic[T]):
             return None
         outcome = self._again(inner)
         if not isinstance(outcome, Accepted):
-            return outcome if outcome.reason is not Reason.NO_JSON and isinstance(outcome, Rejected) else None
+            return outcome if isinstance(outcome, Rejected) and outcome.reason is not Reason.NO_JSON else None
         start = self.text.find(text)
         return self._accept(self._adopt(outcome, Spot(start, LINES), start + len(text), "double-encoded"))
 
@@ -338,14 +346,14 @@ class Search(Generic[T]):
 
     def _in_lines(self, group: Sequence[Candidate[T]]) -> bool:
         """JSON Lines, or values with commas between them, where any JSON is welcome."""
-        between = (self.text[one.end : two.start] for one, two in zip(group, group[1:], strict=False))
+        between = (self.text[one.end : two.start] for one, two in pairwise(group))
         return self.shape.anything and all("\n" in part or "," in part for part in between)
 
     def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
         """Whether words stand between the answers (a fence is a wall too)."""
         if group[0].rank <= FENCE:
             return True
-        pairs = zip(group, group[1:], strict=False)
+        pairs = pairwise(group)
         return all(not _BETWEEN.fullmatch(self.text, one.end, two.start) for one, two in pairs)
 
     def _collect(self, group: list[Candidate[T]]) -> Outcome[T] | None:
@@ -383,24 +391,43 @@ class Search(Generic[T]):
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
         if candidate.valid is None:
             raise AssertionError("only a candidate that fits is accepted")
-        return Accepted(candidate.valid.value, trust, "first", RepairLog(edits, text, candidate.node, candidate.names), text)
+        return Accepted(
+            candidate.valid.value, trust, "first", RepairLog(edits, text, candidate.node, candidate.names), text
+        )
 
     # --- rejecting --------------------------------------------------------------------------------------------
 
     def _reject(self) -> Outcome[T]:
         if self.flooded:
-            return self._rejected(Reason.TOO_LARGE, (Issue("$", "candidates", "too many possible answers stand in it"),))
+            return self._rejected(
+                Reason.TOO_LARGE, (Issue("$", "candidates", "too many possible answers stand in it"),)
+            )
         if not self.found:
             if self.scout.unclosed:
                 issue = Issue("$", "reasoning", "the reasoning never ends, and no answer follows it")
                 return self._rejected(Reason.TRUNCATED if self.truncated else Reason.NO_JSON, (issue,))
             declined = _DECLINED.search(self.text[:2_000])
             reason = Reason.REFUSED if declined else Reason.NO_JSON
-            words = "the model declined" if declined else "no JSON value stands in it" if self.text.strip() else "the reply is empty"
+            words = (
+                "the model declined"
+                if declined
+                else "no JSON value stands in it"
+                if self.text.strip()
+                else "the reply is empty"
+            )
             return self._rejected(reason, (Issue("$", reason.value, words),))
-        order = [Reason.TRUNCATED, Reason.AMBIGUOUS, Reason.INVALID, Reason.MALFORMED, Reason.TOO_LARGE, Reason.ECHOED_SCHEMA]
+        order = [
+            Reason.TRUNCATED,
+            Reason.AMBIGUOUS,
+            Reason.INVALID,
+            Reason.MALFORMED,
+            Reason.TOO_LARGE,
+            Reason.ECHOED_SCHEMA,
+        ]
         last = self.found[-1]
-        worst_of = last if last.cut else min(reversed(self.found), key=lambda c: order.index(c.reason or Reason.INVALID))
+        worst_of = (
+            last if last.cut else min(reversed(self.found), key=lambda c: order.index(c.reason or Reason.INVALID))
+        )
         return self._rejected(worst_of.reason or Reason.INVALID, worst_of.issues, worst_of)
 
     def _rejected(self, reason: Reason, issues: tuple[Issue, ...], nearest: Candidate[T] | None = None) -> Rejected:

@@ -1,0 +1,140 @@
+"""The place of the parser in the text: skipping, looking ahead, logging, and giving up."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.outcome import Reason, Risk
+from flujo_aros.reading.edits import Edit
+from flujo_aros.reading.node import Node
+from flujo_aros.reading.quotes import Surroundings
+
+NUMBER_PATTERN = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|<!--.*?-->", re.S)
+_LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
+KEY_AHEAD: Final = re.compile(
+    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]|['‘](?P<s>[^'’\n:]{1,120})['’]"
+    r"|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3}))\s*[:：]"
+)
+SCALAR_AHEAD: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
+ELLIPSIS: Final = re.compile(r"\.\.\.|…")
+
+
+class Failure(NamedTuple):
+    """Why the text cannot be read, and from which character on."""
+
+    reason: Reason
+    code: str
+    message: str
+    at: int
+
+
+class Stop(Exception):
+    """Reading cannot go on; caught by the machine, never seen outside."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+
+class Frame:
+    """An open container, what the schema says about it, and the key whose value is being read."""
+
+    __slots__ = ("key", "key_at", "node", "shape")
+
+    def __init__(self, node: Node, shape: Shape) -> None:
+        self.node = node
+        self.shape = shape
+        self.key = ""
+        self.key_at = 0
+
+
+class Cursor:
+    """A position in a text, the containers open there, and the log of edits made on the way."""
+
+    def __init__(self, text: str, start: int, *, ends: bool) -> None:
+        self.text = text
+        self.pos: int = start
+        self.ends = ends
+        """The text is known to be whole."""
+        self.edits: list[Edit] = []
+        self.stack: list[Frame] = []
+        self.cut = False
+        """What was read touches the end of the text."""
+
+    def _blank_end(self, pos: int) -> int:
+        found = _BLANK.match(self.text, pos)
+        return found.end() if found else pos
+
+    def _skip(self) -> None:
+        """Move past white space and comments."""
+        text = self.text
+        while True:
+            pos = self._blank_end(self.pos)
+            self.pos = pos
+            char = text[pos : pos + 1]
+            if char in "/#<" and char and (found := _COMMENT.match(text, pos)):
+                if _LEFT_OUT.search(found[0]):
+                    raise self._stop("a comment stands for something that was left out", "elided")
+                self._log("comment", Risk.LOSSLESS, pos, found.end(), "")
+                self.pos = found.end()
+            elif char and (char.isspace() or char in "\u200b\u200c\u200d\u2060\ufeff"):
+                odd = _ODD_BLANK.match(text, pos)
+                self.pos = odd.end() if odd else pos + 1
+                self._log("odd-space", Risk.LOSSLESS, pos, self.pos, " ")
+            elif char == "\\" and text[pos + 1 : pos + 2] in ("n", "t", "r") and text[pos + 1 : pos + 2]:
+                self._log("escaped-space", Risk.LOSSLESS, pos, pos + 2, " ")
+                self.pos = pos + 2
+            else:
+                return
+
+    def _log(self, code: str, risk: Risk, start: int, end: int, after: str) -> None:
+        self.edits.append(Edit(code, risk, start, end, after))
+
+    def _stop(self, message: str, code: str, reason: Reason = Reason.MALFORMED, *, at: int | None = None) -> Stop:
+        return Stop(Failure(reason, code, message, self.pos if at is None else at))
+
+    def _end_of_text_stop(self, missing: str) -> None:
+        raise self._stop(
+            f"the text ends where {missing} should stand", "truncated", Reason.TRUNCATED, at=len(self.text)
+        )
+
+    def _knows(self, shape: Shape, key: str) -> bool:
+        return key in shape.keys or fold(key) in shape.folded
+
+    def _surroundings(self, frame: Frame, role: str) -> Surroundings:
+        return Surroundings(self.text, role, len(self.stack), frame.shape, self._knows)
+
+    def _key_ahead(self, pos: int) -> bool:
+        """Whether a key and its colon stand here; one of several words must be known to the schema."""
+        ahead = KEY_AHEAD.match(self.text, pos)
+        if ahead is None:
+            return False
+        bare = ahead["b"]
+        return bare is None or " " not in bare or self._knows(self.stack[-1].shape, bare)
+
+    def _item_ahead(self, closer: str) -> bool:
+        text, pos = self.text, self.pos
+        if closer == "}":
+            ahead = KEY_AHEAD.match(text, pos)
+            if ahead is None:
+                return False
+            return (
+                ahead["b"] is None
+                or self._knows(self.stack[-1].shape, ahead["b"])
+                or "\n" in text[self._line_gap(pos) : pos]
+            )
+        char = text[pos]
+        if "\n" in text[self._line_gap(pos) : pos] and char.isalnum():
+            return True
+        return char in '"“{[' or (
+            text[pos - 1].isspace() and (char == "'" or SCALAR_AHEAD.match(text, pos) is not None)
+        )
+
+    def _line_gap(self, pos: int) -> int:
+        while pos > 0 and self.text[pos - 1].isspace():
+            pos -= 1
+        return pos

@@ -1,0 +1,241 @@
+"""Keys, strings and words, the careful way: what is not plain JSON, one method for each kind of token."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from flujo_aros.contract.schema import ANY, Shape
+from flujo_aros.outcome import Risk
+from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, SCALAR_AHEAD, Cursor, Frame
+from flujo_aros.reading.node import BARE, LITERAL, NUMBER, STRING, Node
+from flujo_aros.reading.quotes import QUOTES, StringEnd, find_end
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, keeps_backslashes, read_number, unescape
+
+_CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
+_BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
+_COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
+_BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w+[\"']?\s*:))")
+_SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
+_UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s+\"|\"\s*:\s*\"|\"\s*\+\s")
+_ODD: Final = re.compile(r"\"\s*,|,\s*\"")
+PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'])")
+
+
+class Tokens(Cursor):
+    """Reads one key, string or word at the cursor."""
+
+    def _string(self, shape: Shape, *, member: bool) -> Node:
+        frame = self.stack[-1]
+        start = self.pos
+        role = "member" if member else "element"
+        end = find_end(self._surroundings(frame, role), start)
+        if end is None:
+            return self._cut_string(start)
+        self._note_string(end)
+        value = self._decode(end, shape)
+        self.pos = end.after
+        while (joined := self._concatenated(role)) is not None:
+            value += joined
+        return Node(STRING, value, start, self.pos)
+
+    def _cut_string(self, start: int) -> Node:
+        """A string that never ends: what is left of the text, LOSSY."""
+        quote = self.text[start]
+        raw = self.text[start + 1 :]
+        self.pos = len(self.text)
+        self.cut = True
+        self._log("truncated", Risk.LOSSY, start, self.pos, f"{raw[-40:]}{quote}")
+        return Node(STRING, unescape(raw.rstrip("\\")).value, start, self.pos)
+
+    def _concatenated(self, role: str) -> str | None:
+        found = re.compile(r"\s*\+\s*(?=[\"'“])").match(self.text, self.pos)
+        if found is None:
+            return None
+        end = find_end(self._surroundings(self.stack[-1], role), found.end())
+        if end is None:
+            return None
+        self._log("concatenation", Risk.INFERRED, found.start(), found.end(), "")
+        self.pos = end.after
+        return self._decode(end, ANY)
+
+    def _note_string(self, end: StringEnd) -> None:
+        for code, risk, start, stop, after in end.edits:
+            if code == "inner-quote" and (_UNSURE.search(after) or (after.count('"') % 2 and _ODD.search(after))):
+                raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
+            self._log(code, risk, start, stop, after)
+
+    def _decode(self, end: StringEnd, shape: Shape) -> str:
+        raw = self.text[end.start : end.stop]
+        if "\\" not in raw or end.raw:
+            return raw
+        literal = keeps_backslashes(raw, wants_text="string" in shape.types)
+        found = unescape(raw, literal=literal)
+        if found.lone:
+            raise self._stop("half of a surrogate pair is no character", "lone_surrogate", at=end.start)
+        if found.kept or literal:
+            code = "control_escape" if literal else "invalid-escape"
+            self._log(code, Risk.INFERRED, end.start, end.stop, found.value)
+        if found.dangling:
+            raise self._stop("a backslash at the end of a string", "invalid-escape", at=end.stop)
+        return found.value
+
+    def _bare(self, shape: Shape, *, member: bool) -> Node:
+        text, pos = self.text, self.pos
+        call = _CALL.match(text, pos)
+        if call is not None:
+            return self._call(call)
+        stop = self._scalar_stop(pos, member=member) or self._bare_stop(pos, member=member)
+        raw = text[pos:stop].strip()
+        at_end = stop >= len(text)
+        self.pos = pos + len(text[pos:stop].rstrip())
+        if text[stop : stop + 1] == '"' and self._closes_after_quote(stop, member=member):
+            self.pos = stop + 1
+            self._log("missing-quote", Risk.INFERRED, pos, self.pos, raw)
+            return Node(STRING, raw, pos, self.pos)
+        if at_end:
+            self.cut = True
+        return self._word(raw, pos, shape, at_end=at_end and not self.ends)
+
+    def _word(self, raw: str, pos: int, shape: Shape, *, at_end: bool) -> Node:
+        end = self.pos
+        if raw in LITERALS:
+            return Node(LITERAL, LITERALS[raw], pos, end)
+        number = read_number(raw)
+        if number is not None and not (at_end and raw[-1:] in ".eE+-"):
+            if number.code:
+                self._log(number.code, number.risk, pos, end, str(number.value))
+            return Node(NUMBER, number.value, pos, end)
+        if raw in FOREIGN:
+            value, risk = FOREIGN[raw]
+            self._log("foreign-literal", risk, pos, end, {True: "true", False: "false", None: "null"}[value])
+            return Node(LITERAL, value, pos, end)
+        if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
+            raise self._stop(f"{raw} is no JSON number", "non_finite")
+        if not any(map(str.isalnum, raw)):
+            raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
+        if at_end:
+            self._log("truncated", Risk.LOSSY, pos, end, raw)
+        elif "{" in raw or "[" in raw or ELLIPSIS.search(raw):
+            raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected")
+        else:
+            self._log("unquoted-value", Risk.INFERRED, pos, end, raw)
+        return Node(BARE, raw, pos, end)
+
+    def _scalar_stop(self, pos: int, *, member: bool) -> int | None:
+        """The end of a number or literal behind which the next item begins without a comma."""
+        found = _SCALAR.match(self.text, pos)
+        if found is None:
+            return None
+        after = self._blank_end(found.end())
+        if self.text[after : after + 1] == ";":
+            return found.end()
+        if member:
+            return found.end() if self._key_ahead(after) else None
+        char = self.text[after : after + 1]
+        return found.end() if (char in "\"'{[" and char) or SCALAR_AHEAD.match(self.text, after) else None
+
+    def _bare_stop(self, pos: int, *, member: bool) -> int:
+        text, frame = self.text, self.stack[-1]
+        look = pos
+        while True:
+            found = _BARE_END.search(text, look)
+            if found is None:
+                return len(text)
+            at, char = found.start(), found[0][0]
+            if char == ":" or (char == "/" and text[at - 1 : at] == ":"):
+                look = found.end()
+                continue
+            if char == '"' and not self._closes_after_quote(at, member=member):
+                if member and text[at - 1].isspace() and self._key_ahead(at):
+                    return at
+                look = at + 1
+                continue
+            if char in (",", "，") and member:
+                if self._grouped(pos, at, frame):
+                    look = at + 1
+                    continue
+                rest = self._blank_end(at + 1)
+                if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", ","):
+                    if "string" not in frame.shape.member(frame.key).types:
+                        raise self._stop(
+                            "a comma that neither ends a member nor belongs to a number", "unexpected", at=at
+                        )
+                    look = at + 1
+                    continue
+            return at
+
+    def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
+        """A comma inside `1,234,567`, where the schema wants a number (without a schema it is anybody's guess)."""
+        wanted = frame.shape.member(frame.shape.keys.get(frame.key, frame.key))
+        ahead = re.compile(r"\d{3}(?=[,.}\s]|\Z)").match(self.text, comma + 1)
+        return (
+            ahead is not None
+            and wanted.allows("integer")
+            and bool(wanted.types)
+            and self.text[pos:comma].replace(",", "").lstrip("$€£+-").isdigit()
+        )
+
+    def _closes_after_quote(self, quote: int, *, member: bool) -> bool:
+        after = self._blank_end(quote + 1)
+        char = self.text[after : after + 1]
+        return char in (("}", ",") if member else ("]", ",")) and bool(char)
+
+    def _call(self, call: re.Match[str]) -> Node:
+        """`ObjectId("…")`, `NumberLong(5)`: one argument in a call is that argument."""
+        start = self.pos
+        self.pos = call.end()
+        if self.text[self.pos] in QUOTES:
+            close = re.compile(r"([\"'])((?:(?!\1)[^\\\n])*)\1\s*\)").match(self.text, self.pos)
+            node = close and Node(STRING, close[2], close.start(2) - 1, close.end(2) + 1)
+        else:
+            close = re.compile(r"(-?\d+(?:\.\d+)?)\s*\)").match(self.text, self.pos)
+            number = read_number(close[1]) if close else None
+            node = Node(NUMBER, number.value, close.start(1), close.end(1)) if close and number else None
+        if close is None or node is None:
+            raise self._stop(f"expected a value, found {self.text[start : start + 20]!r}", "unexpected", at=start)
+        self.pos = close.end()
+        self._log("call-around", Risk.INFERRED, start, self.pos, str(node.value))
+        return node
+
+    def _key(self, frame: Frame) -> str:
+        text, pos = self.text, self.pos
+        if PREFIX.match(text, pos):
+            self.pos = pos = pos + 1
+        if text[pos] in QUOTES:
+            end = find_end(self._surroundings(frame, "key"), pos)
+            if end is not None:
+                self._note_string(end)
+                key = self._decode(end, ANY)
+                self.pos = end.after
+                return self._colon(key)
+        bare = _BARE_KEY.match(text, pos + (text[pos] in QUOTES))
+        if bare is None:
+            if pos + 200 >= len(text) and ":" not in text[pos:]:
+                self._end_of_text_stop("a key")
+            raise self._stop(f"expected a key, found {text[pos : pos + 20]!r}", "unexpected")
+        self.pos = bare.end()
+        if self.text[self.pos : self.pos + 1] in ('"', "'", "”", "’", "`"):
+            self.pos += 1
+        key = bare[0].strip()
+        if len(key) > 80 or key.count(" ") > 4:
+            raise self._stop(f"expected a key, found {key[:40]!r}", "unexpected")
+        self._log("unquoted-key", Risk.INFERRED, pos, self.pos, key)
+        return self._colon(key)
+
+    def _colon(self, key: str) -> str:
+        self._skip()
+        found = _COLON.match(self.text, self.pos)
+        if found is None:
+            if self.pos >= len(self.text):
+                self._end_of_text_stop("a value")
+            char = self.text[self.pos]
+            if char in ",}]" or self.text.startswith("```", self.pos):
+                raise self._stop(f"the key {key[:40]!r} has no value", "missing-value")
+            self._log("missing-colon", Risk.INFERRED, self.pos, self.pos, ":")
+            return key
+        mark = found[0].strip()
+        if mark != ":":
+            self._log("odd-colon", Risk.INFERRED, found.start(), found.end(), ":")
+        self.pos = found.end()
+        return key

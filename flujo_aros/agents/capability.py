@@ -14,18 +14,19 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import RunContext, ToolDefinition
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
+from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, was_cut
 from flujo_aros.agents.buffering import BufferedModel
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import as_tool_call, only_tool, response_in
-from flujo_aros.agents.wire import Carried, carried, host_contract
+from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.events import observing
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
@@ -104,6 +105,7 @@ class Aros(AbstractCapability[Any]):
         """Count the call, and remember the settings for the calls of the ladder."""
         record = self._record
         record.calls += 1
+        record.response = None
         record.settings = request_context.model_settings
         return request_context
 
@@ -125,6 +127,7 @@ class Aros(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """Turn the arguments of the one output tool, written as text, into the call that was meant."""
+        self._record.response = response
         tool = only_tool(request_context.model_request_parameters)
         text = response.text
         if tool is None or response.tool_calls or not text or not text.strip():
@@ -143,17 +146,15 @@ class Aros(AbstractCapability[Any]):
         """Read the output; give the host what was accepted; climb the ladder for what was not."""
         if ctx.partial_output:
             return await handler(output)
-        wanted, with_context = self._contract, ctx.validation_context is not None
-        contract = host_contract(output_context, wanted, with_context=with_context)
+        wire = host_wire(output_context, self._contract, with_context=ctx.validation_context is not None)
         text = self._text_of(output_context, output)
 
-        async def validate(accepted: Accepted[Carried]) -> Any:
-            if not accepted.repairs and accepted.text == text:
+        async def validate(accepted: Accepted[Any]) -> Any:
+            if accepted.trust is Trust.CLEAN and accepted.text == text:
                 return await handler(output)  # what the model wrote is valid as it stands
-            json = accepted.value.json
-            return await handler(json if isinstance(output, str) else from_json(json))
+            return await handler(_json(accepted) if isinstance(output, str) else accepted.value)
 
-        return await self._recovered(ctx, contract, text, validate)
+        return await self._recovered(ctx, wire, text, validate)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
@@ -164,10 +165,10 @@ class Aros(AbstractCapability[Any]):
         if wanted is None or not plain or ctx.partial_output:
             return await handler(output)
 
-        async def validate(accepted: Accepted[Carried]) -> Any:
-            return await handler(accepted.value.json)
+        async def validate(accepted: Accepted[Any]) -> Any:
+            return await handler(_json(accepted))
 
-        return await self._recovered(ctx, carried(wanted), output, validate)
+        return await self._recovered(ctx, Wire.of(wanted, wanted=True), output, validate)
 
     @property
     def _record(self) -> RunRecord:
@@ -199,11 +200,10 @@ class Aros(AbstractCapability[Any]):
         text: str,
         truncated: bool | None,  # noqa: FBT001 (three states)
     ) -> ToolCallPart | None:
-        wanted = self._contract
-        contract = carried(wanted or compile_contract(tool.parameters_json_schema))
+        contract = host_wire(_tool_output(tool), self._contract, with_context=True).contract
         outcome = read(text, contract, truncated=truncated)
         if isinstance(outcome, Accepted):
-            call = ToolCallPart(tool.name, outcome.value.json)
+            call = ToolCallPart(tool.name, _json(outcome))
         elif isinstance(outcome, Rejected) and self._ours(ctx, contract, outcome):
             call = ToolCallPart(tool.name, text)
         else:
@@ -216,9 +216,9 @@ class Aros(AbstractCapability[Any]):
         attempted = rejected.reason is not Reason.NO_JSON and self._ladder(contract).answers(rejected.reason)
         return attempted or ctx.retry >= ctx.max_retries
 
-    async def _recovered(self, ctx: RunContext[Any], contract: Contract[Carried], text: str, validate: Validate) -> Any:
-        record, ladder = self._record, self._ladder(contract)
-        task = Task(contract, capture=self.capture_content)
+    async def _recovered(self, ctx: RunContext[Any], wire: Wire, text: str, validate: Validate) -> Any:
+        record, ladder = self._record, self._ladder(wire.contract)
+        task = Task(wire.contract, capture=self.capture_content)
         answers = ModelAnswers(_model(ctx), ctx.usage, ctx.usage_limits, record)
         first = Reply(text, _cut(ctx))
         record.texts.append(text)
@@ -231,18 +231,18 @@ class Aros(AbstractCapability[Any]):
                 value, refusal = await _validated(outcome, validate)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
-        if isinstance(outcome, Accepted):
-            record.outcome = replace(outcome, value=outcome.value.value)
-            return value
+        outcome = wire.settled(outcome, value)
         record.outcome = outcome
+        if isinstance(outcome, Accepted):
+            return value
         record.error = output_error(outcome, record, record.spent(ctx.usage))
         raise record.error
 
 
-Validate: TypeAlias = Callable[[Accepted[Carried]], Awaitable[Any]]
+Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
 
 
-async def _validated(outcome: Outcome[Carried], validate: Validate) -> tuple[Any, tuple[Issue, ...]]:
+async def _validated(outcome: Outcome[Any], validate: Validate) -> tuple[Any, tuple[Issue, ...]]:
     """What the host makes of an accepted value, or what it has against it. Control flow of the host passes through."""
     if not isinstance(outcome, Accepted):
         return None, ()
@@ -253,12 +253,25 @@ async def _validated(outcome: Outcome[Carried], validate: Validate) -> tuple[Any
         return None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
 
 
+def _json(accepted: Accepted[Any]) -> str:
+    return to_json(accepted.value, inf_nan_mode="constants").decode()
+
+
+def _tool_output(tool: ToolDefinition) -> OutputContext:
+    """What the host will say about a call of this tool, as far as its definition tells."""
+    return OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=tool)
+
+
 def _model(ctx: RunContext[Any]) -> Model:
     """The model of the run. A realtime session has another kind, but no structured output that we would see."""
-    if not isinstance(ctx.model, Model):
+    if not _asks(ctx.model):
         message = f"Aros cannot ask {ctx.model.model_name!r} again: it is not a model for single requests"
         raise UsageError(message)
     return ctx.model
+
+
+def _asks(model: object) -> TypeIs[Model[Any]]:
+    return isinstance(model, Model)
 
 
 def _cut(ctx: RunContext[Any]) -> bool | None:

@@ -37,9 +37,12 @@ _GRAMMAR_WORDS: Final = (
 
 def failed_generation(error: Exception) -> str | None:
     """The model's own text in an error of a provider's JSON mode (`json_validate_failed`), if it gives one."""
-    if not isinstance(error, ModelHTTPError) or not isinstance(error.body, Mapping):
+    if not isinstance(error, ModelHTTPError):
         return None
-    body = cast("Mapping[str, Any]", error.body)
+    whole: Any = error.body
+    if not isinstance(whole, Mapping):
+        return None
+    body = cast("Mapping[str, Any]", whole)
     inner: Any = body.get("error", body)
     if not isinstance(inner, Mapping) or cast("Mapping[str, Any]", inner).get("code") != "json_validate_failed":
         return None

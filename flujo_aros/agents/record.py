@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
@@ -43,6 +44,8 @@ class RunRecord:
     stages: list[StageRecord] = field(default_factory=list[StageRecord])
     texts: list[str] = field(default_factory=list[str])
     calls: int = 0
+    response: ModelResponse | None = None
+    """The model's latest response; None while a request is under way, and after one that failed."""
     settings: ModelSettings | None = None
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What the model really wrote, by the id of the tool call that was made of it."""

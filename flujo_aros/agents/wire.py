@@ -14,22 +14,18 @@ from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape
 from flujo_aros.contract.values import Invalid, Valid, Values, Verdict
 from flujo_aros.errors import ContractError
-from flujo_aros.outcome import Issue
+from flujo_aros.outcome import Degraded, Issue, Outcome, Reason, Rejected
 
 ENVELOPE: Final = "response"
 """The key under which the host asks for a value that is not an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """An accepted value together with the JSON text that gives it, for a host that validates by itself."""
+class PlainValues:
+    """The values of a contract as the plain JSON that gives them, optionally under the key of an envelope.
 
-    value: Any
-    json: str
-
-
-class CarriedValues:
-    """The values of a contract, each with its JSON text, optionally under the key of an envelope."""
+    A host validates by itself, so it must be given JSON: a typed value written back as JSON may differ from what was
+    read (secret strings, excluded fields, computed fields).
+    """
 
     def __init__(self, inner: Values[Any], key: str | None = None) -> None:
         self.inner = inner
@@ -37,36 +33,76 @@ class CarriedValues:
         self.json_schema: JsonSchema = inner.json_schema if key is None else envelope_schema(inner.json_schema, key)
         self.shape: Shape = inner.shape if key is None else compile_shape(self.json_schema)
 
-    def strict_json(self, text: str) -> Valid[Carried] | None:
+    def strict_json(self, text: str) -> Valid[Any] | None:
         """The value of a JSON text that satisfies everything as it stands, or None."""
-        if self.key is None:
-            found = self.inner.strict_json(text)
-        else:
-            payload = _only_member(text, self.key)
-            found = None if payload is None else self.inner.strict_json(payload)
-        return None if found is None else Valid(Carried(found.value, text), found.conversions)
-
-    def validate(self, value: object) -> Verdict[Carried]:
-        """Judge a JSON value."""
-        payload, prefix = value, "$"
+        try:
+            plain: Any = from_json(text)
+        except ValueError:
+            return None
         if self.key is not None:
-            members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-            if self.key not in members:
-                return Invalid((Issue("$", "missing", f"expected an object with the key {self.key!r}"),))
-            payload, prefix = members[self.key], f"$.{self.key}"
-        verdict = self.inner.validate(payload)
+            if _keys(plain) != {self.key}:
+                return None
+            text = to_json(plain[self.key], inf_nan_mode="constants").decode()
+        found = self.inner.strict_json(text)
+        return None if found is None else Valid(plain, found.conversions)
+
+    def validate(self, value: Any) -> Verdict[Any]:
+        """Judge a JSON value."""
+        if self.key is not None and self.key not in _keys(value):
+            return Invalid((Issue("$", "missing", f"expected an object with the key {self.key!r}"),))
+        verdict = self.inner.validate(value if self.key is None else value[self.key])
+        if self.key is None:
+            return verdict if isinstance(verdict, Invalid) else Valid(value, verdict.conversions)
         if isinstance(verdict, Invalid):
-            return Invalid(_moved(verdict.issues, prefix))
-        text = to_json(value, inf_nan_mode="constants").decode()
-        return Valid(Carried(verdict.value, text), _moved(verdict.conversions, prefix))
+            return Invalid(_moved(verdict.issues, self.key))
+        return Valid(value, _moved(verdict.conversions, self.key))
 
 
-def carried(contract: Contract[Any], key: str | None = None) -> Contract[Carried]:
-    """The same contract, giving each value with its JSON text."""
-    return cast("Contract[Carried]", replace(contract, values=CarriedValues(contract.values, key)))
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What must stand in a text between host and model (`contract`, giving plain JSON), and how it becomes a value.
+
+    `wanted` is the contract that the user has named; without one the host's own value is the value. `key` is that of
+    the envelope that the host has put around it, if any.
+    """
+
+    contract: Contract[Any]
+    wanted: Contract[Any] | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
+        """The wire for a contract of the user's (`wanted`) or the host's."""
+        plain = replace(contract, values=PlainValues(contract.values, key))
+        return cls(plain, contract if wanted else None, key)
+
+    def settled(self, outcome: Outcome[Any], host_value: Any) -> Outcome[Any]:
+        """The outcome that the user sees: the typed value instead of plain JSON, paths without the envelope."""
+        if isinstance(outcome, Degraded):
+            return replace(outcome, because=self._refused(outcome.because))
+        if isinstance(outcome, Rejected):
+            return self._refused(outcome)
+        if self.wanted is None:
+            return replace(outcome, value=host_value)
+        verdict = self.wanted.validate(outcome.value if self.key is None else outcome.value[self.key])
+        if isinstance(verdict, Invalid):  # a validator of the user that does not always say the same
+            return Rejected(Reason.INVALID, verdict.issues, outcome.text)
+        if self.key is None:
+            return replace(outcome, value=verdict.value)
+        repairs = tuple(replace(repair, path=self._inside(repair.path)) for repair in outcome.repairs)
+        return replace(outcome, value=verdict.value, repairs=repairs)
+
+    def _refused(self, rejected: Rejected) -> Rejected:
+        if self.wanted is None or self.key is None:
+            return rejected
+        return replace(rejected, issues=tuple(replace(i, path=self._inside(i.path)) for i in rejected.issues))
+
+    def _inside(self, path: str) -> str:
+        start = f"$.{self.key}"
+        return f"${path.removeprefix(start)}" if path.startswith((f"{start}.", f"{start}[")) or path == start else path
 
 
-def host_contract(output: OutputContext, wanted: Contract[Any] | None, *, with_context: bool) -> Contract[Carried]:
+def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_context: bool) -> Wire:
     """What a text of this host output must satisfy.
 
     `wanted` is the contract that the user has named, if any. Else the host's own type is taken, so that its
@@ -75,13 +111,13 @@ def host_contract(output: OutputContext, wanted: Contract[Any] | None, *, with_c
     """
     schema = _host_schema(output)
     if wanted is not None:
-        return carried(wanted, ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
+        return Wire.of(wanted, wanted=True, key=ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
     known = None if with_context else _type_contract(output.output_type)
     if known is not None and _same_shape(known.json_schema, schema):
-        return carried(known)
+        return Wire.of(known, wanted=False)
     if known is not None and not output.has_function and _is_envelope_of(schema, known.json_schema):
-        return carried(known, ENVELOPE)
-    return carried(compile_contract(schema))
+        return Wire.of(known, wanted=False, key=ENVELOPE)
+    return Wire(compile_contract(schema))
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:
@@ -108,7 +144,7 @@ def _host_schema(output: OutputContext) -> JsonSchema:
 
 def _type_contract(like: Any) -> Contract[Any] | None:
     # A `StructuredDict` validates nothing but that it is a dict: its schema says more than its type.
-    if like is None or (isinstance(like, type) and issubclass(like, dict) and not typing.is_typeddict(like)):
+    if like is None or (dict in getattr(like, "__mro__", ()) and not typing.is_typeddict(like)):
         return None
     try:
         return compile_contract(like)
@@ -140,17 +176,9 @@ def _followed(schema: JsonSchema) -> JsonSchema:
     return cast("JsonSchema", found) if isinstance(found, dict) else schema
 
 
-def _only_member(text: str, key: str) -> str | None:
-    try:
-        whole = from_json(text)
-    except ValueError:
-        return None
-    if not isinstance(whole, dict) or set(cast("dict[str, Any]", whole)) != {key}:
-        return None
-    return to_json(whole[key], inf_nan_mode="constants").decode()
+def _keys(value: object) -> set[str]:
+    return set(cast("dict[str, Any]", value)) if isinstance(value, dict) else set()
 
 
-def _moved(issues: tuple[Issue, ...], prefix: str) -> tuple[Issue, ...]:
-    if prefix == "$":
-        return issues
-    return tuple(Issue(prefix + issue.path.removeprefix("$"), issue.code, issue.message) for issue in issues)
+def _moved(issues: tuple[Issue, ...], key: str) -> tuple[Issue, ...]:
+    return tuple(replace(issue, path=f"$.{key}{issue.path.removeprefix('$')}") for issue in issues)

@@ -1,0 +1,10 @@
+"""No test of agents may reach a real provider."""
+
+import pytest
+from pydantic_ai import models
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """Every real provider class refuses to be called."""
+    monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", False)

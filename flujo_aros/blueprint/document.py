@@ -132,16 +132,16 @@ class _Tree:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.count = 0
+        self.full = False
 
     def node(self, node: yaml.Node, path: str, depth: int) -> Node:
         place = _place(node.start_mark, path)
         self.count += 1
-        if self.count > MAX_NODES or depth > MAX_DEPTH:
+        if self.full or self.count > MAX_NODES or depth > MAX_DEPTH:
             if not self.full:
-                self.findings.append(
-                    (place, f"aliases expand this document beyond {MAX_NODES} values or {MAX_DEPTH} levels")
-                )
-            self.count = MAX_NODES + 1
+                message = f"aliases expand this document beyond {MAX_NODES} values or {MAX_DEPTH} levels"
+                self.findings.append((place, message))
+            self.full = True  # from here on nothing is expanded and nothing more is said of it
             return Node(place, None)
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
             return self.mapping(node, place, depth)
@@ -149,11 +149,6 @@ class _Tree:
             parts = cast("list[yaml.Node]", node.value)
             return Node(place, [self.node(part, f"{path}[{n}]", depth + 1) for n, part in enumerate(parts)])
         return Node(place, self.scalar(node, place))
-
-    @property
-    def full(self) -> bool:
-        """Whether the bound was met: then nothing more is expanded and nothing more is said."""
-        return self.count > MAX_NODES
 
     def mapping(self, node: yaml.MappingNode, place: Place, depth: int) -> Node:
         members: dict[str, Node] = {}

@@ -348,6 +348,7 @@ _PLAINER: Final = (
     ("List should have at least 1 item after validation", "should have at least one element"),
     ("String should have at least 1 character", "should not be empty"),
     ("Input should be a valid integer", "should be an integer"),
+    ("Input should be a valid array", "should be a list"),
     ("Input should be a valid dictionary", "should be a mapping"),
     ("Input should be an object", "should be a mapping"),
     ("Input should be a valid string", "should be a text; put it in quotes"),

@@ -391,6 +391,7 @@ def _environment() -> jinja2.Environment:
         optimized=False,  # nothing is computed while compiling, where no work is counted
         autoescape=False,  # prompts are plain text, not HTML
     )
+    made.policies["truncate.leeway"] = 0  # truncate(800) means 800
     made.globals.clear()
     made.filters.clear()
     made.filters.update(FILTERS, **{_COUNTED: _counted, _PRESENT: _present})

@@ -1,0 +1,257 @@
+"""Blueprints load into what Python would have made, or report every mistake with its place. Loading only parses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
+from flujo_aros.errors import BlueprintError, UsageError
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.ledger import RunStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, Processing, Step
+
+SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+
+WHOLE = """
+version: "0.1"
+name: demo
+description: shows every key
+agents:
+  reader:
+    model: local:smollm2
+    system_prompt: Read the order.
+    output_schema: {type: object, required: [n], properties: {n: {type: integer}}}
+    model_settings: {temperature: 0, max_tokens: 100}
+    output_mode: native
+    timeout: 30
+    max_retries: 1
+steps:
+  - kind: step
+    name: read
+    uses: agents.reader
+    input: "Order: {{ input }}"
+    processing: {structured_output: openai_json, enforcement: validate}
+    on_degraded: fail
+  - name: inline
+    agent: {model: "local:smollm2", system_prompt: Say hello.}
+    processing: {schema: {type: integer}}
+    on_degraded: accept
+  - name: join
+    uses: os.path:join
+    params: {b: tail}
+"""
+
+
+def mistakes(text: str, **options: Any) -> list[str]:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text, source="t.yaml", **options)
+    return str(caught.value).splitlines()
+
+
+def one_step(lines: str) -> str:
+    return f"agents: {{a: {{model: m}}}}\nsteps:\n  - name: s\n    {lines}\n"
+
+
+def test_yaml_and_python_make_the_same_objects():
+    reader = AgentSpec(
+        model="local:smollm2",
+        system_prompt="Read the order.",
+        output_schema=SCHEMA,
+        model_settings={"temperature": 0, "max_tokens": 100},
+        output_mode="native",
+        timeout=30,
+        max_retries=1,
+    )
+    made = (
+        Step(
+            "read",
+            agent=reader,
+            input="Order: {{ input }}",
+            processing=Processing(structured_output="openai_json", enforcement="validate"),
+            on_degraded="fail",
+        )
+        >> Step(
+            "inline",
+            agent=AgentSpec(model="local:smollm2", system_prompt="Say hello."),
+            processing=Processing(schema={"type": "integer"}),
+            on_degraded="accept",
+        )
+        >> Call("join", function="os.path:join", params={"b": "tail"})
+    )
+    loaded = parse_blueprint(WHOLE, allow=["os.path"])
+    assert loaded == Pipeline(made.steps, name="demo", description="shows every key")
+    assert [step.name for step in loaded.steps] == ["read", "inline", "join"]
+
+
+def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
+    file = tmp_path / "orders.yaml"
+    file.write_text("\ufeffsteps: [{name: a, agent: {model: m}}]", encoding="utf-8")
+    assert load_blueprint(file).name == "orders"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("uses: agents.a\n    inptu: x", "5:5: unknown key 'inptu'; did you mean 'input'?"),
+        ("uses: agents.b", "4:11: there is no agent 'b'; known: a"),
+        ("uses: a", "4:11: `uses` takes agents.NAME or package.module:name, not 'a'"),
+        ("uses: os:path.join", "4:11: `uses` takes agents.NAME or package.module:name, not 'os:path.join'"),
+        ("input: x", "3:5: step 's' needs either `uses` or `agent`, and not both"),
+        ("uses: agents.a\n    agent: {model: m}", "3:5: step 's' needs either `uses` or `agent`, and not both"),
+        ("kind: lop", "4:11: there is no kind of step 'lop'; known: step"),
+        ("uses: agents.a\n    input: 3", "5:12: input should be a text; put it in quotes, not 3"),
+        ("uses: agents.a\n    input: '{{ imput }}'", "5:12: input of step 's': there is no 'imput'"),
+        ("uses: agents.a\n    input: '{{ steps.t.output }}'", "5:12: input of step 's': there is no step 't'"),
+        ("uses: agents.a\n    params: {a: 1}", "5:5: `params` are for callable steps"),
+        ("uses: agents.a\n    on_degraded: maybe", "5:18: on_degraded should be 'accept' or 'fail', not 'maybe'"),
+        ("uses: agents.a\n    processing: {enforcement: of}", "5:31: processing.enforcement should be 'off', "),
+        ("uses: agents.a\n    processing: {schem: {}}", "5:18: unknown key 'schem'; did you mean 'schema'?"),
+        ("uses: agents.a\n    processing: {schema: {type: 3}}", "5:26: not a JSON Schema that can be used, at $.type"),
+        ("agent: {modle: m}", "4:13: unknown key 'modle'; did you mean 'model'?"),
+        ("agent: skills.x", "4:12: agent should be a mapping, not 'skills.x'"),
+        ("agent: {model: m, timeout: 0}", "4:32: timeout should be greater than 0, not 0"),
+        ("agent: {model: m, system_prompt: {from_file: ../../etc/passwd}}", "4:50: '../../etc/passwd' is outside"),
+    ],
+)
+def test_a_mistake_names_its_place_and_what_to_write(lines: str, message: str):
+    assert any(line.startswith(f"t.yaml:{message}") for line in mistakes(one_step(lines)))
+
+
+def test_all_mistakes_of_a_file_are_reported_at_once_in_order():
+    text = (
+        "agents:\n"
+        "  a: {model: 3, output_schema: {type: nonsense}}\n"
+        "steps:\n"
+        "  - {name: one, uses: agents.a, input: '{{ imput }}', colour: red}\n"
+        "  - {name: one, uses: agents.a, input: '{{ steps.two.output }}'}\n"
+        "  - {name: two, uses: 'os:system'}\n"
+        "  - {kind: dance, name: three}\n"
+        "extra: 1\n"
+    )
+    found = mistakes(text)
+    assert [int(line.split(":")[1]) for line in found] == [2, 2, 4, 4, 5, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- 1", "t.yaml:1:1: a blueprint is a mapping with `steps:`"),
+        ("name: x", "t.yaml:1:1: 'steps' is missing"),
+        ("steps: []", "t.yaml:1:8: steps should have at least one element"),
+        ("steps: [3]", "t.yaml:1:9: steps.0 should be a mapping, not 3"),
+        ("steps: {a: 1}", "t.yaml:1:8: steps should be a list"),
+        ("version: '9'\nsteps: [{name: a, agent: {model: m}}]", "t.yaml:1:10: this version is not known"),
+    ],
+)
+def test_a_file_that_is_no_blueprint_says_why(text: str, message: str):
+    assert mistakes(text)[0].startswith(message)
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path):
+    (tmp_path / "latin.yaml").write_bytes(b"name: \xff")
+    for name, words in [
+        ("none.yaml", "cannot be read: No such file"),
+        (".", "cannot be read"),
+        ("latin.yaml", "UTF-8"),
+    ]:
+        with pytest.raises(BlueprintError, match=words):
+            load_blueprint(tmp_path / name)
+
+
+def test_lenient_passes_over_unknown_keys_and_keeps_a_line_for_each():
+    text = one_step("uses: agents.a\n    updates_context: true\n    processing: {aop: full}") + "pipeline_config: {}\n"
+    assert len(mistakes(text)) == 3
+    pipeline = parse_blueprint(text, source="t.yaml", lenient=True)
+    assert [step.name for step in pipeline.steps] == ["s"]
+    assert [line.split(": ")[0] for line in sorted(pipeline.warnings)] == ["t.yaml:5:5", "t.yaml:6:18", "t.yaml:7:1"]
+
+
+@pytest.mark.parametrize("allow", [["os.path"], ["os"], ["*"], "os.path"])
+def test_a_callable_needs_its_module_or_a_parent_package_allowed(allow: Any):
+    assert parse_blueprint(one_step("uses: os.path:join"), allow=allow).steps[0] == Call("s", function="os.path:join")
+
+
+@pytest.mark.parametrize("allow", [[], ["o"], ["os.pat"], ["os.path.join"], ["ospath"]])
+def test_a_callable_that_is_not_allowed_names_the_flag_to_pass(allow: list[str]):
+    assert mistakes(one_step("uses: os.path:join"), allow=allow)[0].endswith(
+        "would import os.path, which is not allowed; if you trust it, pass --allow os.path"
+        ' (in Python: allow=["os.path"])'
+    )
+
+
+def test_an_allowed_module_that_is_missing_is_found_when_the_pipeline_runs_and_not_before():
+    pipeline = parse_blueprint(one_step("uses: no_such_pkg.tools:fix"), allow=["no_such_pkg"])
+    with pytest.raises(UsageError, match=r"step 's': no_such_pkg\.tools cannot be imported"):
+        Runner(pipeline).run_sync()
+
+
+def test_an_allowed_callable_runs():
+    pipeline = parse_blueprint(one_step("uses: json:loads\n    input: '{{ input }}'"), allow=["json"])
+    run = Runner(pipeline).run_sync('{"n": [1, 2]}')
+    assert (run.status, run.output) == (RunStatus.COMPLETED, {"n": [1, 2]})
+
+
+def test_prompts_come_from_files_inside_the_blueprints_folder_only(tmp_path: Path):
+    folder = tmp_path / "project"
+    (folder / "prompts").mkdir(parents=True)
+    (folder / "prompts" / "a.md").write_text("Read this. äöü", encoding="utf-8")
+    (tmp_path / "secret.md").write_text("secret")
+    (folder / "link.md").symlink_to(tmp_path / "secret.md")
+    file = folder / "b.yaml"
+
+    def load(name: str) -> Any:
+        file.write_text(f"steps: [{{name: a, agent: {{model: m, system_prompt: {{from_file: {name}}}}}}}]")
+        return load_blueprint(file).steps[0]
+
+    assert load("prompts/a.md").agent.system_prompt == "Read this. äöü"
+    for name in ("../secret.md", str(tmp_path / "secret.md"), "link.md"):
+        with pytest.raises(BlueprintError, match="outside the folder"):
+            load(name)
+    with pytest.raises(BlueprintError, match="cannot be read: No such file"):
+        load("prompts/none.md")
+
+
+HOSTILE = [
+    "uses: 'os:system'",
+    "uses: 'subprocess:run'",
+    "uses: 'builtins:exec'\n    params: {source: 'import os'}",
+    "uses: agents.a\n    input: '{{ self.__init__.__globals__ }}'",
+    "uses: agents.a\n    input: !!python/object/apply:os.system ['true']",
+    "agent: {model: m, system_prompt: {from_file: /etc/passwd}}",
+    "agent: {model: m, output_schema: {$ref: 'http://127.0.0.1:9/x'}}",
+]
+
+WATCH = """
+import sys
+from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.errors import BlueprintError
+try:
+    parse_blueprint("steps: [{name: w, agent: {model: m, output_schema: {type: object}}}]")
+    parse_blueprint("steps: [")
+except BlueprintError:
+    pass
+texts = sys.stdin.read().split("\\0")
+seen = []
+sys.addaudithook(lambda name, args: seen.append((name, str(args)[:200])))
+for text in texts:
+    try:
+        parse_blueprint(text)
+    except BlueprintError:
+        continue
+    print("loaded:", text)
+seen = [event for event in seen if event[0].split(".")[0] in {"import", "exec", "open", "subprocess", "os", "socket"}]
+print([event for event in seen if event[0] != "exec" or "<template>" not in event[1]])  # a compiled template, not run
+"""
+
+
+def test_loading_a_hostile_blueprint_imports_opens_and_starts_nothing():
+    texts = "\0".join(one_step(lines) for lines in HOSTILE)
+    done = subprocess.run([sys.executable, "-c", WATCH], input=texts, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -32,7 +32,7 @@ class LocalSettings(BaseSettings):
 
     threads: int | None = Field(default=None, ge=1, le=512)
     """Threads that compute; by default half the cores that this process may use, at least 1 and at most 8."""
-    context: int = Field(default=4096, ge=128)
+    context: int = Field(default=4096, ge=256)
     """How many tokens a prompt and its reply may have together."""
     port: int = Field(default=0, ge=0, le=65535)
     """The loopback port; 0 lets the system choose a free one."""

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from flujo_aros.cli.marks import Mark, marked
 from flujo_aros.cli.screen import STYLES, worded
-from flujo_aros.cli.words import NEXT, code_words, counted, repair_words
+from flujo_aros.cli.words import code_words, counted, repair_words
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair
 
 _COLUMNS_FROM: Final = 70
@@ -65,8 +65,7 @@ def _explain_value(outcome: Accepted[Any], console: Console) -> None:
 
 
 def _explain_rejection(outcome: Rejected, console: Console) -> None:
-    head, *details = outcome.explain().splitlines()
-    verdict, _, why = head.partition(",")
+    verdict, _, why = outcome.explain().partition("\n")[0].partition(",")
     console.print(Text.assemble(worded(verdict), f",{why}"), soft_wrap=True)
     labelled = [(str(n), issue) for n, issue in enumerate(outcome.issues, start=1)]
     marks = [mark for label, issue in labelled if (mark := _issue_mark(outcome, issue, label))]
@@ -74,19 +73,17 @@ def _explain_rejection(outcome: Rejected, console: Console) -> None:
     for label, issue in labelled:
         place = "" if issue.path in ("", "$") else f"{issue.path}: "
         console.print(Text.assemble((label, STYLES["failed"]), f"  {place}{issue.message}"), soft_wrap=True)
-    for line in details[len(labelled) :]:
-        console.print(line, soft_wrap=True)
+    for words in outcome.seen if len(outcome.seen) > 1 else ():
+        console.print(f"candidate {words}", soft_wrap=True)
     console.print()
-    console.print(NEXT[outcome.reason], style="dim", soft_wrap=True)
 
 
 def _print_marked(text: str, marks: list[Mark], console: Console) -> None:
-    if not marks:
-        return
     console.print()
     for row in marked(text, marks, console.width):
         console.print(row, soft_wrap=True)
-    console.print()
+    if marks:
+        console.print()
 
 
 def _issue_mark(outcome: Rejected, issue: Issue, label: str) -> Mark | None:

@@ -12,7 +12,7 @@ from flujo_aros.cli.explain import print_explanation
 from flujo_aros.cli.given import given_contract, given_text
 from flujo_aros.cli.screen import complain, print_json, stderr_console, stdout_console
 from flujo_aros.cli.words import NEXT, counted
-from flujo_aros.outcome import Accepted, Degraded, Outcome, Risk
+from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
 
 
@@ -70,19 +70,34 @@ def read_command(
     if as_json:
         print_json(outcome.to_dict())
     elif explain:
-        print_explanation(outcome, stdout_console())
+        console = stdout_console()
+        print_explanation(outcome, console)
+        if not isinstance(outcome, Accepted):
+            console.print(_advice(_rejection(outcome), truncated=truncated), style="dim", soft_wrap=True)
     else:
-        _print_plain(outcome)
+        _print_plain(outcome, truncated=truncated)
     if not isinstance(outcome, Accepted):
         raise typer.Exit(1)
 
 
-def _print_plain(outcome: Outcome[Any]) -> None:
+def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:
     if isinstance(outcome, Accepted):
         print_json(to_jsonable_python(outcome.value, by_alias=True))
         if outcome.repairs:
             note = f"{outcome.trust.value}, {counted(len(outcome.repairs), 'repair')} (--explain shows them)"
             stderr_console().print(note, style="dim", soft_wrap=True)
         return
-    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
-    complain(f"{rejected.explain()}\n{NEXT[rejected.reason]}")
+    rejected = _rejection(outcome)
+    lines = [line.strip() for line in rejected.explain().splitlines()]
+    complain("\n".join([*lines, _advice(rejected, truncated=truncated)]))
+
+
+def _rejection(outcome: Degraded | Rejected) -> Rejected:
+    return outcome.because if isinstance(outcome, Degraded) else outcome
+
+
+def _advice(rejected: Rejected, *, truncated: bool | None) -> str:
+    """What to do next, for a reply that is at hand and a model that may not be."""
+    if rejected.reason is Reason.TRUNCATED and truncated is None:
+        return f"{NEXT[rejected.reason]} If the reply ended by itself, say --complete."
+    return NEXT[rejected.reason]

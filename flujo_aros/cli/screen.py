@@ -14,6 +14,7 @@ from rich.text import Text
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
+_UNWRAPPED: Final = 1_000
 
 STYLES = {
     "success": "green",
@@ -36,7 +37,9 @@ STYLES = {
 
 def stderr_console() -> Console:
     """A console on stderr: colours and live display only in a terminal; `NO_COLOR` is honoured."""
-    return Console(stderr=True, highlight=False, emoji=False, markup=False)
+    piped = not sys.stderr.isatty() and "COLUMNS" not in os.environ
+    width = _UNWRAPPED if piped else None  # a log is searched by line, so sentences stay whole there
+    return Console(stderr=True, width=width, highlight=False, emoji=False, markup=False)
 
 
 def stdout_console() -> Console:

@@ -32,13 +32,13 @@ def repair_words(repair: Repair) -> str:
     '"High" read as "high"'
     """
     before, after = clipped(repair.before), clipped(repair.after)
+    if before == after:  # only its spelling changed, such as a key that got its quotes
+        return before or "changed"
     if before and after:
         return f"{before} read as {after}"
     if before:
         return f"{before} set aside"
-    if after:
-        return f"{after} added"
-    return "changed"
+    return f"{after} added"
 
 
 def code_words(code: str) -> str:

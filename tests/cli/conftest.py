@@ -1,22 +1,32 @@
-"""The command line, called in this process (`aros`) or as a real one (`aros_process`)."""
+"""The command line, called in this process (`aros`) or as a process of its own (`aros_process`)."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from flujo_aros.cli.main import app
+from flujo_aros.cli.main import main
 
-Aros = Callable[..., Result]
-ArosProcess = Callable[..., "subprocess.CompletedProcess[str]"]
+
+@dataclass(frozen=True)
+class Ended:
+    """How a call ended, and what it wrote where."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+Aros = Callable[..., Ended]
 
 COMMAND = [sys.executable, "-m", "flujo_aros.cli"]
 
@@ -33,39 +43,59 @@ ORDER_SCHEMA: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def plain_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The tests say themselves how wide and how colourful the terminal is, and write nothing into the project."""
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "PY_COLORS"):
+    """The tests say themselves how wide and how colourful the terminal is, and work in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("AROS_JOURNAL", "off")
 
 
-@pytest.fixture
-def aros() -> Aros:
-    """Call `aros` in this process."""
+@pytest.fixture(autouse=True)
+def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules that a test writes and imports are gone after it, and the interpreter is as it was."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
 
-    def call(*args: str, text: str | bytes | None = None) -> Result:
-        return CliRunner().invoke(app, args, input=text, prog_name="aros")
+
+@pytest.fixture
+def aros(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Aros:
+    """Call `aros` in this process, as its script does."""
+
+    def call(*args: str, text: str = "") -> Ended:
+        monkeypatch.setattr(sys, "argv", ["aros", *args])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main()
+        code = left.value.code or 0
+        assert isinstance(code, int)
+        return Ended(code, *capfd.readouterr())
 
     return call
 
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """The environment of a started `aros`: this package, warnings as they are for a user."""
+    """The environment of a started `aros`: this package is on the path."""
     root = str(Path(__file__).parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
 
 
 @pytest.fixture
-def aros_process(environment: Mapping[str, str], tmp_path: Path) -> ArosProcess:
-    """Start `aros` as a process in an empty folder and wait for it."""
+def aros_process(environment: Mapping[str, str], tmp_path: Path) -> Aros:
+    """Start `aros` as a process in the folder of the test and wait for it."""
 
-    def call(*args: str, text: str = "", cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def call(*args: str, text: str = "") -> Ended:
+        ended = subprocess.run(
             [*COMMAND, *args],
             input=text,
-            cwd=cwd,
+            cwd=tmp_path,
             env=dict(environment),
             capture_output=True,
             text=True,
@@ -73,6 +103,7 @@ def aros_process(environment: Mapping[str, str], tmp_path: Path) -> ArosProcess:
             timeout=240,
             check=False,
         )
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     return call
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .conftest import Aros, ArosProcess
+from .conftest import Aros
 
 COMMANDS = ("run", "plan", "read")
 
@@ -41,14 +41,14 @@ def test_option_that_is_not_there_is_wrong_usage(aros: Aros, command: str) -> No
     assert "--no-such-option" in result.stderr
 
 
-def test_command_that_is_not_there_is_wrong_usage(aros_process: ArosProcess) -> None:
-    result = aros_process("rum")
-    assert result.returncode == 2
+def test_command_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
+    result = aros("rum")
+    assert result.exit_code == 2
     assert "rum" in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_version_is_that_of_the_package(aros_process: ArosProcess) -> None:
+def test_version_is_that_of_the_package(aros_process: Aros) -> None:
     result = aros_process("--version")
     assert re.fullmatch(r"aros \d+\.\d+\.\d+\S*\n", result.stdout)
-    assert result.returncode == 0
+    assert result.exit_code == 0

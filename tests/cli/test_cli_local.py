@@ -16,7 +16,7 @@ from flujo_aros.blueprint.load import load_blueprint
 from flujo_aros.pipeline.facts import effective_contract
 from flujo_aros.pipeline.step import Step
 
-from .conftest import COMMAND, ArosProcess
+from .conftest import COMMAND, Aros
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -26,9 +26,9 @@ TICKET = (
 )
 
 
-def test_ticket_becomes_values_that_satisfy_their_schemas(aros_process: ArosProcess) -> None:
+def test_ticket_becomes_values_that_satisfy_their_schemas(aros_process: Aros) -> None:
     result = aros_process("run", str(BLUEPRINT), "--input", TICKET, "--json")
-    assert result.returncode == 0, result.stderr
+    assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["status"] == "completed"
     for step, made in zip(load_blueprint(BLUEPRINT).steps, document["steps"], strict=True):

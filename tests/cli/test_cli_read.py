@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Aros, ArosProcess
+from .conftest import Aros
 
 CLEAN = '{"priority": "high", "tags": ["a"]}'
 WRAPPED = f"Sure, here it is:\n{CLEAN}\nAnything else?"
@@ -77,10 +77,10 @@ def test_explanation_marks_the_wrong_places(aros: Aros, order_schema: str) -> No
     assert "$.priority" in result.stdout
 
 
-def test_schema_may_be_a_type_of_the_working_folder(aros_process: ArosProcess, tmp_path: Path) -> None:
+def test_schema_may_be_a_type_of_the_working_folder(aros: Aros, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("import pydantic\nclass Order(pydantic.BaseModel):\n    qty: int\n")
-    result = aros_process("read", "--schema", "shop:Order", text='{"qty": 3}')
-    assert (result.returncode, json.loads(result.stdout)) == (0, {"qty": 3})
+    result = aros("read", "--schema", "shop:Order", text='{"qty": 3}')
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"qty": 3})
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_schema_may_be_a_type_of_the_working_folder(aros_process: ArosProcess, t
         ("decimal:getcontext", "cannot be used as a contract"),
     ],
 )
-def test_schema_that_cannot_be_had_is_one_sentence(aros_process: ArosProcess, schema: str, words: str) -> None:
-    result = aros_process("read", "--schema", schema, text=CLEAN)
-    assert result.returncode == 2
+def test_schema_that_cannot_be_had_is_one_sentence(aros: Aros, schema: str, words: str) -> None:
+    result = aros("read", "--schema", schema, text=CLEAN)
+    assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
     assert words in result.stderr
@@ -104,26 +104,24 @@ def test_schema_that_cannot_be_had_is_one_sentence(aros_process: ArosProcess, sc
 @pytest.mark.parametrize(
     ("text", "words"), [("[1, 2]", "an object"), ("{nope", "is not JSON"), ('{"type": 3}', "JSON Schema")]
 )
-def test_schema_file_that_is_none_is_one_sentence(
-    aros_process: ArosProcess, tmp_path: Path, text: str, words: str
-) -> None:
+def test_schema_file_that_is_none_is_one_sentence(aros: Aros, tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "bad.json").write_text(text)
-    result = aros_process("read", "--schema", "bad.json", text=CLEAN)
-    assert result.returncode == 2
+    result = aros("read", "--schema", "bad.json", text=CLEAN)
+    assert result.exit_code == 2
     assert words in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_reply_that_is_not_utf8_is_one_sentence(aros_process: ArosProcess, tmp_path: Path, order_schema: str) -> None:
+def test_reply_that_is_not_utf8_is_one_sentence(aros: Aros, tmp_path: Path, order_schema: str) -> None:
     (tmp_path / "reply.bin").write_bytes(b'{"priority": "\xff"}')
-    result = aros_process("read", "--schema", order_schema, "reply.bin")
-    assert result.returncode == 2
+    result = aros("read", "--schema", order_schema, "reply.bin")
+    assert result.exit_code == 2
     assert "reply.bin is not UTF-8 text" in result.stderr
 
 
-def test_missing_reply_file_is_one_sentence(aros_process: ArosProcess, order_schema: str) -> None:
-    result = aros_process("read", "--schema", order_schema, "nowhere.txt")
-    assert result.returncode == 2
+def test_missing_reply_file_is_one_sentence(aros: Aros, order_schema: str) -> None:
+    result = aros("read", "--schema", order_schema, "nowhere.txt")
+    assert result.exit_code == 2
     assert "cannot read 'nowhere.txt'" in result.stderr
 
 
@@ -133,21 +131,19 @@ def test_explain_and_json_exclude_each_other(aros: Aros, order_schema: str) -> N
     assert "--explain" in result.stderr
 
 
-def test_unexpected_error_is_a_sentence_and_with_debug_a_traceback(aros_process: ArosProcess, tmp_path: Path) -> None:
+def test_unexpected_error_is_a_sentence_and_with_debug_a_traceback(aros_process: Aros, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('the shop is closed')\n")
     calm = aros_process("read", "--schema", "broken:Order", text=CLEAN)
-    assert calm.returncode == 1
+    assert calm.exit_code == 1
     assert calm.stderr.startswith("error: RuntimeError: the shop is closed\n")
     assert "Traceback" not in calm.stderr
     loud = aros_process("--debug", "read", "--schema", "broken:Order", text=CLEAN)
-    assert loud.returncode == 1
+    assert loud.exit_code == 1
     assert "Traceback" in loud.stderr
     assert 'raise RuntimeError("' in loud.stderr or "raise RuntimeError('" in loud.stderr
 
 
-def test_value_survives_a_terminal_that_knows_only_ascii(
-    aros_process: ArosProcess, environment: dict[str, str]
-) -> None:
+def test_value_survives_a_terminal_that_knows_only_ascii(aros_process: Aros, environment: dict[str, str]) -> None:
     environment["PYTHONIOENCODING"] = "ascii"
     result = aros_process("read", "--schema", "builtins:dict", text="{}")
     assert json.loads(result.stdout) == {}

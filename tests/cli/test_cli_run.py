@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import COMMAND, Aros, ArosProcess
+from .conftest import COMMAND, Aros
 
 SHOP = """
     import asyncio
@@ -44,10 +44,9 @@ SHOP = """
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a module of steps, and the working folder of the test."""
+def shop(tmp_path: Path) -> Path:
+    """The working folder of the test, with a module of steps in it."""
     (tmp_path / "shop.py").write_text(dedent(SHOP), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -58,9 +57,9 @@ def blueprint(folder: Path, *functions: str, source: str = "{{ input }}") -> str
     return "post.yaml"
 
 
-def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: ArosProcess, shop: Path) -> None:
+def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: Aros, shop: Path) -> None:
     result = aros_process("run", blueprint(shop, "shout", "letter"), "--input", "ann", "--allow", "shop")
-    assert (result.returncode, result.stdout) == (0, "Dear ANN\n")
+    assert (result.exit_code, result.stdout) == (0, "Dear ANN\n")
     assert "shout: success" in result.stderr
     assert "completed  run " in result.stderr
     assert "a function that prints" in result.stderr
@@ -68,12 +67,12 @@ def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: ArosProcess
     assert "\x1b" not in result.stderr
 
 
-def test_output_that_is_no_text_is_json(aros_process: ArosProcess, shop: Path) -> None:
-    result = aros_process("run", blueprint(shop, "shout"), "-i", "ann", "--allow", "shop")
+def test_output_that_is_no_text_is_json(aros: Aros, shop: Path) -> None:
+    result = aros("run", blueprint(shop, "shout"), "-i", "ann", "--allow", "shop")
     assert json.loads(result.stdout) == {"text": "ANN"}
 
 
-def test_json_is_one_document_of_the_promised_shape(aros_process: ArosProcess, shop: Path) -> None:
+def test_json_is_one_document_of_the_promised_shape(aros_process: Aros, shop: Path) -> None:
     result = aros_process("run", blueprint(shop, "shout", "letter"), "-i", "ann", "--allow", "shop", "--json")
     document = json.loads(result.stdout)
     assert list(document) == ["run_id", "blueprint", "status", "output", "steps", "usage", "error"]
@@ -86,22 +85,22 @@ def test_json_is_one_document_of_the_promised_shape(aros_process: ArosProcess, s
     [("ann", ""), ("-", "ann"), ("@ann.txt", ""), ("@@nn", "")],
     ids=["text", "stdin", "file", "at"],
 )
-def test_input_is_a_text_a_file_or_stdin(aros_process: ArosProcess, shop: Path, source: str, given: str) -> None:
+def test_input_is_a_text_a_file_or_stdin(aros: Aros, shop: Path, source: str, given: str) -> None:
     (shop / "ann.txt").write_text("ann")
-    result = aros_process("run", blueprint(shop, "shout"), "-i", source, "--allow", "shop", "--json", text=given)
+    result = aros("run", blueprint(shop, "shout"), "-i", source, "--allow", "shop", "--json", text=given)
     assert json.loads(result.stdout)["output"] == {"text": "@NN" if source.startswith("@@") else "ANN"}
 
 
-def test_set_gives_the_context_its_values(aros_process: ArosProcess, shop: Path) -> None:
+def test_set_gives_the_context_its_values(aros: Aros, shop: Path) -> None:
     name = blueprint(shop, "shout", source="{{ context.who }} {{ context.age }}")
-    result = aros_process("run", name, "-i", "", "--set", "who=ann", "--set", "age=3", "--allow", "shop", "--json")
+    result = aros("run", name, "-i", "", "--set", "who=ann", "--set", "age=3", "--allow", "shop", "--json")
     assert json.loads(result.stdout)["output"] == {"text": "ANN 3"}
 
 
-def test_step_that_raises_fails_the_run_in_one_sentence(aros_process: ArosProcess, shop: Path) -> None:
+def test_step_that_raises_fails_the_run_in_one_sentence(aros_process: Aros, shop: Path) -> None:
     name = blueprint(shop, "boom")
     result = aros_process("run", name, "-i", "ann", "--allow", "shop")
-    assert (result.returncode, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "KeyError: 'the shop is closed'" in result.stderr
     assert "Traceback" not in result.stderr
     assert "Traceback" in aros_process("--debug", "run", name, "-i", "ann", "--allow", "shop").stderr
@@ -138,14 +137,14 @@ def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop:
     ],
 )
 def test_what_cannot_run_is_said_in_words_with_its_exit_code(
-    aros_process: ArosProcess, shop: Path, args: tuple[str, ...], code: int, words: str
+    aros: Aros, shop: Path, args: tuple[str, ...], code: int, words: str
 ) -> None:
     absent = Path(blueprint(shop, "whisper")).rename("absent.yaml")
     assert absent.exists()
     blueprint(shop, "shout")
     (shop / "broken.yaml").write_text("version: '0.1'\nsteps:\n  - {name: a, usse: agents.b}\n")
-    result = aros_process(*args)
-    assert (result.returncode, result.stdout) == (code, "")
+    result = aros(*args)
+    assert (result.exit_code, result.stdout) == (code, "")
     assert words in result.stderr
     assert "Traceback" not in result.stderr
 
@@ -242,3 +241,11 @@ def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop
     text = aros("plan", "own.yaml").stdout
     assert "array, from step.processing.schema" in text
     assert "none: enforcement is off" in text
+
+
+def test_sentences_are_not_wrapped_in_a_pipe(aros: Aros, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    result = aros(
+        "run", blueprint(shop, "shout", source="{{ context." + "long_" * 30 + " }}"), "-i", "x", "--allow", "shop"
+    )
+    assert f"input of step 'shout': there is no '{'long_' * 30}'" in result.stderr

@@ -55,7 +55,8 @@ def _explain_value(outcome: Accepted[Any], console: Console) -> None:
         Text.assemble(worded("accepted"), ", ", worded(outcome.trust.value), f", {counted(len(repairs), 'repair')}")
     )
     if repairs:
-        labelled = [(str(n), repair) for n, repair in enumerate(repairs, start=1)]
+        in_text_order = sorted(repairs, key=lambda repair: repair.span)
+        labelled = [(str(n), repair) for n, repair in enumerate(in_text_order, start=1)]
         marks = [Mark(*repair.span, label, STYLES[repair.risk.name.lower()]) for label, repair in labelled]
         _print_marked(outcome.text, marks, console)
         console.print(repair_rows(labelled, console.width))

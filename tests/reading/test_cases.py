@@ -1,0 +1,26 @@
+"""Every case in `cases/*.md` comes out as it is written there."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from .literate import Case, describe, load_cases, wanted
+
+ALL = load_cases()
+
+
+@pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+def test_case(case: Case) -> None:
+    """The text comes to the value with exactly these repairs, or is rejected for this reason."""
+    assert _exact(describe(case.read())) == _exact(wanted(case))
+
+
+def test_no_two_cases_share_a_name() -> None:
+    """A failing test names one case."""
+    assert [name for name, count in Counter(case.name for case in ALL).items() if count > 1] == []
+
+
+def _exact(told: dict[str, object]) -> dict[str, object]:
+    """1, 1.0 and True are three values."""
+    return told | {"value": json.dumps(told["value"], ensure_ascii=False)} if "value" in told else told

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
+import jiter
 import jsonschema_rs
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
-from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape
+from flujo_aros.contract.keys import count_keys
+from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Issue
 
@@ -56,7 +60,14 @@ class Values(Protocol[T_co]):
         ...
 
     def strict_json(self, text: str) -> Valid[T_co] | None:
-        """The value of a JSON text that satisfies everything as it stands, or None. Never raises."""
+        """The value of a JSON text that satisfies everything as it stands, or None. Never raises.
+
+        None too where a key stands twice in one object, or a number is not finite.
+        """
+        ...
+
+    def strict(self, value: object) -> Valid[T_co] | None:
+        """The value, if it satisfies everything as it stands, or None. Never raises for bad data."""
         ...
 
     def validate(self, value: object) -> Verdict[T_co]:
@@ -77,6 +88,32 @@ def fingerprint(schema: JsonSchema) -> str:
     return hashlib.sha256(json.dumps(schema, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:12]
 
 
+NOT_JSON: Final = object()
+_HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text, or NOT_JSON; a key that stands twice and a number that is not finite are not taken."""
+    try:
+        value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
+    except ValueError:
+        return NOT_JSON
+    return NOT_JSON if any(huge.search(text) for huge in _HUGE) and not _all_finite(value) else value
+
+
+def _all_finite(value: Any) -> bool:
+    pending = [value]
+    while pending:
+        here = pending.pop()
+        if is_list(here):
+            pending += here
+        elif is_dict(here):
+            pending += here.values()
+        elif isinstance(here, float) and not isfinite(here):
+            return False
+    return True
+
+
 class TypeValues(Generic[T]):
     """The values of a Python type, judged by pydantic as JSON input."""
 
@@ -95,12 +132,26 @@ class TypeValues(Generic[T]):
         except PydanticInvalidForJsonSchema:
             self.json_schema = {}  # a type without a JSON Schema still validates, only without guidance
         self.shape = compile_shape(self.json_schema)
+        self._validate_json = self.adapter.validate_json
 
     def strict_json(self, text: str) -> Valid[T] | None:
         """The value of a JSON text that needs no lax conversion and has no key to ignore, or None."""
         try:
-            return Valid(self.adapter.validate_json(text, strict=True, extra="forbid"))
+            value = self._validate_json(text, strict=True, extra="forbid")
         except ValidationError:
+            return None
+        # A colon behind white space would not be counted; such a text is parsed a second time.
+        apart = " :" in text or "\n" in text or "\t" in text or "\r" in text
+        if not apart and count_keys(value) == text.count('":'):
+            return Valid(value)
+        return None if parse_json(text) is NOT_JSON else Valid(value)
+
+    def strict(self, value: object) -> Valid[T] | None:
+        """The value of plain JSON that needs no lax conversion and has no key to ignore, or None."""
+        try:
+            data = to_json(value, inf_nan_mode="constants")
+            return Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
+        except (ValidationError, PydanticSerializationError, UnicodeEncodeError):
             return None
 
     def validate(self, value: object) -> Verdict[T]:
@@ -140,10 +191,11 @@ class SchemaValues:
 
     def strict_json(self, text: str) -> Valid[Any] | None:
         """The value of a JSON text that satisfies the schema, or None."""
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
+        value = parse_json(text)
+        return None if value is NOT_JSON else self.strict(value)
+
+    def strict(self, value: object) -> Valid[Any] | None:
+        """The value itself, if it satisfies the schema."""
         return Valid(value) if self.validator.is_valid(value) else None
 
     def validate(self, value: object) -> Verdict[Any]:

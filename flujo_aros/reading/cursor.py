@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.outcome import Reason, Risk
@@ -21,7 +21,10 @@ KEY_AHEAD: Final = re.compile(
     r"|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3}))\s*[:：]"
 )
 SCALAR_AHEAD: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
+_PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 ELLIPSIS: Final = re.compile(r"\.\.\.|…")
+
+_new = tuple.__new__
 
 
 class Failure(NamedTuple):
@@ -43,11 +46,14 @@ class Stop(Exception):
 class Frame:
     """An open container, what the schema says about it, and the key whose value is being read."""
 
-    __slots__ = ("key", "key_at", "node", "shape")
+    __slots__ = ("bare", "key", "key_at", "node", "plain", "shape")
 
-    def __init__(self, node: Node, shape: Shape) -> None:
+    def __init__(self, node: Node, shape: Shape, plain: Any) -> None:
         self.node = node
         self.shape = shape
+        self.plain = plain
+        self.bare = False
+        """Has a key without quotes."""
         self.key = ""
         self.key_at = 0
 
@@ -73,9 +79,10 @@ class Cursor:
         """Move past white space and comments."""
         text = self.text
         while True:
-            pos = self._blank_end(self.pos)
-            self.pos = pos
+            pos = self.pos = self._blank_end(self.pos)
             char = text[pos : pos + 1]
+            if char in _PLAIN:
+                return
             if char in "/#<" and char and (found := _COMMENT.match(text, pos)):
                 if _LEFT_OUT.search(found[0]):
                     raise self._stop("a comment stands for something that was left out", "elided")
@@ -92,7 +99,7 @@ class Cursor:
                 return
 
     def _log(self, code: str, risk: Risk, start: int, end: int, after: str) -> None:
-        self.edits.append(Edit(code, risk, start, end, after))
+        self.edits.append(_new(Edit, (code, risk, start, end, after, "")))
 
     def _stop(self, message: str, code: str, reason: Reason = Reason.MALFORMED, *, at: int | None = None) -> Stop:
         return Stop(Failure(reason, code, message, self.pos if at is None else at))

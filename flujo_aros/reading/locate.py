@@ -46,6 +46,7 @@ class Scout:
     def __init__(self, text: str, shape: Shape) -> None:
         self.text = text
         self.lists = shape.anything or shape.allows("array")
+        self.first = len(text) - len(text.lstrip())
         self.fence: int | None = None
         self.fence_start = 0
         self.reasoned_to = 0
@@ -101,7 +102,7 @@ class Scout:
             return None
         own = _BULLET.match(line) is not None
         if not begins:
-            whole = text[start] == "[" and own and self.lists and _alone(text, start)
+            whole = text[start] == "[" and start == self.first and self.lists and _alone(text, start)
             return LINES if whole else None
         if text[start] == "[" and not own and self._is_prose_bracket(start):
             return None
@@ -117,7 +118,7 @@ class Scout:
 
 def _alone(text: str, start: int) -> bool:
     found = _WORDS.match(text, start)
-    return found is not None and not text[:start].strip() and not text[found.end() :].strip(" \t\r\n.,;")
+    return found is not None and not text[found.end() :].strip(" \t\r\n.,;")
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:

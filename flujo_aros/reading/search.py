@@ -44,6 +44,7 @@ _CANNOT: Final = re.compile(
 )
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _NESTED: Final = 2
+_LONGEST_SCALAR: Final = 20_000
 
 Pick = Literal["last", "first", "error"]
 
@@ -133,8 +134,8 @@ class Search(Generic[T]):
             if is_quoted(text, candidate.start, candidate.end):
                 continue
             self.found.append(candidate)
-        declined = _CANNOT.search(text)
-        if declined is not None:
+        inline = any(candidate.rank == INLINE for candidate in self.found)
+        if inline and (declined := _CANNOT.search(text)) is not None:
             self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
         if scout.reasoned_to:
             self.found = [candidate for candidate in self.found if candidate.start >= scout.reasoned_to]
@@ -444,7 +445,11 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
     if fence:
         body = fence[1].strip()
         edits.append(Edit("fence", Risk.LOSSLESS, 0, len(text), body, "$"))
-    while len(body) > 2 and (found := re.fullmatch(r"(\*\*|__|[*_`\"'“‘])(.+?)(\1|[”’])[.!]?", body, re.S)):
+    for _ in range(3):
+        if len(body) > _LONGEST_SCALAR or not (
+            found := re.fullmatch(r"(\*\*|__|[*_`\"'“‘])(.+?)(\1|[”’])[.!]?", body, re.S)
+        ):
+            break
         body = found[2].strip()
         edits.append(Edit("quotes", Risk.LOSSLESS, 0, len(text), body, "$"))
     return body, edits

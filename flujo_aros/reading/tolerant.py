@@ -10,7 +10,7 @@ most a fixed number of times.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.schema import ANY, Shape
 from flujo_aros.outcome import Reason, Risk
@@ -18,32 +18,57 @@ from flujo_aros.reading.cursor import ELLIPSIS, KEY_AHEAD, NUMBER_PATTERN, Failu
 from flujo_aros.reading.edits import Edit
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node
 from flujo_aros.reading.quotes import QUOTES
-from flujo_aros.reading.scalars import LITERALS, read_number
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 from flujo_aros.reading.tokens import PREFIX, Tokens
 
-_SPACE = r"[ \t\r\n]*"
-_STR = r'"([^"\\\x00-\x1f]*)"'
-_MEMBER: Final = re.compile(
-    rf"{_SPACE}{_STR}{_SPACE}:{_SPACE}"
-    rf'(?:{_STR}(?={_SPACE}(?:\}}{_SPACE}(?:[,}}\]]|\Z)|,{_SPACE}"[^"\\\n]*"{_SPACE}:))'
-    rf"|({NUMBER_PATTERN})(?={_SPACE}(?:\}}|,(?![0-9])))|(true|false|null)(?={_SPACE}[,}}])|([\[{{]))"
-)
+_GAP = r"[ \t\r\n]*"
+_DOUBLE = r'"([^"\\\x00-\x1f]*)"'
+_SINGLE = r"'([^'\"\\\x00-\x1f]*)'"
+_WORD = "(true|false|null|True|False|None)"
+_CLOSED = rf"\}}{_GAP}(?:[,}}\]]|\Z)"
+_QUOTED_KEY = r"""(?:"[^"\\\n]*"|'[^'"\\\n]*')"""
+_ANY_KEY = rf"(?:{_QUOTED_KEY}|[A-Za-z_$][\w$-]*)"
+
+
+def _member_pattern(next_key: str) -> re.Pattern[str]:
+    """A key and a scalar whose end is beyond doubt, or an opening bracket, in one match."""
+    text_ends = rf"(?={_GAP}(?:{_CLOSED}|,{_GAP}(?:{next_key}{_GAP}:|{_CLOSED})))"
+    word_ends = rf"(?={_GAP}(?:\}}|,(?![0-9])))"
+    return re.compile(
+        rf"{_GAP}(?:{_DOUBLE}|{_SINGLE}|([A-Za-z_$][\w$-]*)){_GAP}:{_GAP}"
+        rf"(?:{_DOUBLE}{text_ends}|{_SINGLE}{text_ends}|({NUMBER_PATTERN}){word_ends}|{_WORD}{word_ends}|([\[{{]))"
+    )
+
+
+# What a bare word before a colon means depends on whether the object has bare keys at all.
+_MEMBER: Final = _member_pattern(_QUOTED_KEY)
+_MEMBER_OF_BARE: Final = _member_pattern(_ANY_KEY)
+_TEXT_ENDS = rf"(?={_GAP}(?:\]|,{_GAP}[\"'{{\[\]\-0-9]))"
 _ELEMENT: Final = re.compile(
-    rf'{_SPACE}(?:{_STR}(?={_SPACE}(?:\]|,{_SPACE}["{{\[\-0-9]))|({NUMBER_PATTERN})(?={_SPACE}[,\]])|(true|false|null)(?={_SPACE}[,\]])|([\[{{]))'
+    rf"{_GAP}(?:{_DOUBLE}{_TEXT_ENDS}|{_SINGLE}{_TEXT_ENDS}"
+    rf"|({NUMBER_PATTERN})(?={_GAP}[,\]])|{_WORD}(?={_GAP}[,\]])|([\[{{]))"
 )
-_BLANK: Final = re.compile(_SPACE)
+_BLANK: Final = re.compile(_GAP)
+_new = tuple.__new__
+_BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
+_SPELLED: Final = {True: "true", False: "false", None: "null"}
 _CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
 _MAX_LOOKS: Final = 64
 _LOOK: Final = 20_000
 
 
 class Parsed(NamedTuple):
-    """The tree and its edits. `end` is the first character after it; `cut` tells that it touches the end."""
+    """The tree and its edits. `end` is the first character after it; `cut` tells that it touches the end.
+
+    `plain` is the JSON value as it stands; `doubtful` tells that a key stands twice, or is not one of the schema's.
+    """
 
     node: Node
     end: int
     edits: list[Edit]
     cut: bool
+    plain: Any = None
+    doubtful: bool = True
 
 
 class Machine(Tokens):
@@ -67,6 +92,8 @@ class Machine(Tokens):
         self.root: Node | None = None
         self.looks = 0
         self.comma: int = 0
+        self.plain: Any = None
+        self.doubtful = False
 
     def parse(self) -> Parsed | Failure:
         """The value, or why there is none. Never raises."""
@@ -81,27 +108,35 @@ class Machine(Tokens):
             return stop.failure
         if self.root is None:
             raise AssertionError("the root is set by the first opening bracket")
-        return Parsed(self.root, self.pos, self.edits, self.cut)
+        return Parsed(self.root, self.pos, self.edits, self.cut, self.plain, self.doubtful)
 
     def _open(self, bracket: str, shape: Shape) -> None:
         if len(self.stack) >= self.max_depth:
             raise self._stop(f"nested deeper than {self.max_depth} levels", "depth", Reason.TOO_LARGE)
+        plain: Any = {} if bracket == "{" else []
         node = Node(OBJECT if bracket == "{" else ARRAY, [], self.pos, self.pos)
         if self.stack:
-            self._add(node)
+            self._add(node, plain)
         else:
-            self.root = node
-        self.stack.append(Frame(node, shape))
+            self.root, self.plain = node, plain
+        self.stack.append(Frame(node, shape, plain))
         self.pos += 1
         if self.doubled and self.text.startswith(bracket, self.pos) and bracket == "{":
             self.pos += 1
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: Node, plain: Any) -> None:
         frame = self.stack[-1]
         if frame.node.kind == OBJECT:
-            frame.node.value.append(Member(frame.key, frame.key_at, node))
+            self._add_member(frame, frame.key, frame.key_at, node, plain)
         else:
             frame.node.value.append(node)
+            frame.plain.append(plain)
+
+    def _add_member(self, frame: Frame, key: str, at: int, node: Node, plain: Any) -> None:
+        frame.node.value.append(_new(Member, (key, at, node)))
+        if key in frame.plain or frame.shape.keys.get(key) != key:
+            self.doubtful = True
+        frame.plain[key] = plain
 
     def _close(self) -> None:
         self.pos += 1
@@ -115,74 +150,96 @@ class Machine(Tokens):
     def _members(self) -> None:
         """The members of the innermost object, until it closes or another container opens.
 
-        The hot loop: one match for each plain member (`aros bench reading` shows what it saves); everything else goes
-        the careful way.
+        The hot loop: one match for each common member (`aros bench reading` shows what it saves); everything else
+        goes the careful way.
         """
         text, frame = self.text, self.stack[-1]
-        add = frame.node.value.append
-        match_member = _MEMBER.match
         fresh = not frame.node.value
         while True:
-            if not fresh:
-                if not self._separator("}"):
-                    return
-                fresh = True
-            found = None if self.doubled else match_member(text, self.pos)
+            if not fresh and not self._separator("}"):
+                return
+            pattern = _MEMBER_OF_BARE if frame.bare else _MEMBER
+            found = None if self.doubled else pattern.match(text, self.pos)
             if found is None:
+                fresh = False
                 if not self._careful_member(frame):
                     return
-                fresh = False
                 continue
-            key = found[1]
-            if found.lastindex == 5:
-                frame.key, frame.key_at = key, found.start(1) - 1
-                self.pos = found.start(5)
-                self._open(found[5], frame.shape.member(frame.shape.keys.get(key, key)))
+            key, at = found[1], found.start(1) - 1
+            if key is None:
+                key, at = self._odd_key(found, frame)
+            if found.lastindex == 8:
+                frame.key, frame.key_at = key, at
+                self.pos = found.start(8)
+                self._open(text[self.pos], frame.shape.member(frame.shape.keys.get(key, key)))
                 return
-            add(Member(key, found.start(1) - 1, self._plain(found, 2)))
-            self.pos = found.end()
-            fresh = self._plain_comma()
-
-    def _plain(self, found: re.Match[str], first: int) -> Node:
-        """The node of a scalar that is plain JSON; groups from `first` on are text, number and literal."""
-        start, end = found.span(found.lastindex or 0)
-        kind = (found.lastindex or 0) - first
-        if kind == 0:
-            return Node(STRING, found[first], start - 1, end + 1)
-        if kind == 1:
-            return self._number_node(found[first + 1], start)
-        return Node(LITERAL, LITERALS[found[first + 2]], start, end)
-
-    def _plain_comma(self) -> bool:
-        """Move past a comma that stands where it should; False leaves the place to `_separator`."""
-        text = self.text
-        spot = _BLANK.match(text, self.pos)
-        end = spot.end() if spot else self.pos
-        if text[end] != "," or text[end + 1 : end + 2] in "}],":
-            return False
-        self.pos = end + 1
-        return True
+            node = self._plain(found, 4)
+            self._add_member(frame, key, at, node, node.value)
+            fresh = self._plain_comma(found.end())
 
     def _elements(self) -> None:
         """The elements of the innermost array, until it closes or another container opens."""
         text, frame = self.text, self.stack[-1]
-        fresh = not frame.node.value
+        nodes, plain = frame.node.value, frame.plain
+        fresh = not nodes
         while True:
             if not fresh and not self._separator("]"):
                 return
             found = _ELEMENT.match(text, self.pos)
             if found is None:
+                fresh = False
                 if not self._careful_element(frame):
                     return
-                fresh = False
                 continue
-            if found.lastindex == 4:
-                self.pos = found.start(4)
-                self._open(found[4], frame.shape.element(len(frame.node.value)))
+            if found.lastindex == 5:
+                self.pos = found.start(5)
+                self._open(text[self.pos], frame.shape.element(len(nodes)))
                 return
-            frame.node.value.append(self._plain(found, 1))
-            self.pos = found.end()
-            fresh = False
+            node = self._plain(found, 1)
+            nodes.append(node)
+            plain.append(node.value)
+            fresh = self._plain_comma(found.end())
+
+    def _odd_key(self, found: re.Match[str], frame: Frame) -> tuple[str, int]:
+        if found[2] is not None:
+            start, end = found.start(2) - 1, found.end(2) + 1
+            self._log("quotes", Risk.LOSSLESS, start, end, found[2])
+            return found[2], start
+        frame.bare = True
+        self._log("unquoted-key", Risk.INFERRED, found.start(3), found.end(3), found[3])
+        return found[3], found.start(3)
+
+    def _plain(self, found: re.Match[str], first: int) -> Node:
+        """The node of a common scalar; the groups from `first` on: double quotes, single quotes, number, word."""
+        group = found.lastindex or first
+        start, end = found.span(group)
+        raw = found[group]
+        kind = group - first
+        if kind == 0:
+            return Node(STRING, raw, start - 1, end + 1)
+        if kind == 1:
+            self._log("quotes", Risk.LOSSLESS, start - 1, end + 1, raw)
+            return Node(STRING, raw, start - 1, end + 1)
+        if kind == 2:
+            return (
+                Node(NUMBER, int(raw), start, end)
+                if end - start < 19 and raw.isdigit()
+                else self._number_node(raw, start)
+            )
+        if raw in LITERALS:
+            return Node(LITERAL, LITERALS[raw], start, end)
+        value, risk = FOREIGN[raw]
+        self._log("foreign-literal", risk, start, end, _SPELLED[value])
+        return Node(LITERAL, value, start, end)
+
+    def _plain_comma(self, end: int) -> bool:
+        """Move past a comma that stands where it should; False leaves the place to `_separator`."""
+        self.pos = end
+        if self.text[end : end + 1] != "," or self.text[end + 1 : end + 2] in "}],":
+            return False
+        self.comma = end
+        self.pos = end + 1
+        return True
 
     def _number_node(self, raw: str, start: int) -> Node:
         number = read_number(raw)
@@ -192,6 +249,9 @@ class Machine(Tokens):
 
     def _separator(self, closer: str) -> bool:
         """Move past the comma before the next item; False when the container ended instead."""
+        quick = self._quick_separator(closer)
+        if quick is not None:
+            return quick
         self._skip()
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
@@ -212,6 +272,36 @@ class Machine(Tokens):
         if text.startswith("```", pos):
             return self._end_of_text(seen_end=True)
         raise self._stop(f"expected a comma or {closer!r}, found {text[pos : pos + 20]!r}", "unexpected")
+
+    def _quick_separator(self, closer: str) -> bool | None:
+        """The common separators: a comma and a beginning, or a closer; None leaves it to the careful way."""
+        text = self.text
+        pos = self.pos
+        char = text[pos : pos + 1]
+        if char.isspace():
+            pos = self._blank_end(pos)
+            char = text[pos : pos + 1]
+        inside = len(self.stack) > 1 and not self.doubled
+        if char == closer and inside:
+            self.pos = pos + 1
+            self._pop()
+            return False
+        if char != ",":
+            return None
+        after = pos + 1
+        char = text[after : after + 1]
+        if char.isspace():
+            after = self._blank_end(after)
+            char = text[after : after + 1]
+        if char == closer and inside:
+            self._log("trailing-comma", Risk.LOSSLESS, pos, pos + 1, "")
+            self.pos = after + 1
+            self._pop()
+            return False
+        if char and char in _BEGINS:
+            self.pos, self.comma = after, pos
+            return True
+        return None
 
     def _after_comma(self, closer: str, comma: int) -> bool:
         self._skip()
@@ -366,7 +456,7 @@ class Machine(Tokens):
             self.pos += 1
             char = text[self.pos]
         node = self._string(shape, member=member) if char in QUOTES else self._bare(shape, member=member)
-        self._add(node)
+        self._add(node, node.value)
         return True
 
     def _tuple(self, shape: Shape) -> bool:
@@ -379,7 +469,7 @@ class Machine(Tokens):
         offset_node(inner.node, self.pos)
         self._log("tuple", Risk.INFERRED, self.pos, end + 1, "[…]")
         self.edits += [edit._replace(start=edit.start + self.pos, end=edit.end + self.pos) for edit in inner.edits]
-        self._add(inner.node)
+        self._add(inner.node, inner.plain)
         self.pos = end + 1
         return True
 

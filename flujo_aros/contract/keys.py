@@ -1,0 +1,102 @@
+"""Whether the keys of a JSON text were all different, told from the value that pydantic made of it.
+
+A validator keeps the last of several equal keys and says nothing. Parsing a second time would tell, at the price of a
+second parse; counting the keys that ended up in the value tells the same for a tenth of it. What cannot be counted
+with certainty is UNKNOWN, and is then parsed a second time.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, Final
+
+from pydantic import BaseModel, RootModel
+from pydantic.fields import FieldInfo
+
+UNKNOWN: Final = -(10**12)
+"""Added to any count, the sum stays negative."""
+
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
+_of_class: dict[type, Callable[[Any], int]] = {}
+
+
+def count_keys(value: Any) -> int:
+    """How many keys the JSON of this value had; negative where that is not certain, or where a number is not finite."""
+    kind: Any = type(value)
+    if kind in _SCALARS:
+        return 0
+    if kind is list:
+        return sum(map(count_keys, value))
+    if kind is float:
+        return 0 if isfinite(value) else UNKNOWN
+    if kind is dict:
+        return len(value) + sum(map(count_keys, value.values()))
+    counter = _of_class.get(kind)
+    if counter is None:
+        if not isinstance(value, BaseModel):
+            return UNKNOWN
+        counter = _of_class[kind] = _counter_of(kind)
+    return counter(value)
+
+
+def _counter_of(model: type[BaseModel]) -> Callable[[Any], int]:
+    """A counter for one model: plain fields are not looked at, numbers must be finite, the rest is counted."""
+    decorators = model.__pydantic_decorators__
+    if issubclass(model, RootModel) or model.model_config.get("extra") == "allow":
+        return _unknown
+    if decorators.model_validators or decorators.field_validators or decorators.root_validators:
+        return _unknown
+    fields = model.model_fields
+    floats = [name for name, field in fields.items() if field.annotation is float]
+    deep = [
+        (name, _counter_for(field.annotation))
+        for name, field in fields.items()
+        if field.annotation is not float and not _is_plain(field)
+    ]
+
+    def count(value: Any) -> int:
+        found: int = len(value.__pydantic_fields_set__)
+        data: dict[str, Any] = value.__dict__
+        for name in floats:
+            if not isfinite(data[name]):
+                return UNKNOWN
+        for name, counter in deep:
+            found += counter(data[name])
+        return found
+
+    return count
+
+
+def _counter_for(annotation: Any) -> Callable[[Any], int]:
+    """The counter for a field: straight to the model where the field is a list of one model."""
+    parts = typing.get_args(annotation) if typing.get_origin(annotation) is list else ()
+    if not (parts and isinstance(parts[0], type) and issubclass(parts[0], BaseModel)):
+        return count_keys
+    inner = _counter_of(parts[0])
+    return lambda values: sum(map(inner, values))
+
+
+def _unknown(_: Any) -> int:
+    return UNKNOWN
+
+
+def _is_plain(field: FieldInfo) -> bool:
+    return not any(_validates(item) for item in field.metadata) and _holds_no_keys(field.annotation)
+
+
+def _validates(item: Any) -> bool:
+    return type(item).__name__.endswith("Validator")
+
+
+def _holds_no_keys(annotation: Any) -> bool:
+    if annotation in _SCALARS or annotation is None:
+        return True
+    origin = typing.get_origin(annotation)
+    if origin is typing.Literal:
+        return True
+    if origin in (list, typing.Union, types.UnionType):
+        return all(_holds_no_keys(part) for part in typing.get_args(annotation))
+    return False

@@ -99,9 +99,12 @@ def find_end(around: Surroundings, pos: int) -> StringEnd | None:
 def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> StringEnd:
     edits: list[tuple[str, Risk, int, int, str]] = []
     after = stop + 1
-    if inner and text[pos + 1] == text[pos] and text[stop - 1] == text[pos] and stop - start > 2:
-        start, stop, inner = start + 1, stop - 1, text[pos] in text[start + 1 : stop - 1]
-        edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
+    if inner:
+        first, last = _doubled(text, start, stop)
+        if first or last:
+            start, stop = start + first, stop - last
+            inner = text[pos] in text[start:stop]
+            edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
     if text[pos] != '"' or text[after - 1] != '"':
         edits.append(("quotes", Risk.LOSSLESS, pos, after, '"'))
     if inner:
@@ -109,6 +112,17 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
     if _CONTROL.search(text, start, stop):
         edits.append(("control-character", Risk.LOSSLESS, start, stop, text[start:stop]))
     return StringEnd(start, stop, after, tuple(edits))
+
+
+def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
+    """Whether the opening and the closing quote were written twice, which inner quotes in pairs do not look like."""
+    quote = text[start - 1]
+    first, last = text[start] == quote, text[stop - 1] == quote
+    if first and last and stop - start > 1:
+        return True, True
+    if text.count(quote, start, stop) != 1 or not (first or last):
+        return False, False
+    return first, last and not text[stop - 2 : stop - 1].isdigit()
 
 
 def _triple_end(around: Surroundings, pos: int, triple: str) -> StringEnd | None:
@@ -134,6 +148,8 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if around.role == "key":
         if char in (":", "：", "=") and char:
             return True
+        if char == text[at] and after == at + 1 and _next_char(text, after + 1) == ":":
+            return False
         key = text[start:at]
         return bool(char) and char in "\"'[{0123456789tfn" and (around.knows(around.shape, key) or key.isidentifier())
     if not char:

@@ -30,7 +30,8 @@ T = TypeVar("T")
 
 _BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
 _ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
-_GOES_ON: Final = re.compile(r"\s*,\s*\"[^\"\n]{1,120}\"\s*:")
+_GOES_ON: Final = re.compile(r"[\s}\]]*,\s*\"[^\"\n]{1,120}\"\s*:")
+_CAME_BEFORE: Final = re.compile(r"\"[^\"\n]{0,80}\"\s*:\s*[\"\d\[{tfn-][^\n]{0,400}[\"\]}\w]\s*,\s*\Z")
 _KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
@@ -121,16 +122,20 @@ class Search(Generic[T]):
     def _gather(self) -> None:
         text, scout = self.text, self.scout
         budget = 8 * len(text) + 4_096
-        pos = 0
+        pos = before = 0
         while (spot := scout.next(pos)) is not None:
             if len(self.found) >= self.max_candidates or budget < 0:
                 self.flooded = True
                 return
             candidate = self._try(spot)
+            if candidate.fits and self._is_fragment(candidate, before):
+                candidate.lose(
+                    Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read")
+                )
             budget -= candidate.end - spot.start + 64
             if candidate.reason in (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE):
                 candidate.end = self._region_end(candidate)
-            pos = max(candidate.end, spot.start + 1)
+            pos = before = max(candidate.end, spot.start + 1)
             if is_quoted(text, candidate.start, candidate.end):
                 continue
             self.found.append(candidate)
@@ -139,6 +144,13 @@ class Search(Generic[T]):
             self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
         if scout.reasoned_to:
             self.found = [candidate for candidate in self.found if candidate.start >= scout.reasoned_to]
+
+    def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
+        """Whether it directly follows what could not be read, or members that no bracket holds."""
+        gap = self.text[before : candidate.start]
+        last = self.found[-1] if self.found else None
+        broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
+        return (broken and not gap.strip(" \t\r\n,")) or _CAME_BEFORE.search(gap[-600:]) is not None
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
         """An inline value in a sentence after a refusal shows the form of an answer; it is none."""
@@ -163,7 +175,10 @@ class Search(Generic[T]):
         parsed = machine.parse()
         if isinstance(parsed, Parsed) and doubled:
             parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, spot.start, parsed.end, "{…}"))
-        return self._placed(judge(candidate, parsed, text, self.contract, self.ceiling))
+        judge(candidate, parsed, text, self.contract, self.ceiling)
+        if candidate.fits and _GOES_ON.match(text, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
+        return self._placed(candidate)
 
     def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
         if candidate.rank == LINES and not ends_line(self.text, candidate.end):
@@ -325,13 +340,13 @@ class Search(Generic[T]):
     def _decide(self, fitting: list[Candidate[T]]) -> Outcome[T]:
         best = min(candidate.rank for candidate in fitting)
         group = [candidate for candidate in fitting if candidate.rank == best]
-        collected = self._collect(group)
-        if collected is not None:
-            return collected
         chosen = group[0] if self.pick == "first" else group[-1]
         later = [c for c in self.found if c.start > chosen.start and c.cut and not c.fits]
         if later and self.pick != "first":
             return self._reject()
+        collected = self._collect(group)
+        if collected is not None:
+            return collected
         values = [candidate.valid.value for candidate in group if candidate.valid is not None]
         if any(value != values[0] for value in values):
             if self.pick == "error" or self._is_list() or not self._all_apart(group):

@@ -17,7 +17,7 @@ _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
 _BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w+[\"']?\s*:))")
 _SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
-_UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s+\"|\"\s*:\s*\"|\"\s*\+\s")
+_UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"\s*\+\s")
 _ODD: Final = re.compile(r"\"\s*,|,\s*\"")
 PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'])")
 
@@ -61,7 +61,7 @@ class Tokens(Cursor):
 
     def _note_string(self, end: StringEnd) -> None:
         for code, risk, start, stop, after in end.edits:
-            if code == "inner-quote" and (_UNSURE.search(after) or (after.count('"') % 2 and _ODD.search(after))):
+            if code in ("inner-quote", "missing-quote") and _is_unsure(self.text[end.start : end.stop]):
                 raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
@@ -91,6 +91,8 @@ class Tokens(Cursor):
         self.pos = pos + len(text[pos:stop].rstrip())
         if text[stop : stop + 1] == '"' and self._closes_after_quote(stop, member=member):
             self.pos = stop + 1
+            if '"' in raw or "\\" in raw:
+                raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
             self._log("missing-quote", Risk.INFERRED, pos, self.pos, raw)
             return Node(STRING, raw, pos, self.pos)
         if at_end:
@@ -116,7 +118,7 @@ class Tokens(Cursor):
             raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
         if at_end:
             self._log("truncated", Risk.LOSSY, pos, end, raw)
-        elif "{" in raw or "[" in raw or ELLIPSIS.search(raw):
+        elif any(mark in raw for mark in '{["') or ELLIPSIS.search(raw):
             raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected")
         else:
             self._log("unquoted-value", Risk.INFERRED, pos, end, raw)
@@ -147,7 +149,7 @@ class Tokens(Cursor):
                 look = found.end()
                 continue
             if char == '"' and not self._closes_after_quote(at, member=member):
-                if member and text[at - 1].isspace() and self._key_ahead(at):
+                if member and self._key_ahead(at):
                     return at
                 look = at + 1
                 continue
@@ -239,3 +241,8 @@ class Tokens(Cursor):
             self._log("odd-colon", Risk.INFERRED, found.start(), found.end(), ":")
         self.pos = found.end()
         return key
+
+
+def _is_unsure(text: str) -> bool:
+    """Whether the quotes in a string look like JSON that went on: then nobody can tell where it ends."""
+    return _UNSURE.search(text) is not None or (text.count('"') % 2 == 1 and _ODD.search(text) is not None)

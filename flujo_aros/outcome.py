@@ -161,15 +161,26 @@ class Rejected:
     def fail(self) -> NoReturn:
         """Raise the `OutputError` of this rejection."""
         raise OutputError(
-            f"no value: {self.headline()}",
+            f"no value: {self.outline()}",
             reason=self.reason,
             issues=self.issues,
             texts=(self.text,),
             raw_matched=self.raw_matched,
         )
 
+    def outline(self) -> str:
+        """The reason with the paths and codes of the issues: what may go into logs, for it quotes no model.
+
+        What a provider says when there is no reply at all is told in its words.
+        """
+        if self.reason is Reason.PROVIDER:
+            return self.headline()
+        places = [f"{issue.code} at {issue.path or '$'}" for issue in self.issues[:_MAX_PLACES]]
+        more = f" and {len(self.issues) - _MAX_PLACES} more" if len(self.issues) > _MAX_PLACES else ""
+        return f"{self.reason.value} ({', '.join(places)}{more})" if places else self.reason.value
+
     def headline(self) -> str:
-        """The reason and the first issue in one line."""
+        """The reason and the first issue in one line, for a person; an issue may quote what the model wrote."""
         first = f": {_issue_line(self.issues[0])}" if self.issues else ""
         more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
         return f"{self.reason.value}{first}{more}"
@@ -224,6 +235,7 @@ class Degraded:
 
 Outcome: TypeAlias = Accepted[T_co] | Degraded | Rejected
 
+_MAX_PLACES = 5
 _REASON_WORDS = {
     Reason.NO_JSON: "there is no answer in it",
     Reason.MALFORMED: "the answer cannot be read",

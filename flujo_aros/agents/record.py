@@ -104,7 +104,7 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage) 
     stages = tuple(stage.stage for stage in record.stages)
     tried = f"; tried: {', '.join(stages)}" if stages else ""
     return OutputError(
-        f"no value: {rejected.headline()}{tried}",
+        f"no value: {rejected.outline()}{tried}",
         reason=rejected.reason,
         issues=rejected.issues,
         stages=stages,

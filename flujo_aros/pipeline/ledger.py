@@ -127,7 +127,8 @@ class StepResult(Generic[T]):
         rejected = _rejection(self.outcome)
         tried = tuple(stage.stage for stage in self.stages)
         after = f" (tried: {', '.join(tried)})" if tried else ""
-        why = f": {self.error}" if self.error else ""
+        told = rejected.outline() if rejected else self.error  # an error message quotes nothing that a model wrote
+        why = f": {told}" if told else ""
         return OutputError(
             f"step {self.name!r} has no value: {self.status.value}{why}{after}",
             reason=rejected.reason if rejected else None,

@@ -12,7 +12,7 @@ from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 from flujo_aros.reading.tolerant import Machine, offset_node
 
 _LINE: Final = re.compile(
-    r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:\*\*|__|`|\")?([^\W\d][\w \-]{0,60}?)(?:\*\*|__|`|\")?"
+    r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:\*\*|__|`)?([^\W\d][\w \-]{0,60}?)(?:\*\*|__|`)?"
     r"[ \t]*[:：][ \t]*(?:\*\*|__)?[ \t]*(.*)"
 )
 _MAX_LINES: Final = 200

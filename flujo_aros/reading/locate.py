@@ -28,6 +28,7 @@ _LIST_START: Final = re.compile(
 _WORDS: Final = re.compile(r"\[\s*[^\[\]{}\"\n:]{1,400}\]")
 _CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")
 _CHECKBOX_OR_LINK: Final = re.compile(r"\[[^\]\n]{0,200}\]\(")
+_NEAR: Final = 400
 _BULLET: Final = re.compile(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
 _QUOTED_LINE: Final = re.compile(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
@@ -92,9 +93,10 @@ class Scout:
         """How good a place for an answer this bracket is; None where it is none."""
         text = self.text
         begins = (_OBJECT_START if text[start] == "{" else _LIST_START).match(text, start) is not None
-        line = text[text.rfind("\n", max(0, start - 400), start) + 1 : start]
+        near = max(0, start - _NEAR)
+        line = text[max(near, text.rfind("\n", near, start) + 1) : start]
         if self.fence is not None:
-            first = not text[self.fence_start : start].strip() if start - self.fence_start < 400 else False
+            first = not text[self.fence_start : start].strip() if start - self.fence_start < _NEAR else False
             if first and (begins or _WORDS.match(text, start)):
                 return self.fence
             return (self.fence if self.fence == JSON_FENCE else INLINE) if begins else None

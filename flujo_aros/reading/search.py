@@ -31,7 +31,9 @@ T = TypeVar("T")
 _BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
 _ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
 _GOES_ON: Final = re.compile(r"[\s}\]]*,\s*\"[^\"\n]{1,120}\"\s*:")
-_CAME_BEFORE: Final = re.compile(r"\"[^\"\n]{0,80}\"\s*:\s*[\"\d\[{tfn-][^\n]{0,400}[\"\]}\w]\s*,\s*\Z")
+_CAME_BEFORE: Final = re.compile(r"\"[^\"\n]{0,80}\"\s*:\s*[\"\d\[{tfn-].{0,400}[\"\]}\w]\s*,\s*\Z", re.S)
+_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
+_MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
 _KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
@@ -115,6 +117,8 @@ class Search(Generic[T]):
         if candidate.node is not None:
             offset_node(candidate.node, -1)
         candidate.end = max(candidate.end - 1, start)
+        if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows behind its end"))
         self.found.append(candidate)
 
     # --- gathering --------------------------------------------------------------------------------------------
@@ -150,6 +154,8 @@ class Search(Generic[T]):
         gap = self.text[before : candidate.start]
         last = self.found[-1] if self.found else None
         broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
+        if not before and _LOST_KEY.fullmatch(gap):
+            return True
         return (broken and not gap.strip(" \t\r\n,")) or _CAME_BEFORE.search(gap[-600:]) is not None
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
@@ -181,7 +187,7 @@ class Search(Generic[T]):
         return self._placed(candidate)
 
     def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
-        if candidate.rank == LINES and not ends_line(self.text, candidate.end):
+        if candidate.fits and candidate.rank == LINES and not ends_line(self.text, candidate.end):
             candidate.rank = INLINE
         return candidate
 
@@ -396,9 +402,17 @@ class Search(Generic[T]):
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
         for start, end in ((0, candidate.start), (candidate.end, len(text))):
-            outside = text[start:end].strip()
+            outside = text[start:end].strip(" \t\r\n")
             if outside:
-                name = "bom" if outside == "\ufeff" else "reasoning" if self.scout.reasoning and not start else code
+                name = (
+                    "bom"
+                    if outside == "\ufeff"
+                    else "odd-space"
+                    if not outside.strip()
+                    else "reasoning"
+                    if self.scout.reasoning and not start
+                    else code
+                )
                 edits.append(Edit(name, Risk.LOSSLESS, start, end, "", "$"))
         touches = not text[candidate.end :].strip()
         if self.truncated is True and touches and self.ceiling < Risk.LOSSY:

@@ -61,7 +61,8 @@ class Tokens(Cursor):
 
     def _note_string(self, end: StringEnd) -> None:
         for code, risk, start, stop, after in end.edits:
-            if code in ("inner-quote", "missing-quote") and _is_unsure(self.text[end.start : end.stop]):
+            inside = self.text[end.start : end.stop]
+            if (code == "inner-quote" and _is_unsure(inside)) or (code == "missing-quote" and '"' in inside):
                 raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
@@ -245,4 +246,5 @@ class Tokens(Cursor):
 
 def _is_unsure(text: str) -> bool:
     """Whether the quotes in a string look like JSON that went on: then nobody can tell where it ends."""
-    return _UNSURE.search(text) is not None or (text.count('"') % 2 == 1 and _ODD.search(text) is not None)
+    odd = text.count('"') % 2 == 1
+    return _UNSURE.search(text) is not None or (odd and (text.endswith('"') or _ODD.search(text) is not None))

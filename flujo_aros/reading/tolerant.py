@@ -53,7 +53,6 @@ _new = tuple.__new__
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
 _CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
-_MAX_LOOKS: Final = 64
 _LOOK: Final = 20_000
 
 
@@ -90,7 +89,7 @@ class Machine(Tokens):
         self.max_depth = max_depth
         self.root_shape = shape
         self.root: Node | None = None
-        self.looks = 0
+        self.looked = 0
         self.comma: int = 0
         self.plain: Any = None
         self.doubtful = False
@@ -374,12 +373,13 @@ class Machine(Tokens):
         raise self._stop(f"{char!r} closes nothing that is open here", "wrong-closer")
 
     def _surplus(self, start: int) -> int:
-        """How many closers from here on have no opener. Looks a bounded way ahead, a bounded number of times."""
-        self.looks += 1
-        if self.looks > _MAX_LOOKS:
+        """How many closers from here on have no opener. All looks together are linear in the text."""
+        end = min(len(self.text), start + _LOOK)
+        self.looked += end - start
+        if self.looked > _LOOK + 4 * len(self.text):
             raise self._stop("too many brackets do not fit together", "wrong-closer")
         surplus = depth = 0
-        for found in _CLOSERS.finditer(self.text, start, start + _LOOK):
+        for found in _CLOSERS.finditer(self.text, start, end):
             char = found[0]
             if char in "{[":
                 depth += 1

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
+from flujo_aros.cli.bench import bench_command
 from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.plan import plan_command
@@ -59,6 +60,7 @@ def aros(
 app.command("run", no_args_is_help=True)(run_command)
 app.command("plan", no_args_is_help=True)(plan_command)
 app.command("read", no_args_is_help=True)(read_command)
+app.command("bench", no_args_is_help=True)(bench_command)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import Aros
 
-COMMANDS = ("run", "plan", "read")
+COMMANDS = ("run", "plan", "read", "bench")
 
 
 def help_of(aros: Aros, *command: str) -> str:

@@ -1,0 +1,241 @@
+"""Cases to score readers on: a reply, its schema, and what a careful reader makes of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypeGuard
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from flujo_aros.cli.benching.found import bare, holds, leaves
+from flujo_aros.cli.given import file_text
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.errors import ContractError, UsageError
+
+RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG = "right", "rightly_refused", "refused", "silently_wrong"
+ACCEPTED, CUT_ACCEPTED, INVENTED = "accepted", "cut_accepted", "invented"
+
+_CUT: Final = {"length": True, "stop": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """A value that a reader gave, as plain JSON; a reader that refuses gives None instead of a `Got`."""
+
+    value: Any
+
+
+class Case(Protocol):
+    """One reply with its contract, and how to judge what was made of it."""
+
+    @property
+    def id(self) -> str:
+        """The name of the case."""
+        ...
+
+    @property
+    def category(self) -> str:
+        """What it is counted under; empty where the corpus names no categories."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The reply."""
+        ...
+
+    @property
+    def contract(self) -> Contract[Any]:
+        """What the value must satisfy."""
+        ...
+
+    @property
+    def truncated(self) -> bool | None:
+        """Whether the reply was cut, where that is known."""
+        ...
+
+    def verdicts(self, got: Got | None) -> Sequence[str]:
+        """The columns in which this result counts."""
+        ...
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: str
+    category: str = ""
+    row_schema: dict[str, Any] | bool | None = Field(alias="schema", default=None)
+    finish_reason: str | None = None
+
+    def compiled(self) -> Contract[Any]:
+        return compile_contract({} if self.row_schema is None else self.row_schema)
+
+
+class _RepairRow(_Row):
+    input: str
+    expected: Any = None
+    must_fail: bool = False
+    may_fail: bool = False
+    accept: list[Any] = []
+
+
+class _CapturedRow(_Row):
+    raw: str
+    gold: Any = None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairCase:
+    """A malformed or hazardous reply with the values that are right for it; none at all means: refuse it."""
+
+    id: str
+    category: str
+    text: str
+    contract: Contract[Any]
+    truncated: bool | None
+    right: tuple[Any, ...]
+    may_fail: bool
+
+    def verdicts(self, got: Got | None) -> Sequence[str]:
+        """Exactly one of right, rightly refused, refused though recoverable, silently wrong."""
+        if got is None:
+            return (RIGHTLY_REFUSED,) if self.may_fail or not self.right else (REFUSED,)
+        return (RIGHT,) if any(same(got.value, value) for value in self.right) else (WRONG,)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedCase:
+    """A reply that a model really gave, with the right answer where it is known."""
+
+    id: str
+    category: str
+    text: str
+    contract: Contract[Any]
+    truncated: bool | None
+    gold: Any
+
+    def verdicts(self, got: Got | None) -> Sequence[str]:
+        """Whether the value was accepted, is right, came from a cut reply, holds what the reply does not."""
+        if got is None:
+            return ()
+        return tuple(self._of(got.value))
+
+    def _of(self, value: Any) -> Iterator[str]:
+        yield ACCEPTED
+        if self.gold and agrees(value, self.gold):
+            yield RIGHT
+        if self.truncated:
+            yield CUT_ACCEPTED
+        if not holds(self.text, leaves(value)):
+            yield INVENTED
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The cases of one file, all of one kind. `totals` says how many there are of what."""
+
+    source: str
+    kind: Literal["cases", "captured"]
+    cases: tuple[Case, ...]
+    totals: Mapping[str, int]
+    columns: tuple[str, ...]
+
+
+def load_corpus(name: str) -> Corpus:
+    """The cases of a JSON Lines file.
+
+    Rows are either `{id, input, schema, expected, must_fail, may_fail, accept}` or, for replies that were captured,
+    `{id, raw, schema, gold, finish_reason}`. Raises `UsageError` naming the line that is neither.
+    """
+    lines = [(n, line) for n, line in enumerate(file_text(name, "CORPUS").splitlines(), 1) if line.strip()]
+    if not lines:
+        message = f"{name} has no cases: it should have one JSON object on each line"
+        raise UsageError(message)
+    rows = [(number, _object(name, number, line)) for number, line in lines]
+    if "raw" in rows[0][1]:
+        captured = tuple(_captured(name, number, row) for number, row in rows)
+        totals = {
+            "n": len(captured),
+            "with_gold": sum(bool(case.gold) for case in captured),
+            "cut": sum(case.truncated is True for case in captured),
+        }
+        return Corpus(name, "captured", captured, totals, (ACCEPTED, RIGHT, CUT_ACCEPTED, INVENTED))
+    cases = tuple(_repair_case(name, number, row) for number, row in rows)
+    return Corpus(name, "cases", cases, {"n": len(cases)}, (RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG))
+
+
+def _object(name: str, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        message = f"{name}, line {number}: not JSON ({error})"
+        raise UsageError(message) from error
+    if not is_dict(row):
+        message = f"{name}, line {number}: expected an object with id, input and expected, found {type(row).__name__}"
+        raise UsageError(message)
+    return row
+
+
+def _repair_case(name: str, number: int, row: dict[str, Any]) -> RepairCase:
+    try:
+        given = _RepairRow.model_validate(row)
+        contract = given.compiled()
+    except (ValidationError, ContractError) as error:
+        raise _unusable(name, number, error) from error
+    if not given.must_fail and "expected" not in row:
+        message = f'{name}, line {number}: say what is "expected", or "must_fail": true'
+        raise UsageError(message)
+    right = (*(() if given.must_fail else (given.expected,)), *given.accept)
+    category = given.category or given.id.rpartition("/")[0]
+    truncated = _CUT.get(given.finish_reason or "")
+    return RepairCase(given.id, category, given.input, contract, truncated, right, given.may_fail)
+
+
+def _captured(name: str, number: int, row: dict[str, Any]) -> CapturedCase:
+    try:
+        given = _CapturedRow.model_validate(row)
+        contract = given.compiled()
+    except (ValidationError, ContractError) as error:
+        raise _unusable(name, number, error) from error
+    category = given.category or ", ".join(part for part in (given.model, given.finish_reason) if part)
+    return CapturedCase(given.id, category, given.raw, contract, _CUT.get(given.finish_reason or ""), given.gold)
+
+
+def _unusable(name: str, number: int, error: ValidationError | ContractError) -> UsageError:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        field = first["loc"][0] if first["loc"] else "row"
+        return UsageError(f"{name}, line {number}: {field}: {first['msg'].lower()}")
+    return UsageError(f"{name}, line {number}: {error}")
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two JSON values are equal; `True` is not 1, 1.0 is 1, a last bit of a float does not count."""
+    if is_dict(one) and is_dict(two):
+        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+    if is_list(one) and is_list(two):
+        return len(one) == len(two) and all(map(same, one, two))
+    if _is_number(one) and _is_number(two):
+        return (
+            math.isclose(one, two, rel_tol=1e-12) if isinstance(one, float) and isinstance(two, float) else one == two
+        )
+    return type(one) is type(two) and bool(one == two)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def agrees(value: Any, gold: Any) -> bool:
+    """Whether a value says what the known answer says; more keys, case and punctuation of texts do not count."""
+    if is_dict(gold):
+        return is_dict(value) and all(agrees(value.get(key), inner) for key, inner in gold.items())
+    if is_list(gold):
+        return is_list(value) and len(value) == len(gold) and all(map(agrees, value, gold))
+    if isinstance(gold, (int, float)) and isinstance(value, (int, float)):
+        return math.isclose(value, gold, abs_tol=1e-9, rel_tol=0)
+    return bare(value) == bare(gold)

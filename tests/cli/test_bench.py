@@ -1,0 +1,165 @@
+"""`aros bench` counts what readers make of a corpus, and times them beside each other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flujo_aros.cli.benching.cases import agrees, same
+from flujo_aros.cli.benching.documents import FLOODS, LARGE, SMALL, Order, damaged, documents, order
+from flujo_aros.cli.benching.found import holds, leaves
+from flujo_aros.cli.benching.readers import PEERS
+from flujo_aros.outcome import Accepted
+from flujo_aros.reading.read import read
+
+from .conftest import Aros
+
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "plain/right", "input": '{"n": 1}', "schema": NUMBER, "expected": {"n": 1}},
+    {"id": "plain/also-right", "input": "{n: 2,}", "schema": NUMBER, "expected": {"n": 0}, "accept": [{"n": 2}]},
+    {"id": "cut/refuse", "input": '{"n": 1, "m": "o', "schema": NUMBER, "expected": None, "must_fail": True},
+    {"id": "cut/either", "input": '{"n": 1', "schema": NUMBER, "expected": {"n": 1}, "may_fail": True},
+    {"id": "odd/too-much", "input": "one", "schema": NUMBER, "expected": {"n": 1}},
+    {"id": "odd/not-what-is-expected", "input": '{"n": 3}', "schema": None, "expected": {"n": 4}},
+]
+
+CAPTURED: list[dict[str, Any]] = [
+    {"id": "a", "raw": '```json\n{"n": 1}\n```', "schema": NUMBER, "gold": {"n": 1}, "finish_reason": "stop"},
+    {"id": "b", "raw": '{"n": 2}', "schema": NUMBER, "gold": {"n": 1}, "finish_reason": "stop"},
+    {"id": "c", "raw": '{"n": 2} and then', "schema": NUMBER, "gold": None, "finish_reason": "length"},
+    {"id": "d", "raw": '{"n": 2', "schema": NUMBER, "gold": {"n": 2}, "finish_reason": "length"},
+]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    return _written(tmp_path / "cases.jsonl", ROWS)
+
+
+def _written(file: Path, rows: list[dict[str, Any]]) -> str:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(file)
+
+
+def test_each_case_counts_in_one_of_four_columns(aros: Aros, corpus: str) -> None:
+    result = aros("bench", "reading", corpus, "--rounds", "1", "--json")
+    assert result.exit_code == 0
+    ours = json.loads(result.stdout)["readers"][0]
+    assert ours["total"] == {"n": 6, "right": 2, "rightly_refused": 2, "refused": 1, "silently_wrong": 1}
+    assert ours["ids"] == {"refused": ["odd/too-much"], "silently_wrong": ["odd/not-what-is-expected"]}
+    assert ours["categories"]["plain"] == {"n": 2, "right": 2, "rightly_refused": 0, "refused": 0, "silently_wrong": 0}
+    assert ours["median_us"] > 0
+    assert ours["ratio"] == 1
+
+
+def test_table_has_a_row_for_each_category_and_names_what_is_wrong(aros: Aros, corpus: str) -> None:
+    result = aros("bench", "reading", corpus, "--rounds", "1")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["cut", "2", "0", "2", "0", "0"] in lines
+    assert ["odd", "2", "0", "0", "1", "1"] in lines
+    assert "silently wrong: odd/not-what-is-expected" in result.stdout
+    assert "refused though recoverable: odd/too-much" in result.stdout
+    assert "flujo_aros 0." in result.stdout
+
+
+def test_captured_replies_are_held_against_the_known_answer_and_the_reply(aros: Aros, tmp_path: Path) -> None:
+    result = aros("bench", "reading", _written(tmp_path / "c.jsonl", CAPTURED), "--rounds", "1", "--json")
+    found = json.loads(result.stdout)
+    assert (found["kind"], found["n"], found["with_gold"], found["cut"]) == ("captured", 4, 3, 2)
+    assert found["readers"][0]["total"] == {"n": 4, "accepted": 3, "right": 1, "cut_accepted": 1, "invented": 0}
+
+
+def test_peers_are_scored_by_the_same_cases_with_their_versions(aros: Aros, corpus: str) -> None:
+    pytest.importorskip("json_repair")
+    result = aros("bench", "reading", corpus, "--peers", "--rounds", "1", "--json")
+    readers = {reader["name"]: reader for reader in json.loads(result.stdout)["readers"]}
+    assert readers["json"]["total"]["right"] == 1
+    assert readers["json-repair"]["total"]["right"] >= 2
+    assert all(reader["version"] for reader in readers.values())
+
+
+def test_peers_that_are_not_installed_are_named_with_the_command(
+    aros: Aros, corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for peer in PEERS:
+        monkeypatch.setitem(sys.modules, peer.module, None)  # as if it were not installed
+    result = aros("bench", "reading", corpus, "--peers", "--rounds", "1")
+    assert result.exit_code == 0
+    assert "pip install json-repair jsonschema fast-json-repair jsonmend" in result.stderr
+    assert "json-repair" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "has no cases"),
+        ("{", "line 1: not JSON"),
+        ("[]", "line 1: expected an object"),
+        ('{"id": "x", "input": 5, "expected": 1}', "line 1: input: input should be a valid string"),
+        ('{"id": "x", "input": "5"}', 'line 1: say what is "expected", or "must_fail": true'),
+        ('{"id": "x", "input": "5", "expected": 5, "schema": {"type": "whole"}}', "line 1: not a JSON Schema"),
+        ('{"id": "x", "raw": "5", "schema": {"type": "whole"}}', "line 1: not a JSON Schema"),
+    ],
+)
+def test_corpus_that_cannot_be_used_is_one_sentence_with_its_line(
+    aros: Aros, tmp_path: Path, line: str, words: str
+) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text(line, encoding="utf-8")
+    result = aros("bench", "reading", str(file))
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_corpus_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
+    result = aros("bench", "reading", "no-such.jsonl")
+    assert result.exit_code == 2
+    assert "CORPUS: cannot read 'no-such.jsonl'" in result.stderr
+
+
+@pytest.mark.slow
+def test_speed_set_times_documents_and_floods(aros_process: Aros) -> None:
+    result = aros_process("bench", "reading", "--rounds", "1", "--json")
+    found = json.loads(result.stdout)
+    ours = {cell["document"]: cell for cell in found["documents"] if cell["reader"] == "flujo_aros"}
+    assert {cell["outcome"] for cell in ours.values()} == {"right"}
+    assert {"clean 2 KB", "fenced 2 KB", "damaged 2 KB", "damaged 200 KB"} == ours.keys()
+    assert len(found["floods"]) == len(FLOODS)
+    assert all(flood["ms_2n"] > 0 for flood in found["floods"])
+
+
+def test_documents_are_as_large_as_their_names_say_and_can_be_read() -> None:
+    sizes = {document.name: len(document.text) for document in documents()}
+    assert 1_800 < sizes["clean 2 KB"] < 2_200
+    assert 1_800 < sizes["damaged 2 KB"] < 2_200
+    assert 180_000 < sizes["damaged 200 KB"] < 220_000
+    outcome = read(damaged(order(SMALL)), Order)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.model_dump() == order(SMALL)
+    assert LARGE > 100 * SMALL
+
+
+def test_equality_tells_true_from_one_but_not_one_from_one_point_nought() -> None:
+    assert same({"a": [1, "x", None]}, {"a": [1.0, "x", None]})
+    assert not same(True, 1)
+    assert not same({"a": 1}, {"a": 1, "b": 2})
+    assert not same([1], [1, 1])
+    assert not same("1", 1)
+
+
+def test_known_answer_is_met_whatever_the_case_and_the_extra_keys() -> None:
+    assert agrees({"name": "ANNA B.", "more": 1, "n": 2.0}, {"name": "Anna B", "n": 2})
+    assert not agrees({"name": "Anna"}, {"name": "Anna", "n": 2})
+    assert not agrees(["a"], ["a", "b"])
+
+
+def test_leaf_is_found_escaped_or_not() -> None:
+    assert holds('{"a": "caf\\u00e9\\nbar", "n": 5}', leaves({"a": "café\nbar", "n": 5.0, "ok": True}))
+    assert not holds('{"a": "tea"}', leaves({"a": "coffee"}))

@@ -11,7 +11,7 @@ import types
 import typing
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, RootModel
 from pydantic.fields import FieldInfo
@@ -25,7 +25,7 @@ _of_class: dict[type, Callable[[Any], int]] = {}
 
 def count_keys(value: Any) -> int:
     """How many keys the JSON of this value had; negative where that is not certain, or where a number is not finite."""
-    kind: Any = type(value)
+    kind = cast("type[object]", type(value))
     if kind in _SCALARS:
         return 0
     if kind is list:

@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.outcome import Reason, Risk
-from flujo_aros.reading.edits import Edit
-from flujo_aros.reading.node import Node
+from flujo_aros.reading.edits import LOSSLESS, Edit, new_edit
 from flujo_aros.reading.quotes import Surroundings
 
 NUMBER_PATTERN = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
@@ -23,8 +22,6 @@ KEY_AHEAD: Final = re.compile(
 SCALAR_AHEAD: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 ELLIPSIS: Final = re.compile(r"\.\.\.|…")
-
-_new = tuple.__new__
 
 
 class Failure(NamedTuple):
@@ -46,11 +43,15 @@ class Stop(Exception):
 class Frame:
     """An open container, what the schema says about it, and the key whose value is being read."""
 
-    __slots__ = ("bare", "key", "key_at", "node", "plain", "shape")
+    __slots__ = ("bare", "items", "key", "key_at", "keys", "kind", "plain", "shape", "start")
 
-    def __init__(self, node: Node, shape: Shape, plain: Any) -> None:
-        self.node = node
+    def __init__(self, kind: str, start: int, shape: Shape, plain: Any) -> None:
+        self.kind = kind
+        self.start = start
+        self.items: list[Any] = []
+        """`Member`s of an object, `Node`s of a list."""
         self.shape = shape
+        self.keys = shape.keys
         self.plain = plain
         self.bare = False
         """Has a key without quotes."""
@@ -86,20 +87,20 @@ class Cursor:
             if char in "/#<" and char and (found := _COMMENT.match(text, pos)):
                 if _LEFT_OUT.search(found[0]):
                     raise self._stop("a comment stands for something that was left out", "elided")
-                self._log("comment", Risk.LOSSLESS, pos, found.end(), "")
+                self._log("comment", LOSSLESS, pos, found.end(), "")
                 self.pos = found.end()
             elif char and (char.isspace() or char in "\u200b\u200c\u200d\u2060\ufeff"):
                 odd = _ODD_BLANK.match(text, pos)
                 self.pos = odd.end() if odd else pos + 1
-                self._log("odd-space", Risk.LOSSLESS, pos, self.pos, " ")
+                self._log("odd-space", LOSSLESS, pos, self.pos, " ")
             elif char == "\\" and text[pos + 1 : pos + 2] in ("n", "t", "r") and text[pos + 1 : pos + 2]:
-                self._log("escaped-space", Risk.LOSSLESS, pos, pos + 2, " ")
+                self._log("escaped-space", LOSSLESS, pos, pos + 2, " ")
                 self.pos = pos + 2
             else:
                 return
 
     def _log(self, code: str, risk: Risk, start: int, end: int, after: str) -> None:
-        self.edits.append(_new(Edit, (code, risk, start, end, after, "")))
+        self.edits.append(new_edit(Edit, (code, risk, start, end, after, "")))
 
     def _stop(self, message: str, code: str, reason: Reason = Reason.MALFORMED, *, at: int | None = None) -> Stop:
         return Stop(Failure(reason, code, message, self.pos if at is None else at))

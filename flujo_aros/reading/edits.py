@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias, cast, overload
 
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Repair, Risk
@@ -25,6 +25,16 @@ class Edit(NamedTuple):
     after: str
     path: Path | str = ""
     """"" means: look the place up by position."""
+
+
+LOSSLESS, INFERRED, LOSSY = Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY
+"""Looking a member of an enum up costs more than reading a name."""
+
+# A NamedTuple without the price of its own constructor: thousands are made for a damaged text.
+new_edit = cast(
+    "Callable[[type[Edit], tuple[str, Risk, int, int, str, str]], Edit]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+)
 
 
 class RepairLog(Sequence[Repair]):

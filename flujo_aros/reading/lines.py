@@ -7,9 +7,9 @@ from typing import Final
 
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node
+from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
-from flujo_aros.reading.tolerant import Machine, offset_node
+from flujo_aros.reading.tolerant import Machine
 
 _LINE: Final = re.compile(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:\*\*|__|`)?([^\W\d][\w \-]{0,60}?)(?:\*\*|__|`)?"
@@ -55,8 +55,7 @@ def _value(found: re.Match[str], offset: int, shape: Shape) -> Node:
     if raw[:1] in ("[", "{"):
         parsed = Machine(raw, 0, shape).parse()
         if not isinstance(parsed, Failure) and parsed.end == len(raw) and not parsed.cut:
-            offset_node(parsed.node, start)
-            return parsed.node
+            return moved(parsed.node, start)
     if raw in LITERALS or raw in FOREIGN:
         return Node(LITERAL, LITERALS[raw] if raw in LITERALS else FOREIGN[raw][0], start, end)
     number = read_number(raw)

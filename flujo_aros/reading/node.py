@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
 
 OBJECT: Final = "object"
 ARRAY: Final = "array"
@@ -13,21 +14,13 @@ BARE: Final = "bare"
 """Text without quotes that is neither a number nor a literal."""
 
 
-class Node:
+class Node(NamedTuple):
     """One value of the text. `value` is a list of `Member`s, a list of `Node`s, or the Python scalar."""
-
-    __slots__ = ("end", "kind", "start", "value")
 
     kind: str
     value: Any
     start: int
     end: int
-
-    def __init__(self, kind: str, value: Any, start: int, end: int) -> None:
-        self.kind = kind
-        self.value = value
-        self.start = start
-        self.end = end
 
 
 class Member(NamedTuple):
@@ -36,6 +29,27 @@ class Member(NamedTuple):
     key: str
     start: int
     node: Node
+
+
+# Made without the price of a NamedTuple's own constructor: it counts in the parser's hot loop.
+new_node = cast(
+    "Callable[[type[Node], tuple[str, Any, int, int]], Node]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+)
+new_member = cast(
+    "Callable[[type[Member], tuple[str, int, Node]], Member]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+)
+
+
+def moved(node: Node, by: int) -> Node:
+    """The same tree, further along the text."""
+    value = node.value
+    if node.kind == OBJECT:
+        value = [Member(member.key, member.start + by, moved(member.node, by)) for member in value]
+    elif node.kind == ARRAY:
+        value = [moved(item, by) for item in value]
+    return Node(node.kind, value, node.start + by, node.end + by)
 
 
 def plain(node: Node) -> Any:

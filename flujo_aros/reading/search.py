@@ -22,9 +22,9 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, INLINE, LINES, Scout, Spot, ends_line, is_quoted
-from flujo_aros.reading.node import STRING, Node
+from flujo_aros.reading.node import STRING, Node, moved
 from flujo_aros.reading.scalars import FOREIGN, unescape
-from flujo_aros.reading.tolerant import Machine, Parsed, offset_node
+from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ class Search(Generic[T]):
         ]
         candidate.edits.append(Edit("missing-opener", Risk.INFERRED, start, start, "{", "$"))
         if candidate.node is not None:
-            offset_node(candidate.node, -1)
+            candidate.node = moved(candidate.node, -1)
         candidate.end = max(candidate.end - 1, start)
         if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows behind its end"))

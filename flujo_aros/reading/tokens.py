@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from flujo_aros.contract.schema import ANY, Shape
-from flujo_aros.outcome import Risk
 from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, SCALAR_AHEAD, Cursor, Frame
+from flujo_aros.reading.edits import INFERRED, LOSSY
 from flujo_aros.reading.node import BARE, LITERAL, NUMBER, STRING, Node
 from flujo_aros.reading.quotes import QUOTES, StringEnd, find_end
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, keeps_backslashes, read_number, unescape
@@ -45,7 +45,7 @@ class Tokens(Cursor):
         raw = self.text[start + 1 :]
         self.pos = len(self.text)
         self.cut = True
-        self._log("truncated", Risk.LOSSY, start, self.pos, f"{raw[-40:]}{quote}")
+        self._log("truncated", LOSSY, start, self.pos, f"{raw[-40:]}{quote}")
         return Node(STRING, unescape(raw.rstrip("\\")).value, start, self.pos)
 
     def _concatenated(self, role: str) -> str | None:
@@ -55,7 +55,7 @@ class Tokens(Cursor):
         end = find_end(self._surroundings(self.stack[-1], role), found.end())
         if end is None:
             return None
-        self._log("concatenation", Risk.INFERRED, found.start(), found.end(), "")
+        self._log("concatenation", INFERRED, found.start(), found.end(), "")
         self.pos = end.after
         return self._decode(end, ANY)
 
@@ -76,7 +76,7 @@ class Tokens(Cursor):
             raise self._stop("half of a surrogate pair is no character", "lone_surrogate", at=end.start)
         if found.kept or literal:
             code = "control_escape" if literal else "invalid-escape"
-            self._log(code, Risk.INFERRED, end.start, end.stop, found.value)
+            self._log(code, INFERRED, end.start, end.stop, found.value)
         if found.dangling:
             raise self._stop("a backslash at the end of a string", "invalid-escape", at=end.stop)
         return found.value
@@ -94,7 +94,7 @@ class Tokens(Cursor):
             self.pos = stop + 1
             if '"' in raw or "\\" in raw:
                 raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
-            self._log("missing-quote", Risk.INFERRED, pos, self.pos, raw)
+            self._log("missing-quote", INFERRED, pos, self.pos, raw)
             return Node(STRING, raw, pos, self.pos)
         if at_end:
             self.cut = True
@@ -118,11 +118,11 @@ class Tokens(Cursor):
         if not any(map(str.isalnum, raw)):
             raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
         if at_end:
-            self._log("truncated", Risk.LOSSY, pos, end, raw)
+            self._log("truncated", LOSSY, pos, end, raw)
         elif any(mark in raw for mark in '{["') or ELLIPSIS.search(raw):
             raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected")
         else:
-            self._log("unquoted-value", Risk.INFERRED, pos, end, raw)
+            self._log("unquoted-value", INFERRED, pos, end, raw)
         return Node(BARE, raw, pos, end)
 
     def _scalar_stop(self, pos: int, *, member: bool) -> int | None:
@@ -198,7 +198,7 @@ class Tokens(Cursor):
         if close is None or node is None:
             raise self._stop(f"expected a value, found {self.text[start : start + 20]!r}", "unexpected", at=start)
         self.pos = close.end()
-        self._log("call-around", Risk.INFERRED, start, self.pos, str(node.value))
+        self._log("call-around", INFERRED, start, self.pos, str(node.value))
         return node
 
     def _key(self, frame: Frame) -> str:
@@ -223,7 +223,7 @@ class Tokens(Cursor):
         key = bare[0].strip()
         if len(key) > 80 or key.count(" ") > 4:
             raise self._stop(f"expected a key, found {key[:40]!r}", "unexpected")
-        self._log("unquoted-key", Risk.INFERRED, pos, self.pos, key)
+        self._log("unquoted-key", INFERRED, pos, self.pos, key)
         return self._colon(key)
 
     def _colon(self, key: str) -> str:
@@ -235,11 +235,11 @@ class Tokens(Cursor):
             char = self.text[self.pos]
             if char in ",}]" or self.text.startswith("```", self.pos):
                 raise self._stop(f"the key {key[:40]!r} has no value", "missing-value")
-            self._log("missing-colon", Risk.INFERRED, self.pos, self.pos, ":")
+            self._log("missing-colon", INFERRED, self.pos, self.pos, ":")
             return key
         mark = found[0].strip()
         if mark != ":":
-            self._log("odd-colon", Risk.INFERRED, found.start(), found.end(), ":")
+            self._log("odd-colon", INFERRED, found.start(), found.end(), ":")
         self.pos = found.end()
         return key
 

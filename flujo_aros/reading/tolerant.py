@@ -10,13 +10,13 @@ most a fixed number of times.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from flujo_aros.contract.schema import ANY, Shape
-from flujo_aros.outcome import Reason, Risk
+from flujo_aros.outcome import Reason
 from flujo_aros.reading.cursor import ELLIPSIS, KEY_AHEAD, NUMBER_PATTERN, Failure, Frame, Stop
-from flujo_aros.reading.edits import Edit
-from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node
+from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY, Edit, new_edit
+from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved, new_member, new_node
 from flujo_aros.reading.quotes import QUOTES
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 from flujo_aros.reading.tokens import PREFIX, Tokens
@@ -49,7 +49,6 @@ _ELEMENT: Final = re.compile(
     rf"|({NUMBER_PATTERN})(?={_GAP}[,\]])|{_WORD}(?={_GAP}[,\]])|([\[{{]))"
 )
 _BLANK: Final = re.compile(_GAP)
-_new = tuple.__new__
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
 _CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
@@ -99,7 +98,7 @@ class Machine(Tokens):
         try:
             self._open(self.text[self.pos], self.root_shape)
             while self.stack:
-                if self.stack[-1].node.kind == OBJECT:
+                if self.stack[-1].kind == OBJECT:
                     self._members()
                 else:
                     self._elements()
@@ -112,39 +111,40 @@ class Machine(Tokens):
     def _open(self, bracket: str, shape: Shape) -> None:
         if len(self.stack) >= self.max_depth:
             raise self._stop(f"nested deeper than {self.max_depth} levels", "depth", Reason.TOO_LARGE)
-        plain: Any = {} if bracket == "{" else []
-        node = Node(OBJECT if bracket == "{" else ARRAY, [], self.pos, self.pos)
-        if self.stack:
-            self._add(node, plain)
-        else:
-            self.root, self.plain = node, plain
-        self.stack.append(Frame(node, shape, plain))
+        kind, plain = (OBJECT, cast("Any", {})) if bracket == "{" else (ARRAY, cast("Any", []))
+        self.stack.append(Frame(kind, self.pos, shape, plain))
         self.pos += 1
         if self.doubled and self.text.startswith(bracket, self.pos) and bracket == "{":
             self.pos += 1
 
     def _add(self, node: Node, plain: Any) -> None:
         frame = self.stack[-1]
-        if frame.node.kind == OBJECT:
-            self._add_member(frame, frame.key, frame.key_at, node, plain)
+        if frame.kind == OBJECT:
+            self._add_member(frame, node, plain)
         else:
-            frame.node.value.append(node)
+            frame.items.append(node)
             frame.plain.append(plain)
 
-    def _add_member(self, frame: Frame, key: str, at: int, node: Node, plain: Any) -> None:
-        frame.node.value.append(_new(Member, (key, at, node)))
-        if key in frame.plain or frame.shape.keys.get(key) != key:
+    def _add_member(self, frame: Frame, node: Node, plain: Any) -> None:
+        key, known = frame.key, frame.plain
+        frame.items.append(new_member(Member, (key, frame.key_at, node)))
+        if key in known or frame.keys.get(key) != key:
             self.doubtful = True
-        frame.plain[key] = plain
+        known[key] = plain
 
     def _close(self) -> None:
         self.pos += 1
-        if self.doubled and self.stack[-1].node.kind == OBJECT and self.text.startswith("}", self.pos):
+        if self.doubled and self.stack[-1].kind == OBJECT and self.text.startswith("}", self.pos):
             self.pos += 1
         self._pop()
 
     def _pop(self) -> None:
-        self.stack.pop().node.end = self.pos
+        frame = self.stack.pop()
+        node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))
+        if self.stack:
+            self._add(node, frame.plain)
+        else:
+            self.root, self.plain = node, frame.plain
 
     def _members(self) -> None:
         """The members of the innermost object, until it closes or another container opens.
@@ -153,33 +153,44 @@ class Machine(Tokens):
         goes the careful way.
         """
         text, frame = self.text, self.stack[-1]
-        fresh = not frame.node.value
+        members, plain, keys = frame.items, frame.plain, frame.keys
+        pattern = _MEMBER_OF_BARE if frame.bare else _MEMBER
+        fresh = not members
         while True:
             if not fresh and not self._separator("}"):
                 return
-            pattern = _MEMBER_OF_BARE if frame.bare else _MEMBER
             found = None if self.doubled else pattern.match(text, self.pos)
             if found is None:
                 fresh = False
                 if not self._careful_member(frame):
                     return
                 continue
-            key, at = found[1], found.start(1) - 1
-            if key is None:
+            key = found[1]
+            if key is not None:
+                at = found.start(1) - 1
+            else:
                 key, at = self._odd_key(found, frame)
-            if found.lastindex == 8:
+                pattern = _MEMBER_OF_BARE if frame.bare else _MEMBER
+            group = found.lastindex
+            if group == 8:
                 frame.key, frame.key_at = key, at
                 self.pos = found.start(8)
-                self._open(text[self.pos], frame.shape.member(frame.shape.keys.get(key, key)))
+                self._open(text[self.pos], frame.shape.member(keys.get(key, key)))
                 return
             node = self._plain(found, 4)
-            self._add_member(frame, key, at, node, node.value)
-            fresh = self._plain_comma(found.end())
+            members.append(new_member(Member, (key, at, node)))
+            if key in plain or keys.get(key) != key:
+                self.doubtful = True
+            plain[key] = node.value
+            self.pos = end = found.end()
+            fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
+            if fresh:
+                self.pos, self.comma = end + 1, end
 
     def _elements(self) -> None:
         """The elements of the innermost array, until it closes or another container opens."""
         text, frame = self.text, self.stack[-1]
-        nodes, plain = frame.node.value, frame.plain
+        nodes, plain = frame.items, frame.plain
         fresh = not nodes
         while True:
             if not fresh and not self._separator("]"):
@@ -197,15 +208,18 @@ class Machine(Tokens):
             node = self._plain(found, 1)
             nodes.append(node)
             plain.append(node.value)
-            fresh = self._plain_comma(found.end())
+            self.pos = end = found.end()
+            fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
+            if fresh:
+                self.pos, self.comma = end + 1, end
 
     def _odd_key(self, found: re.Match[str], frame: Frame) -> tuple[str, int]:
         if found[2] is not None:
             start, end = found.start(2) - 1, found.end(2) + 1
-            self._log("quotes", Risk.LOSSLESS, start, end, found[2])
+            self._log("quotes", LOSSLESS, start, end, found[2])
             return found[2], start
         frame.bare = True
-        self._log("unquoted-key", Risk.INFERRED, found.start(3), found.end(3), found[3])
+        self._log("unquoted-key", INFERRED, found.start(3), found.end(3), found[3])
         return found[3], found.start(3)
 
     def _plain(self, found: re.Match[str], first: int) -> Node:
@@ -215,10 +229,10 @@ class Machine(Tokens):
         raw = found[group]
         kind = group - first
         if kind == 0:
-            return Node(STRING, raw, start - 1, end + 1)
+            return new_node(Node, (STRING, raw, start - 1, end + 1))
         if kind == 1:
-            self._log("quotes", Risk.LOSSLESS, start - 1, end + 1, raw)
-            return Node(STRING, raw, start - 1, end + 1)
+            self.edits.append(new_edit(Edit, ("quotes", LOSSLESS, start - 1, end + 1, raw, "")))
+            return new_node(Node, (STRING, raw, start - 1, end + 1))
         if kind == 2:
             return (
                 Node(NUMBER, int(raw), start, end)
@@ -230,15 +244,6 @@ class Machine(Tokens):
         value, risk = FOREIGN[raw]
         self._log("foreign-literal", risk, start, end, _SPELLED[value])
         return Node(LITERAL, value, start, end)
-
-    def _plain_comma(self, end: int) -> bool:
-        """Move past a comma that stands where it should; False leaves the place to `_separator`."""
-        self.pos = end
-        if self.text[end : end + 1] != "," or self.text[end + 1 : end + 2] in "}],":
-            return False
-        self.comma = end
-        self.pos = end + 1
-        return True
 
     def _number_node(self, raw: str, start: int) -> Node:
         number = read_number(raw)
@@ -258,7 +263,7 @@ class Machine(Tokens):
             return self._end_here(closer)
         if char in (",", "，", "、", ";") and char:
             if char != ",":
-                self._log("odd-comma", Risk.LOSSLESS, pos, pos + 1, ",")
+                self._log("odd-comma", LOSSLESS, pos, pos + 1, ",")
             self.pos, self.comma = pos + 1, pos
             return self._after_comma(closer, pos)
         if char in ("}", "]") and char:
@@ -266,7 +271,7 @@ class Machine(Tokens):
         if not char:
             return self._end_of_text()
         if self._item_ahead(closer):
-            self._log("missing-comma", Risk.INFERRED, pos, pos, ",")
+            self._log("missing-comma", INFERRED, pos, pos, ",")
             return True
         if text.startswith("```", pos):
             return self._end_of_text(seen_end=True)
@@ -293,7 +298,7 @@ class Machine(Tokens):
             after = self._blank_end(after)
             char = text[after : after + 1]
         if char == closer and inside:
-            self._log("trailing-comma", Risk.LOSSLESS, pos, pos + 1, "")
+            self._log("trailing-comma", LOSSLESS, pos, pos + 1, "")
             self.pos = after + 1
             self._pop()
             return False
@@ -307,7 +312,7 @@ class Machine(Tokens):
         self._extra_commas()
         char = self.text[self.pos : self.pos + 1]
         if char in ("}", "]") and char:
-            self._log("trailing-comma", Risk.LOSSLESS, comma, comma + 1, "")
+            self._log("trailing-comma", LOSSLESS, comma, comma + 1, "")
             return self._end_here(closer) if char == closer else self._mismatch(char)
         if not char:
             return self._end_of_text()
@@ -319,13 +324,13 @@ class Machine(Tokens):
 
     def _extra_commas(self) -> None:
         while self.text[self.pos : self.pos + 1] == ",":
-            self._log("extra-comma", Risk.INFERRED, self.pos, self.pos + 1, "")
+            self._log("extra-comma", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
             self._skip()
 
     def _end_here(self, closer: str) -> bool:
         if closer == "}" and len(self.stack) == 1 and self._goes_on():
-            self._log("early-closer", Risk.INFERRED, self.pos, self.pos + 1, "")
+            self._log("early-closer", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
             return self._separator(closer)
         self._close()
@@ -342,8 +347,8 @@ class Machine(Tokens):
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
         """The text is over and containers are open: their closers are missing, or the text was cut."""
         whole = seen_end or self.ends
-        risk = Risk.INFERRED if whole else Risk.LOSSY
-        closers = "".join("}" if f.node.kind == OBJECT else "]" for f in reversed(self.stack))
+        risk = INFERRED if whole else LOSSY
+        closers = "".join("}" if f.kind == OBJECT else "]" for f in reversed(self.stack))
         self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)
         self.cut = self.cut or not seen_end
         while self.stack:
@@ -357,19 +362,19 @@ class Machine(Tokens):
         """
         left = self._surplus(self.pos + 1)
         depth = len(self.stack)
-        around = "}" if depth > 1 and self.stack[-2].node.kind == OBJECT else "]"
+        around = "}" if depth > 1 and self.stack[-2].kind == OBJECT else "]"
         if left == depth - 1:
-            self._log("wrong-closer", Risk.INFERRED, self.pos, self.pos + 1, "}" if char == "]" else "]")
+            self._log("wrong-closer", INFERRED, self.pos, self.pos + 1, "}" if char == "]" else "]")
             self._close()
             return False
         if depth > 1 and around == char and left == depth - 2:
-            self._log("missing-closer", Risk.INFERRED, self.pos, self.pos, "}" if char == "]" else "]")
+            self._log("missing-closer", INFERRED, self.pos, self.pos, "}" if char == "]" else "]")
             self._pop()
             return False
         if left == depth:
-            self._log("extra-closer", Risk.INFERRED, self.pos, self.pos + 1, "")
+            self._log("extra-closer", INFERRED, self.pos, self.pos + 1, "")
             self.pos += 1
-            return self._separator("}" if self.stack[-1].node.kind == OBJECT else "]")
+            return self._separator("}" if self.stack[-1].kind == OBJECT else "]")
         raise self._stop(f"{char!r} closes nothing that is open here", "wrong-closer")
 
     def _surplus(self, start: int) -> int:
@@ -407,7 +412,7 @@ class Machine(Tokens):
             return self._careful_member(frame)
         frame.key, frame.key_at = self._key(frame), pos
         self._skip()
-        return self._value(frame.shape.member(frame.shape.keys.get(frame.key, frame.key)), member=True)
+        return self._value(frame.shape.member(frame.keys.get(frame.key, frame.key)), member=True)
 
     def _careful_element(self, frame: Frame) -> bool:
         self._skip()
@@ -422,15 +427,15 @@ class Machine(Tokens):
             self._extra_commas()
             return self._careful_element(frame)
         if self._next_belongs_outside(frame):
-            self._log("missing-closer", Risk.INFERRED, self.comma, self.comma, "]")
+            self._log("missing-closer", INFERRED, self.comma, self.comma, "]")
             self.pos = self.comma
             self._pop()
             return False
-        return self._value(frame.shape.element(len(frame.node.value)), member=False)
+        return self._value(frame.shape.element(len(frame.items)), member=False)
 
     def _next_belongs_outside(self, frame: Frame) -> bool:
         """Whether a key and a colon stand where an element should: the list was never closed."""
-        if not frame.node.value or len(self.stack) < 2 or self.stack[-2].node.kind != OBJECT:
+        if not frame.items or len(self.stack) < 2 or self.stack[-2].kind != OBJECT:
             return False
         ahead = KEY_AHEAD.match(self.text, self.pos)
         outer = self.stack[-2].shape
@@ -466,23 +471,8 @@ class Machine(Tokens):
         inner = Machine(f"[{self.text[self.pos + 1 : end]}]", 0, shape, max_depth=2).parse()
         if isinstance(inner, Failure) or inner.end != end - self.pos + 1:
             raise self._stop("a parenthesis that is no tuple of values", "unexpected")
-        offset_node(inner.node, self.pos)
-        self._log("tuple", Risk.INFERRED, self.pos, end + 1, "[…]")
+        self._log("tuple", INFERRED, self.pos, end + 1, "[…]")
         self.edits += [edit._replace(start=edit.start + self.pos, end=edit.end + self.pos) for edit in inner.edits]
-        self._add(inner.node, inner.plain)
+        self._add(moved(inner.node, self.pos), inner.plain)
         self.pos = end + 1
         return True
-
-
-def offset_node(node: Node, by: int) -> None:
-    """Move a node and all below it along the text."""
-    pending = [node]
-    while pending:
-        here = pending.pop()
-        here.start += by
-        here.end += by
-        if here.kind == OBJECT:
-            here.value = [member._replace(start=member.start + by) for member in here.value]
-            pending += [member.node for member in here.value]
-        elif here.kind == ARRAY:
-            pending += here.value

@@ -20,6 +20,7 @@ from flujo_aros.cli.screen import print_json, stderr_console, stdout_console
 from flujo_aros.cli.words import counted
 
 _LISTED: Final = 12
+_HEADER: Final = 9
 _WORDS: Final = {
     "n": "cases",
     "right": "right",
@@ -196,7 +197,8 @@ def _table(first: str, columns: Sequence[str]) -> Table:
     table.add_column(first, no_wrap=True)
     for name in columns:
         words = _WORDS.get(name, name)
-        table.add_column(words, justify="right", min_width=6 if len(words) <= 6 else max(map(len, words.split())))
+        folded = max(map(len, words.split())) if len(words) > _HEADER else None
+        table.add_column(words, justify="right", width=folded, no_wrap=folded is None)
     return table
 
 

@@ -23,7 +23,14 @@ NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 ROWS: list[dict[str, Any]] = [
     {"id": "plain/right", "input": '{"n": 1}', "schema": NUMBER, "expected": {"n": 1}},
     {"id": "plain/also-right", "input": "{n: 2,}", "schema": NUMBER, "expected": {"n": 0}, "accept": [{"n": 2}]},
-    {"id": "cut/refuse", "input": '{"n": 1, "m": "o', "schema": NUMBER, "expected": None, "must_fail": True},
+    {
+        "id": "cut/refuse",
+        "input": '{"n": 1, "m": "o',
+        "schema": NUMBER,
+        "expected": None,
+        "must_fail": True,
+        "accept": [{"n": 1}],
+    },
     {"id": "cut/either", "input": '{"n": 1', "schema": NUMBER, "expected": {"n": 1}, "may_fail": True},
     {"id": "odd/too-much", "input": "one", "schema": NUMBER, "expected": {"n": 1}},
     {"id": "odd/not-what-is-expected", "input": '{"n": 3}', "schema": None, "expected": {"n": 4}},
@@ -79,7 +86,7 @@ def test_peers_are_scored_by_the_same_cases_with_their_versions(aros: Aros, corp
     pytest.importorskip("json_repair")
     result = aros("bench", "reading", corpus, "--peers", "--rounds", "1", "--json")
     readers = {reader["name"]: reader for reader in json.loads(result.stdout)["readers"]}
-    assert readers["json"]["total"]["right"] == 1
+    assert readers["json.loads"]["total"]["right"] == 1
     assert readers["json-repair"]["total"]["right"] >= 2
     assert all(reader["version"] for reader in readers.values())
 

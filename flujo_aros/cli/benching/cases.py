@@ -98,12 +98,12 @@ class RepairCase:
     contract: Contract[Any]
     truncated: bool | None
     right: tuple[Any, ...]
-    may_fail: bool
+    refusable: bool
 
     def verdicts(self, got: Got | None) -> Sequence[str]:
         """Exactly one of right, rightly refused, refused though recoverable, silently wrong."""
         if got is None:
-            return (RIGHTLY_REFUSED,) if self.may_fail or not self.right else (REFUSED,)
+            return (RIGHTLY_REFUSED,) if self.refusable else (REFUSED,)
         return (RIGHT,) if any(same(got.value, value) for value in self.right) else (WRONG,)
 
 
@@ -191,8 +191,8 @@ def _repair_case(name: str, number: int, row: dict[str, Any]) -> RepairCase:
         raise UsageError(message)
     right = (*(() if given.must_fail else (given.expected,)), *given.accept)
     category = given.category or given.id.rpartition("/")[0]
-    truncated = _CUT.get(given.finish_reason or "")
-    return RepairCase(given.id, category, given.input, contract, truncated, right, given.may_fail)
+    truncated, refusable = _CUT.get(given.finish_reason or ""), given.may_fail or given.must_fail
+    return RepairCase(given.id, category, given.input, contract, truncated, right, refusable)
 
 
 def _captured(name: str, number: int, row: dict[str, Any]) -> CapturedCase:

@@ -76,7 +76,7 @@ def our_reader() -> Reader:
 
 def peer_readers() -> tuple[list[Reader], list[str]]:
     """The peers that are installed, their values validated afterwards; and what pip would have to install."""
-    readers = [Reader("json", f"Python {platform.python_version()}", _validated(json.loads))]
+    readers = [Reader("json.loads", f"Python {platform.python_version()}", _validated(json.loads))]
     missing: list[str] = []
     for peer in PEERS:
         loads = peer.loads()

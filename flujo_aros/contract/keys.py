@@ -38,7 +38,7 @@ def count_keys(value: Any) -> int:
     if counter is None:
         if not isinstance(value, BaseModel):
             return UNKNOWN
-        counter = _of_class[kind] = _counter_of(kind)
+        counter = _of_class[kind] = _counter_of(type(value))
     return counter(value)
 
 

@@ -80,7 +80,8 @@ def given_contract(schema: str) -> Contract[Any]:
     Raises `UsageError` when it cannot be found, `ContractError` when it cannot be compiled. Naming a type imports its
     module: that is the user's own wish, typed by hand, so the working folder is on the path.
     """
-    if Path(schema).is_file():
+    path = Path(schema)
+    if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) is as good as a file
         return compile_contract(_schema_file(schema))
     module, colon, name = schema.partition(":")
     if colon and name and all(part.isidentifier() for part in module.split(".")):

@@ -44,8 +44,8 @@ def print_summary(result: RunResult, console: Console) -> None:
 def _table(result: RunResult, console: Console) -> Table:
     rows = [dict(zip(_COLUMNS, _cells(step), strict=True)) for step in result.steps]
     total = dict(zip(_COLUMNS, _total(result), strict=True))
-    unused = {"cost"} if result.usage.requests else {"calls", "tokens", "cost"}
-    columns = [name for name in _COLUMNS if name not in unused or (name == "cost" and result.usage.cost is not None)]
+    unused: tuple[str, ...] = () if result.usage.requests else ("calls", "tokens", "cost")
+    columns = [name for name in _COLUMNS if name not in unused]
     for dropped in _DROPPED_FIRST:
         if _width(columns, [*rows, total]) > console.width and dropped in columns:
             columns.remove(dropped)

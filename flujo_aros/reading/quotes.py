@@ -106,7 +106,7 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
             inner = text[pos] in text[start:stop]
             edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
     if text[pos] != '"' or text[after - 1] != '"':
-        edits.append(("quotes", Risk.LOSSLESS, pos, after, '"'))
+        edits.append(("quotes", Risk.LOSSLESS, pos, after, text[start:stop]))
     if inner:
         edits.append(("inner-quote", Risk.INFERRED, start, stop, text[start:stop]))
     if _CONTROL.search(text, start, stop):
@@ -137,7 +137,7 @@ def _triple_end(around: Surroundings, pos: int, triple: str) -> StringEnd | None
     elif text[start : start + 1] == "\n":
         start += 1
         stop -= text[start:stop].endswith("\n")
-    return StringEnd(start, stop, end + 3, (("quotes", Risk.LOSSLESS, pos, end + 3, '"'),), raw=True)
+    return StringEnd(start, stop, end + 3, (("quotes", Risk.LOSSLESS, pos, end + 3, text[start:stop]),), raw=True)
 
 
 def _closes(around: Surroundings, start: int, at: int) -> bool:

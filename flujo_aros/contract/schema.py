@@ -42,6 +42,10 @@ class Shape:
     only_aliases: bool = False
     risk: str | None = None
     choice_aliases: dict[str, Any] = field(default_factory=dict[str, Any])
+    has_risks: bool = False
+    """At the root: some place below has a risk of its own."""
+    has_only_aliases: bool = False
+    """At the root: some real name below may not be written."""
     _keys: dict[str, str] | None = None
     _folded: dict[str, str] | None = None
 
@@ -131,7 +135,12 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 
 def compile_shape(schema: JsonSchema) -> Shape:
     """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes."""
-    return _Compiler(schema).shape(schema)
+    compiler = _Compiler(schema)
+    root = compiler.shape(schema)
+    if root is not ANY:
+        root.has_risks = any(shape.risk for shape in compiler.done.values())
+        root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
+    return root
 
 
 class _Compiler:
@@ -223,7 +232,7 @@ def _fill_hints(shape: Shape, hints: dict[str, Any]) -> None:
             shape.choice_aliases.setdefault(f"{value}: {words}", value)
     shape.only_aliases = bool(hints.get("only_aliases", False))
     if isinstance(hints.get("risk"), str):
-        shape.risk = hints["risk"]
+        shape.risk = hints["risk"].lower()
 
 
 def _merge(into: Shape, other: Shape) -> None:

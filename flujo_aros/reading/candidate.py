@@ -11,9 +11,9 @@ from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import Shape, fold, is_dict
 from flujo_aros.contract.values import Invalid, Valid
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
-from flujo_aros.reading.coerce import Coercion
+from flujo_aros.reading.coerce import Coercion, risk_of
 from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.edits import Edit, worst
+from flujo_aros.reading.edits import Edit, steps_of, worst
 from flujo_aros.reading.envelope import is_schema
 from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.tolerant import Parsed
@@ -62,7 +62,7 @@ class Candidate(Generic[T]):
 
 def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     """The value of JSON that satisfies everything as it stands and trips no guard, else None. Never raises."""
-    if "\\" in text and _SUSPECT.search(text):
+    if ("\\" in text and _SUSPECT.search(text)) or contract.shape.has_only_aliases:
         return None
     valid = contract.values.strict_json(text)
     if valid is None:
@@ -119,23 +119,23 @@ def judge(
     candidate.edits += coercion.edits
     candidate.names = coercion.names
     candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))
-    risk = worst(candidate.edits)
-    if risk is not None and risk > ceiling and any(edit.code == "truncated" for edit in candidate.edits):
+    over = _edits_over(candidate, contract.shape, ceiling)
+    if any(edit.code == "truncated" for edit in over):
         return candidate.lose(
             Reason.TRUNCATED, Issue("$", "truncated", f"the text is cut off at character {candidate.end}")
         )
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
         return candidate.lose(Reason.AMBIGUOUS if unsure else Reason.INVALID, *coercion.issues)
-    if risk is not None and risk > ceiling:
-        return _over_the_ceiling(candidate, ceiling)
+    if over:
+        return _over_the_ceiling(candidate, over)
     return _validate(candidate, coercion.value, contract, ceiling)
 
 
 def _fits_as_it_stands(candidate: Candidate[T], parsed: Parsed, contract: Contract[T], ceiling: Risk) -> bool:
     """Whether what was parsed needs no conversion at all: the common case, and the quick one."""
     risk = worst(parsed.edits)
-    if parsed.doubtful or (risk is not None and risk > ceiling):
+    if contract.shape.has_risks or parsed.doubtful or (risk is not None and risk > ceiling):
         return False
     candidate.valid = contract.values.strict(parsed.plain)
     return candidate.valid is not None
@@ -148,8 +148,22 @@ def _is_echo(node: Node, shape: Shape) -> bool:
     return "properties" in written or not written & shape.keys.keys()
 
 
-def _over_the_ceiling(candidate: Candidate[T], ceiling: Risk) -> Candidate[T]:
-    over = [edit for edit in candidate.edits if edit.risk > ceiling]
+def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Edit]:
+    """The edits that are riskier than is allowed at their place (`x-aros: {risk: …}`), or anywhere."""
+    if not shape.has_risks:
+        return [edit for edit in candidate.edits if edit.risk > ceiling]
+    over: list[Edit] = []
+    for edit in candidate.edits:
+        allowed, here = ceiling, shape
+        for step in steps_of(edit, candidate.node, candidate.names):
+            here = here.element(step) if isinstance(step, int) else here.member(step)
+            allowed = risk_of(here, allowed)
+        if edit.risk > allowed:
+            over.append(edit)
+    return over
+
+
+def _over_the_ceiling(candidate: Candidate[T], over: list[Edit]) -> Candidate[T]:
     words = ", ".join(sorted({edit.code for edit in over}))
     return candidate.lose(
         Reason.MALFORMED, Issue("$", "risk", f"reading it takes edits above the allowed risk: {words}")
@@ -170,6 +184,6 @@ def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceilin
         after = "" if code == "ignored_key" else bent.message
         candidate.edits.append(Edit(code, Risk.INFERRED, candidate.start, candidate.end, after, bent.path))
     if verdict.conversions and ceiling < Risk.INFERRED:
-        return _over_the_ceiling(candidate, ceiling)
+        return _over_the_ceiling(candidate, candidate.edits[-len(verdict.conversions) :])
     candidate.valid = verdict
     return candidate

@@ -28,6 +28,7 @@ _LEAST_WORK: Final = 20_000
 _MAX_BRANCHES: Final = 32
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
+_RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 KIND_OF: Final = {OBJECT: "object", ARRAY: "array", STRING: "string", BARE: "string"}
 
@@ -39,6 +40,11 @@ class Coerced(NamedTuple):
     edits: list[Edit]
     issues: list[Issue]
     names: dict[int, str]
+
+
+def risk_of(shape: Shape, inherited: Risk) -> Risk:
+    """The riskiest edit allowed at a place: its own word for it, or that of the place around."""
+    return _RISKS.get(shape.risk or "", inherited)
 
 
 class Coercion:
@@ -205,17 +211,17 @@ class Coercion:
             return value
         source = self.text[node.start : node.end]
         if shape.allows("integer"):
-            return self._whole(float(value), node, path, source)
+            return self._whole(float(value), node, path, source, risk_of(shape, self.ceiling))
         if shape.allows("string"):
             return self._convert("number-to-string", node, source, path)
         if shape.allows("boolean") and value in (0, 1):
             return self._convert("number-to-boolean", node, bool(value), path)
         return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the number {source}")
 
-    def _whole(self, value: float, node: Node, path: Path, source: str) -> Any:
+    def _whole(self, value: float, node: Node, path: Path, source: str, allowed: Risk) -> Any:
         if value.is_integer():
             return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
-        if self.ceiling >= Risk.LOSSY:
+        if allowed >= Risk.LOSSY:
             return self._convert("rounded", node, round(value), path, Risk.LOSSY)
         return self._issue(path, "type", f"expected a whole number, found {source}", node)
 

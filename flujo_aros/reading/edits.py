@@ -89,6 +89,13 @@ class RepairLog(Sequence[Repair]):
         return repr(self._all())
 
 
+def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str | int, ...]:
+    """The keys and indexes that lead to the place of an edit; empty where it is about the whole."""
+    if isinstance(edit.path, str):
+        return () if edit.path else tuple(steps_to(root, edit.start, names))
+    return unlink(edit.path)
+
+
 def worst(edits: Iterable[Edit]) -> Risk | None:
     """The highest risk, or None where nothing was edited."""
     return max((edit.risk for edit in edits), default=None)

@@ -177,9 +177,10 @@ def _folded(value: Any) -> Any:
     return value.strip().casefold() if isinstance(value, str) else value
 
 
-async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: str, retries: int, aros: bool) -> Score:
+async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: str, arm: str) -> Score:
     """Run one arm over all cases."""
     score = Score()
+    retries, aros = ARMS[arm]
     for text, wanted in cases:
         usage = RunUsage()
         agent = Agent(
@@ -228,8 +229,8 @@ async def main() -> None:
             if mode == "tool":
                 # As with a server that takes tools and shows the model nothing of them: a wrong flag, and a common one.
                 served.profile = {**served.profile, "supports_tools": True}
-            for name, (retries, aros) in ARMS.items():
-                score = await measure(model, cases, mode, retries, aros)
+            for name in ARMS:
+                score = await measure(model, cases, mode, name)
                 print(score.row(f"{mode}: {name}"), flush=True)
     print(f"\n{len(cases)} prompts, {given.model}, {time.monotonic() - started:.0f} s")
 

@@ -47,10 +47,13 @@ async def adrive(plan: Plan[T], answer: Callable[[Ask], Awaitable[Reply]]) -> Ou
 
 
 def was_cut(finish: FinishReason | None) -> bool | None:
-    """Whether the provider says that a reply was cut: True, False, or None when it does not say."""
-    if finish == "length":
+    """Whether the provider says that a reply was cut: True, False, or None when it does not say.
+
+    Not known for a tool call: some servers (vLLM with a forced tool) say "tool_call" of arguments that they have cut.
+    """
+    if finish in ("length", "content_filter"):
         return True
-    return False if finish in ("stop", "tool_call") else None
+    return False if finish == "stop" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,9 @@ class ModelAnswers:
         except UsageLimitExceeded:
             self.record.calls -= self.usage.requests == before.requests  # refused before it was made
             raise
-        return Reply(result.output, was_cut(result.response.finish_reason), difference(self.usage, before))
+        finish = result.response.finish_reason
+        used = difference(self.usage, before)
+        return Reply(result.output, was_cut(finish), used, refused=finish == "content_filter")
 
 
 def difference(after: RunUsage, before: RunUsage) -> Usage:

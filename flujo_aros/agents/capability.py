@@ -5,29 +5,34 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
 from pydantic_ai.capabilities.abstract import RawOutput, WrapOutputProcessHandler, WrapOutputValidateHandler
-from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import FinishReason, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.output import OutputContext
-from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import RunContext
 from pydantic_core import to_json
 from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, was_cut
-from flujo_aros.agents.buffering import BufferedModel
+from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
-from flujo_aros.agents.salvage import as_tool_call, only_tool, response_in
+from flujo_aros.agents.salvage import response_in
+from flujo_aros.agents.silence import no_output_in, wants_output
+from flujo_aros.agents.spec_options import spec_options
+from flujo_aros.agents.streams import WatchedModel
+from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.events import observing
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.reading.read import read
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Reply, Task
@@ -40,14 +45,17 @@ class Aros(AbstractCapability[Any]):
     `contract` is what an output must satisfy; by default the output type of the agent. `ladder` says what to do when
     an output cannot be read; by default one stage, repair by a model call. When nothing helps, the run raises
     `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output passes
-    untouched, at no further call. `buffer_stream` holds a streamed reply back until it is whole, so that an error in
-    mid-stream can be mended too. `capture_content` lets the texts of replies into the events.
+    untouched, at no further call. `buffer_stream` holds a streamed reply back until it is whole, so that nothing is
+    shown that is mended later. `capture_content` lets the texts of replies into events and metadata. `clean_history`
+    puts the accepted JSON in the place of a mended reply, so that the model does not learn from its slip.
 
     ```python
     agent = Agent("openai:gpt-4o-mini", output_type=Invoice, capabilities=[Aros()])
+    result = await agent.run("...")
+    result.metadata["aros"]    # {"outcome": "accepted", "trust": "lossless", "origin": "first", "repairs": [...], ...}
     ```
 
-    One object serves any number of runs at once. What it did in a run: `with recording() as record: ...`.
+    One object serves any number of runs at once. Everything that it did in a run: `with recording() as record: ...`.
     """
 
     contract: Any = None
@@ -55,6 +63,7 @@ class Aros(AbstractCapability[Any]):
     _: KW_ONLY
     buffer_stream: bool = False
     capture_content: bool = False
+    clean_history: bool = False
     id: str | None = "aros"
     record: RunRecord | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -75,13 +84,17 @@ class Aros(AbstractCapability[Any]):
         *,
         buffer_stream: bool = False,
         capture_content: bool = False,
+        clean_history: bool = False,
     ) -> Aros:
         """Make it from an agent spec: the contract as a JSON Schema, the ladder as its fields.
 
-        Raises `ContractError` or `pydantic.ValidationError` for what cannot be used.
+        Raises `UsageError` with one sentence for each option that cannot be used.
         """
-        climb = None if ladder is None else Ladder.model_validate(ladder)
-        return cls(contract, climb, buffer_stream=buffer_stream, capture_content=capture_content)
+        flags = {"buffer_stream": buffer_stream, "capture_content": capture_content, "clean_history": clean_history}
+        wanted, climb = spec_options(contract, ladder, flags)
+        return cls(
+            wanted, climb, buffer_stream=buffer_stream, capture_content=capture_content, clean_history=clean_history
+        )
 
     def get_ordering(self) -> CapabilityOrdering:
         """Inside of `Instrumentation`, so that what we do shows up under the spans of the run."""
@@ -94,8 +107,8 @@ class Aros(AbstractCapability[Any]):
         return own
 
     def get_wrapper_model(self, model: Model) -> Model | None:
-        """The model with buffered streams, where that was asked for."""
-        return BufferedModel(model) if self.buffer_stream else None
+        """The model with its streams watched, so that an error in mid-stream can be mended."""
+        return WatchedModel(model, self.record, buffered=self.buffer_stream)
 
     async def before_model_request(
         self,
@@ -103,10 +116,7 @@ class Aros(AbstractCapability[Any]):
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
         """Count the call, and remember the settings for the calls of the ladder."""
-        record = self._record
-        record.calls += 1
-        record.response = None
-        record.settings = request_context.model_settings
+        self._record.begin_request(request_context)
         return request_context
 
     async def on_model_request_error(
@@ -126,14 +136,20 @@ class Aros(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Turn the arguments of the one output tool, written as text, into the call that was meant."""
-        self._record.response = response
-        tool = only_tool(request_context.model_request_parameters)
-        text = response.text
-        if tool is None or response.tool_calls or not text or not text.strip():
-            return response
-        call = self._call_meant(ctx, tool, text, was_cut(response.finish_reason))
-        return response if call is None else as_tool_call(response, call)
+        """Find the call of an output tool that was meant: written as text, or with a wrong name."""
+        record = self._record
+        record.response = response
+        record.parameters = request_context.model_request_parameters
+
+        cut = was_cut(response.finish_reason)
+
+        def ours(contract: Contract[Any], rejected: Rejected) -> bool:
+            # A reply without any JSON is asked for again by the host, where it has a retry left and one may help.
+            attempted = rejected.reason is not Reason.NO_JSON and self._ladder(contract).answers(rejected.reason)
+            return attempted or cut is True or ctx.retry >= ctx.max_retries
+
+        meant = CallsMeant(record.parameters, self._contract, ours, record.raw_arguments, cut)
+        return meant.applied(response)
 
     async def wrap_output_validate(
         self,
@@ -154,14 +170,15 @@ class Aros(AbstractCapability[Any]):
                 return await handler(output)  # what the model wrote is valid as it stands
             return await handler(_json(accepted) if isinstance(output, str) else accepted.value)
 
-        return await self._recovered(ctx, wire, text, validate)
+        call = output_context.tool_call
+        return await self._recovered(ctx, wire, text, validate, call.tool_call_id if call else None)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
     ) -> Any:
-        """Read a plain text output, if a contract was named for it; the host gets the accepted JSON as text."""
+        """Read a text output, if a contract was named for it; the host, or the function, gets the accepted JSON."""
         wanted = self._contract
-        plain = output_context.mode == "text" and isinstance(output, str) and not output_context.has_function
+        plain = output_context.mode == "text" and isinstance(output, str)
         if wanted is None or not plain or ctx.partial_output:
             return await handler(output)
 
@@ -169,6 +186,30 @@ class Aros(AbstractCapability[Any]):
             return await handler(_json(accepted))
 
         return await self._recovered(ctx, Wire.of(wanted, wanted=True), output, validate)
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:  # noqa: ARG002 (the host's signature)
+        """Tell in the metadata of the run what its output is worth."""
+        record = self._record
+        if record.outcome is not None:
+            tell_run(result, summary_of(record.outcome, record, content=self.capture_content))
+        return result
+
+    async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
+        """Say of a reply with no output in it why there is none; raise every other error again."""
+        record = self._record
+        response, parameters = record.response, record.parameters
+        silent = isinstance(error, UnexpectedModelBehavior) and record.outcome is None
+        if not silent or response is None or parameters is None:
+            raise error
+        if not wants_output(parameters) and self._contract is None:
+            raise error
+        rejected = no_output_in(response, parameters)
+        if rejected is None:
+            raise error
+        record.outcome = rejected
+        record.texts.append(rejected.text)
+        record.error = output_error(rejected, record, record.spent(ctx.usage))
+        raise record.error from error
 
     @property
     def _record(self) -> RunRecord:
@@ -193,34 +234,14 @@ class Aros(AbstractCapability[Any]):
             return to_json(output, inf_nan_mode="constants").decode()
         return "{}" if call and not output else output
 
-    def _call_meant(
-        self,
-        ctx: RunContext[Any],
-        tool: ToolDefinition,
-        text: str,
-        truncated: bool | None,  # noqa: FBT001 (three states)
-    ) -> ToolCallPart | None:
-        contract = host_wire(_tool_output(tool), self._contract, with_context=True).contract
-        outcome = read(text, contract, truncated=truncated)
-        if isinstance(outcome, Accepted):
-            call = ToolCallPart(tool.name, _json(outcome))
-        elif isinstance(outcome, Rejected) and self._ours(ctx, contract, outcome):
-            call = ToolCallPart(tool.name, text)
-        else:
-            return None
-        self._record.raw_arguments[call.tool_call_id] = text
-        return call
-
-    def _ours(self, ctx: RunContext[Any], contract: Contract[Any], rejected: Rejected) -> bool:
-        """Whether text that does not read as arguments is for the ladder, rather than for the host's own retry."""
-        attempted = rejected.reason is not Reason.NO_JSON and self._ladder(contract).answers(rejected.reason)
-        return attempted or ctx.retry >= ctx.max_retries
-
-    async def _recovered(self, ctx: RunContext[Any], wire: Wire, text: str, validate: Validate) -> Any:
+    async def _recovered(
+        self, ctx: RunContext[Any], wire: Wire, text: str, validate: Validate, call_id: str | None = None
+    ) -> Any:
         record, ladder = self._record, self._ladder(wire.contract)
         task = Task(wire.contract, capture=self.capture_content)
         answers = ModelAnswers(_model(ctx), ctx.usage, ctx.usage_limits, record)
-        first = Reply(text, _cut(ctx))
+        finish = _finish(ctx, record)
+        first = Reply(text, was_cut(finish), refused=finish == "content_filter")
         record.texts.append(text)
         with observing(record.hear):
             outcome = await adrive(ladder.climb(task, first), answers)
@@ -231,12 +252,22 @@ class Aros(AbstractCapability[Any]):
                 value, refusal = await _validated(outcome, validate)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
-        outcome = wire.settled(outcome, value)
-        record.outcome = outcome
-        if isinstance(outcome, Accepted):
+        settled = wire.settled(outcome, value)
+        self._tell(ctx, outcome, settled, text, call_id)
+        if isinstance(settled, Accepted):
             return value
-        record.error = output_error(outcome, record, record.spent(ctx.usage))
+        record.error = output_error(settled, record, record.spent(ctx.usage))
         raise record.error
+
+    def _tell(
+        self, ctx: RunContext[Any], outcome: Outcome[Any], settled: Outcome[Any], text: str, call_id: str | None
+    ) -> None:
+        record = self._record
+        record.outcome = settled
+        if isinstance(outcome, Accepted) and is_mended(outcome, text):
+            tell_message(record, ctx.messages, summary_of(settled, record, content=self.capture_content))
+            if self.clean_history:
+                clean_history(record, ctx.messages, _json(outcome), call_id)
 
 
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
@@ -257,11 +288,6 @@ def _json(accepted: Accepted[Any]) -> str:
     return to_json(accepted.value, inf_nan_mode="constants").decode()
 
 
-def _tool_output(tool: ToolDefinition) -> OutputContext:
-    """What the host will say about a call of this tool, as far as its definition tells."""
-    return OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=tool)
-
-
 def _model(ctx: RunContext[Any]) -> Model:
     """The model of the run. A realtime session has another kind, but no structured output that we would see."""
     if not _asks(ctx.model):
@@ -274,7 +300,9 @@ def _asks(model: object) -> TypeIs[Model[Any]]:
     return isinstance(model, Model)
 
 
-def _cut(ctx: RunContext[Any]) -> bool | None:
-    """Whether the reply that is being validated was cut. Unknown while it streams: it is not in the history then."""
+def _finish(ctx: RunContext[Any], record: RunRecord) -> FinishReason | None:
+    """Why the reply that is being validated ended; it is not in the history before its stream has ended."""
     last = ctx.messages[-1] if ctx.messages else None
-    return was_cut(last.finish_reason) if isinstance(last, ModelResponse) else None
+    if isinstance(last, ModelResponse):
+        return last.finish_reason
+    return None if record.stream is None else record.stream.get().finish_reason

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
@@ -40,6 +41,7 @@ class RunRecord:
     contract: Contract[Any] | None = None
     ladder: Ladder | None = None
     outcome: Outcome[Any] | None = None
+    """What the latest reply came to; None while it is not known, and where there was nothing to read."""
     error: OutputError | None = None
     stages: list[StageRecord] = field(default_factory=list[StageRecord])
     texts: list[str] = field(default_factory=list[str])
@@ -47,9 +49,20 @@ class RunRecord:
     response: ModelResponse | None = None
     """The model's latest response; None while a request is under way, and after one that failed."""
     settings: ModelSettings | None = None
+    parameters: ModelRequestParameters | None = None
+    """What the latest request asked the model for."""
+    stream: StreamedResponse | None = None
+    """The stream of the latest request, if it is streamed."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What the model really wrote, by the id of the tool call that was made of it."""
     claimed: bool = False
+
+    def begin_request(self, context: ModelRequestContext) -> None:
+        """A model call is about to be made: what is known of the reply before it no longer holds."""
+        self.calls += 1
+        self.response, self.stream, self.outcome = None, None, None
+        self.settings = context.model_settings
+        self.parameters = context.model_request_parameters
 
     def hear(self, event: Event) -> None:
         """Take what the ladder reports."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
@@ -11,6 +9,7 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.agents.faults import failed_generation, unread_body
 from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
@@ -42,19 +41,17 @@ def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
     return parameters.output_tools[0]
 
 
-def as_tool_call(response: ModelResponse, call: ToolCallPart) -> ModelResponse:
-    """The same reply with this tool call in the place of its text."""
-    return replace(response, parts=[*(part for part in response.parts if not isinstance(part, TextPart)), call])
-
-
 def _readable(body: str | None, parameters: ModelRequestParameters) -> str | None:
     """A body that holds such an output. Unlike a `failed_generation` it may be anything, so it must read well."""
-    tool = only_tool(parameters)
-    schema = tool.parameters_json_schema if tool else parameters.output_object and parameters.output_object.json_schema
-    if body is None or not schema:
-        return None
+    schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
+    if parameters.output_object is not None:
+        schemas.append(parameters.output_object.json_schema)
+    return body if body is not None and any(_reads(body, schema) for schema in schemas) else None
+
+
+def _reads(body: str, schema: JsonSchema) -> bool:
     try:
         contract = compile_contract(schema)
     except ContractError:
-        return None
-    return body if isinstance(read(body, contract), Accepted) else None
+        return False
+    return isinstance(read(body, contract), Accepted)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic_ai.output import OutputContext
-from pydantic_core import from_json, to_json
 
 from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape
-from flujo_aros.contract.values import Invalid, Valid, Values, Verdict
+from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict
+from flujo_aros.contract.values import NOT_JSON, Invalid, Valid, Values, Verdict, parse_json
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Degraded, Issue, Outcome, Reason, Rejected
 
@@ -35,16 +34,20 @@ class PlainValues:
 
     def strict_json(self, text: str) -> Valid[Any] | None:
         """The value of a JSON text that satisfies everything as it stands, or None."""
-        try:
-            plain: Any = from_json(text)
-        except ValueError:
+        plain: Any = parse_json(text)
+        if plain is NOT_JSON:
             return None
         if self.key is not None:
-            if _keys(plain) != {self.key}:
-                return None
-            text = to_json(plain[self.key], inf_nan_mode="constants").decode()
-        found = self.inner.strict_json(text)
-        return None if found is None else Valid(plain, found.conversions)
+            return self.strict(plain)
+        return None if self.inner.strict_json(text) is None else Valid(plain)
+
+    def strict(self, value: object) -> Valid[Any] | None:
+        """The value, if it satisfies everything as it stands, or None."""
+        if self.key is None:
+            return None if self.inner.strict(value) is None else Valid(value)
+        if not is_dict(value) or value.keys() != {self.key}:
+            return None
+        return None if self.inner.strict(value[self.key]) is None else Valid(value)
 
     def validate(self, value: Any) -> Verdict[Any]:
         """Judge a JSON value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
@@ -30,7 +30,7 @@ class Reply:
 
     `fault` names a provider error that took the place of a reply (then `text` is what the error carried, if anything).
     `objections` is what a judge beyond the contract, such as the validator of a host framework, has against a text
-    that the contract accepts.
+    that the contract accepts. `refused`: the provider says that its filter ended the reply.
     """
 
     text: str
@@ -38,6 +38,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     fault: str | None = None
     objections: tuple[Issue, ...] = ()
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,19 @@ ReadReply: TypeAlias = Callable[[Reply], Outcome[T]]
 
 
 def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
-    """Read a reply; a fault without any text is a rejection with reason PROVIDER, an objection one with INVALID."""
+    """Read a reply.
+
+    A fault without any text is a rejection with reason PROVIDER, an objection one with INVALID; what cannot be read
+    of a reply that a filter ended is REFUSED.
+    """
     if reply.fault is not None and not reply.text.strip():
         return Rejected(Reason.PROVIDER, (Issue("$", "provider", reply.fault),), reply.text)
     outcome = read(reply.text, contract, truncated=reply.truncated)
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
+    if isinstance(outcome, Rejected) and reply.refused:
+        issue = Issue("$", "content_filter", "the provider's filter ended the reply")
+        return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     return outcome
 
 

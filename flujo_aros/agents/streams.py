@@ -1,0 +1,188 @@
+"""The model of a run as `Aros` sees it: knows the stream that is under way, and mends one that breaks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    FinalResultEvent,
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    ModelResponseStreamEvent,
+    PartEndEvent,
+    PartStartEvent,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RequestUsage
+
+from flujo_aros.agents.faults import PROVIDER_FAULTS
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.salvage import response_in
+
+
+class WatchedModel(WrapperModel):
+    """Lets every event of a stream through as it comes, and recovers the text of a JSON-mode error raised inside it.
+
+    `buffered` waits for the end instead and replays the reply whole. Without a `record` (a durable engine may call
+    from outside of a run) it works the same, but nobody is told.
+    """
+
+    def __init__(self, wrapped: Model, record: RunRecord | None, *, buffered: bool = False) -> None:
+        super().__init__(wrapped)
+        self._record = record
+        self._buffered = buffered
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Open the stream of the wrapped model."""
+        parameters = model_request_parameters
+        async with self.wrapped.request_stream(messages, model_settings, parameters, run_context) as live:
+            stream = WatchedStream(live, parameters, self.model_name)
+            if self._record is not None:
+                self._record.stream = stream
+            if not self._buffered:
+                yield stream
+                return
+            async for _ in stream:
+                pass
+            whole = CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
+            if self._record is not None:
+                self._record.stream = whole
+            yield whole
+
+
+class WatchedStream(StreamedResponse):
+    """A stream that ends well where the provider breaks it off with an error that carries the reply.
+
+    The event that mends it starts the part again, which for the host means that it replaces what was shown of it.
+    `final` is the whole reply where it is not what the provider streamed.
+    """
+
+    def __init__(self, live: StreamedResponse, parameters: ModelRequestParameters, asked: str) -> None:
+        super().__init__(parameters)
+        self.live = live
+        self.final: ModelResponse | None = None
+        self._asked = asked
+
+    def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        """The events of the stream, as the live one gives them."""
+        if self._event_iterator is None:
+            self._event_iterator = self._get_event_iterator()
+        return self._event_iterator
+
+    async def _get_event_iterator(self) -> AsyncGenerator[ModelResponseStreamEvent]:
+        try:
+            async for event in self.live:
+                self._notice(event)
+                yield event
+        except PROVIDER_FAULTS as error:
+            found = response_in(error, self.model_request_parameters, self._asked)
+            if found is None:
+                raise
+            for event in self._mended(found):
+                self._notice(event)
+                yield event
+
+    def _notice(self, event: ModelResponseStreamEvent) -> None:
+        if isinstance(event, FinalResultEvent):
+            self.final_result_event = event
+
+    def _mended(self, found: ModelResponse) -> list[ModelResponseStreamEvent]:
+        so_far = self.live.get()
+        part = _in_place_of(so_far.tool_calls, found.parts[0])
+        index = _first_answer(so_far.parts)
+        usage = so_far.usage if so_far.usage.has_values() else RequestUsage(unmeasured_requests=1)
+        kept = [shown for shown in so_far.parts if not _is_answer(shown)]
+        self.final = replace(so_far, parts=[*kept, part], usage=usage, finish_reason="error", state="complete")
+        events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
+        if self.final_result_event is None:
+            named = (part.tool_name, part.tool_call_id) if isinstance(part, ToolCallPart) else (None, None)
+            events.append(FinalResultEvent(tool_name=named[0], tool_call_id=named[1]))
+        return [*events, PartEndEvent(index=index, part=part)]
+
+    def get(self) -> ModelResponse:
+        """The reply so far, or the whole one."""
+        found = self.live.get() if self.final is None else self.final
+        if self.metadata:
+            found = replace(found, metadata={**(found.metadata or {}), **self.metadata})
+        return found
+
+    async def cancel(self) -> None:
+        """Stop the live stream."""
+        await self.live.cancel()
+
+    async def close_stream(self) -> None:
+        """Close the live stream."""
+        await self.live.close_stream()
+
+    def get_stream_cancel_errors(self) -> tuple[type[BaseException], ...]:
+        """The errors that cancelling the live stream may cause."""
+        return self.live.get_stream_cancel_errors()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the live stream was cancelled."""
+        return self.live.cancelled
+
+    @property
+    def usage(self) -> RequestUsage:
+        """What the reply has used so far."""
+        return self.live.usage if self.final is None else self.final.usage
+
+    @property
+    def model_name(self) -> str:
+        """The model that answers."""
+        return self.live.model_name
+
+    @property
+    def provider_name(self) -> str | None:
+        """The provider that answers."""
+        return self.live.provider_name
+
+    @property
+    def provider_url(self) -> str | None:
+        """Where it answers."""
+        return self.live.provider_url
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it answered."""
+        return self.live.timestamp
+
+    def time_to_first_chunk(self, request_start: float) -> float | None:
+        """Seconds from the request to the first event."""
+        return self.live.time_to_first_chunk(request_start)
+
+
+def _is_answer(part: ModelResponsePart) -> bool:
+    return isinstance(part, (TextPart, BaseToolCallPart))
+
+
+def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> ModelResponsePart:
+    """The reply as what was begun: a call of that tool, with that id."""
+    if not calls or not isinstance(part, (TextPart, ToolCallPart)):
+        return part
+    args = part.content if isinstance(part, TextPart) else part.args_as_json_str()
+    return ToolCallPart(calls[0].tool_name, args, tool_call_id=calls[0].tool_call_id)
+
+
+def _first_answer(parts: Sequence[ModelResponsePart]) -> int:
+    """Where the answer begins among the parts, or would."""
+    return next((index for index, part in enumerate(parts) if _is_answer(part)), len(parts))

@@ -1,0 +1,38 @@
+"""Every failure in every output mode, shape and way to run: it recovers, or the reason is told, at the fewest calls."""
+
+import sys
+
+import pytest
+
+from .matrix import FAILURES, MODES, WAYS, Count, shapes, try_cell
+
+ALL = Count()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def printed_count(request):
+    """Say at the end what the whole matrix came to."""
+    yield
+    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        sys.stdout.write(f"\nthe matrix: {ALL}\n")
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
+@pytest.mark.parametrize("mode", [*MODES, "text"])
+def test_every_way_to_run_recovers_or_says_why_not(mode, failure):
+    here = Count()
+    for shape in shapes(mode):
+        for way in WAYS:
+            cell = try_cell(mode, shape, failure, way)
+            here.add(cell)
+            ALL.add(cell)
+    assert not [f"{c.name}: {c.got!r} in {c.calls} calls, wanted {c.expected!r}" for c in here.wrong]
+
+
+@pytest.mark.parametrize("mode", [*MODES, "text"])
+def test_a_valid_reply_is_the_same_as_without_aros(mode):
+    (none,) = (failure for failure in FAILURES if failure.name == "none")
+    for shape in shapes(mode):
+        for way in WAYS:
+            bare, mended = (try_cell(mode, shape, none, way, capabilities) for capabilities in ([], None))
+            assert (bare.got, bare.calls) == (mended.got, mended.calls), mended.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -142,7 +142,9 @@ def _speed(*, peers: bool, rounds: int, as_json: bool) -> None:
         print_json(_speed_json(timed, floods, readers, missing, rounds))
         return
     console = stdout_console()
-    console.print(_speed_table(timed, list(calls), [document.name for document in given]), "")
+    names, columns = list(calls), [document.name for document in given]
+    console.print(_speed_table("µs", timed, names, columns, lambda cell: f"{cell.micros:,.0f}"), "")
+    console.print(_speed_table("÷ ours", timed, names, columns, lambda cell: f"{cell.ratio:.2f}"), "")
     console.print(_flood_table(floods), "")
     console.print(_goal_line(timed), soft_wrap=True)
     _footer(console, readers, rounds)
@@ -161,19 +163,20 @@ def _speed_json(
     }
 
 
-def _speed_table(timed: Sequence[Timed], names: Sequence[str], columns: Sequence[str]) -> Table:
+def _speed_table(
+    title: str, timed: Sequence[Timed], names: Sequence[str], columns: Sequence[str], show: Callable[[Timed], str]
+) -> Table:
     cells = {(cell.reader, cell.document): cell for cell in timed}
-    table = _table("µs (÷ ours)", columns)
+    table = _table(title, columns)
     for name in names:
-        table.add_row(name, *(_cell(cells[name, column]) for column in columns))
+        table.add_row(name, *(_cell(cells[name, column], show) for column in columns))
     return table
 
 
-def _cell(cell: Timed) -> Text:
+def _cell(cell: Timed, show: Callable[[Timed], str]) -> Text:
     if cell.outcome == "refused":
         return Text("refused", style="dim")
-    wrong = Text(" wrong", style="red") if cell.outcome == "wrong" else Text()
-    return Text.assemble(f"{cell.micros:,.0f} ({cell.ratio:.2f})", wrong)
+    return Text(f"{show(cell)} wrong", style="red") if cell.outcome == "wrong" else Text(show(cell))
 
 
 def _goal_line(timed: Sequence[Timed]) -> str:

@@ -42,6 +42,8 @@ class Candidate(Generic[T]):
     issues: tuple[Issue, ...] = ()
     cut: bool = False
     draft: Draft | None = None
+    rewritten: bool = False
+    """Read by the quick way, so that its nodes are still to be made."""
 
     @property
     def fits(self) -> bool:

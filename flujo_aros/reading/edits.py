@@ -43,7 +43,11 @@ class RepairLog(Sequence[Repair]):
     __slots__ = ("_built", "_edits", "_names", "_root", "_text")
 
     def __init__(
-        self, edits: Sequence[Edit], text: str, root: Node | None, names: dict[int, str] | None = None
+        self,
+        edits: Sequence[Edit],
+        text: str,
+        root: Callable[[], Node | None],
+        names: dict[int, str] | None = None,
     ) -> None:
         self._edits = edits
         self._text = text
@@ -53,12 +57,13 @@ class RepairLog(Sequence[Repair]):
 
     def _all(self) -> tuple[Repair, ...]:
         if self._built is None:
-            self._built = tuple(self._build(edit) for edit in self._edits)
+            root = self._root()
+            self._built = tuple(self._build(edit, root) for edit in self._edits)
         return self._built
 
-    def _build(self, edit: Edit) -> Repair:
+    def _build(self, edit: Edit, root: Node | None) -> Repair:
         if isinstance(edit.path, str):
-            path = edit.path or path_of(list(steps_to(self._root, edit.start, self._names)))
+            path = edit.path or path_of(list(steps_to(root, edit.start, self._names)))
         else:
             path = path_of(list(unlink(edit.path)))
         before = self._text[edit.start : edit.end]

@@ -40,6 +40,7 @@ _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
+_COLON_LATER: Final = re.compile(r"(?:\s|/\*.{0,200}?\*/|//[^\n]{0,200}\n)*[:：]", re.S)
 _MAX_KEY: Final = 120
 
 
@@ -146,12 +147,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     after = _skip(text, at + 1)
     char = text[after : after + 1]
     if around.role == "key":
-        if char in (":", "：", "=") and char:
-            return True
-        if char == text[at] and after == at + 1 and _next_char(text, after + 1) == ":":
-            return False
-        key = text[start:at]
-        return bool(char) and char in "\"'[{0123456789tfn" and (around.knows(around.shape, key) or key.isidentifier())
+        return _closes_key(around, start, at, after)
     if not char:
         return True
     if char in ",，、;":
@@ -165,6 +161,20 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if char == "+":
         return _next_char(text, after + 1) in ('"', "'", "“")
     return _item_without_comma(around, at, after)
+
+
+def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
+    """Whether a quote ends a key: a colon follows, or a value where the colon was forgotten."""
+    text = around.text
+    char = text[after : after + 1]
+    if char in (":", "：", "=") and char:
+        return True
+    if char == text[at] and after == at + 1 and _next_char(text, after + 1) == ":":
+        return False
+    if char == "/" and _COLON_LATER.match(text, after):
+        return True
+    key = text[start:at]
+    return bool(char) and char in "\"'[{0123456789tfn" and (around.knows(around.shape, key) or key.isidentifier())
 
 
 def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final, Generic, Literal, TypeVar
 
@@ -23,6 +24,7 @@ from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, INLINE, LINES, Scout, Spot, ends_line, is_quoted
 from flujo_aros.reading.node import STRING, Node, moved
+from flujo_aros.reading.rewrite import rewrite
 from flujo_aros.reading.scalars import FOREIGN, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed
 
@@ -172,6 +174,8 @@ class Search(Generic[T]):
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
+        if end is None and self._rewritten(candidate):
+            return self._placed(candidate)
         if _ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
         doubled = text.startswith("{{", spot.start)
@@ -185,6 +189,23 @@ class Search(Generic[T]):
         if candidate.fits and _GOES_ON.match(text, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
         return self._placed(candidate)
+
+    def _rewritten(self, candidate: Candidate[T]) -> bool:
+        """The quick way: common damage mended token by token, and the result taken strictly or not at all."""
+        text = self.text
+        found = rewrite(text, candidate.start)
+        end = find_json_end(found.text, 0) if found else None
+        if found is None or end is None or found.text.startswith("{{"):
+            return False
+        stop = found.origin(end)
+        edits = [edit for edit in found.edits if edit.end <= stop]
+        if (worst(edits) or Risk.LOSSLESS) > self.ceiling or self.shape.has_risks or _GOES_ON.match(text, stop):
+            return False
+        candidate.valid = read_strict(found.text[:end], self.contract)
+        if candidate.valid is None:
+            return False
+        candidate.end, candidate.edits, candidate.rewritten = stop, edits, True
+        return True
 
     def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
         if candidate.fits and candidate.rank == LINES and not ends_line(self.text, candidate.end):
@@ -421,9 +442,15 @@ class Search(Generic[T]):
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
         if candidate.valid is None:
             raise AssertionError("only a candidate that fits is accepted")
-        return Accepted(
-            candidate.valid.value, trust, "first", RepairLog(edits, text, candidate.node, candidate.names), text
-        )
+        log = RepairLog(edits, text, partial(self._tree, candidate), candidate.names)
+        return Accepted(candidate.valid.value, trust, "first", log, text)
+
+    def _tree(self, candidate: Candidate[T]) -> Node | None:
+        """The nodes, for the paths of the repairs; of what was rewritten they are parsed when somebody looks."""
+        if not candidate.rewritten:
+            return candidate.node
+        parsed = Machine(self.text, candidate.start, self.shape, max_depth=self.max_depth).parse()
+        return None if isinstance(parsed, Failure) else parsed.node
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

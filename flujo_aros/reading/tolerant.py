@@ -322,6 +322,12 @@ class Machine(Tokens):
             raise self._stop("the text goes on nowhere after a comma", "unexpected")
         return True
 
+    def _note_trailing_comma(self, frame: Frame) -> None:
+        last = frame.items[-1] if frame.items else None
+        end = last.node.end if isinstance(last, Member) else last.end if isinstance(last, Node) else len(self.text)
+        if self.comma >= end:
+            self._log("trailing-comma", LOSSLESS, self.comma, self.comma + 1, "")
+
     def _extra_commas(self) -> None:
         while self.text[self.pos : self.pos + 1] == ",":
             self._log("extra-comma", INFERRED, self.pos, self.pos + 1, "")
@@ -400,6 +406,7 @@ class Machine(Tokens):
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char == "}":
+            self._note_trailing_comma(frame)
             return self._end_here("}")
         if not char:
             return self._end_of_text()
@@ -418,6 +425,7 @@ class Machine(Tokens):
         self._skip()
         char = self.text[self.pos : self.pos + 1]
         if char == "]":
+            self._note_trailing_comma(frame)
             return self._end_here("]")
         if not char:
             return self._end_of_text()

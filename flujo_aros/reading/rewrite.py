@@ -1,0 +1,83 @@
+"""The quick way through common damage: rewrite what is odd beyond doubt, and let the C parser judge the result.
+
+Most damaged replies are Python or JavaScript literals: single quotes, bare keys, `True`, trailing commas, comments.
+Each of these is one token, found by one pattern that steps over double-quoted strings; the text rewritten so is either
+valid JSON that satisfies the contract strictly, or it is left to the machine. This is no second parser: it accepts
+nothing that the machine reads otherwise (a property test holds them together), it only spares its price.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from flujo_aros.outcome import Risk
+from flujo_aros.reading.edits import INFERRED, LOSSLESS, Edit, new_edit
+
+_ENDS = r"(?=\s*[,}\]])"
+_TOKEN: Final = re.compile(
+    r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'
+    rf"|'([^'\"\\\x00-\x1f]*)'(?=\s*[:,}}\]])"
+    r"|([A-Za-z_$][\w$-]*)(?=\s*:)"
+    rf"|(True|False|None){_ENDS}"
+    r"|(?<![\[{,])(,)(?=\s*[}\]])"
+    r"|(//[^\n]*|/\*[^*]{0,2000}\*/)"
+    r"|((?<=[\w\"'}\]])[ \t\r\n]+)(?=(?:\"[^\"\\\n]{1,120}\"|'[^'\"\\\n]{1,120}')\s*:)"
+)
+_QUOTED, _BARE, _WORD, _TRAILING, _COMMENT, _GAP = range(1, 7)
+_LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
+# For each kind of token: the edit's code and risk, and what comes before and behind what is kept of it.
+_MENDED: Final[dict[int, tuple[str, Risk, str, str]]] = {
+    _QUOTED: ("quotes", LOSSLESS, '"', '"'),
+    _BARE: ("unquoted-key", INFERRED, '"', '"'),
+    _WORD: ("foreign-literal", LOSSLESS, "", ""),
+    _TRAILING: ("trailing-comma", LOSSLESS, "", ""),
+    _COMMENT: ("comment", LOSSLESS, " ", ""),
+    _GAP: ("missing-comma", INFERRED, ",", ""),
+}
+_KEPT: Final = frozenset({_QUOTED, _BARE, _GAP})
+_SPELLED: Final = {"True": "true", "False": "false", "None": "null"}
+
+
+class Rewritten(NamedTuple):
+    """The text from one bracket on, with common damage mended. `spots` maps its characters back: (here, there)."""
+
+    text: str
+    edits: list[Edit]
+    spots: list[tuple[int, int]]
+
+    def origin(self, at: int) -> int:
+        """The position in the text that was rewritten."""
+        here, there = 0, self.spots[0][1]
+        for new, old in self.spots:
+            if new > at:
+                break
+            here, there = new, old
+        return there + at - here
+
+
+def rewrite(text: str, start: int) -> Rewritten | None:
+    """Mend common damage from `start` on; None where there is none of it."""
+    pieces: list[str] = []
+    edits: list[Edit] = []
+    spots = [(0, start)]
+    last, size = start, 0
+    for found in _TOKEN.finditer(text, start):
+        group = found.lastindex
+        if group is None:
+            continue
+        begin, end = found.span()
+        raw = found[group]
+        if group == _COMMENT and _LEFT_OUT.search(raw):
+            return None
+        code, risk, before, behind = _MENDED[group]
+        mended = _SPELLED[raw] if group == _WORD else f"{before}{raw}{behind}" if group in _KEPT else before
+        edits.append(new_edit(Edit, (code, risk, begin, end, raw if group in _KEPT else mended, "")))
+        pieces += (text[last:begin], mended)
+        size += begin - last + len(mended)
+        last = end
+        spots.append((size, end))
+    if not edits:
+        return None
+    pieces.append(text[last:])
+    return Rewritten("".join(pieces), edits, spots)

@@ -200,7 +200,7 @@ def _table(first: str, columns: Sequence[str]) -> Table:
     table.add_column(first, no_wrap=True)
     for name in columns:
         words = _WORDS.get(name, name)
-        folded = max(map(len, words.split())) if len(words) > _HEADER else None
+        folded = max(7, *map(len, words.split())) if len(words) > _HEADER else None
         table.add_column(words, justify="right", width=folded, no_wrap=folded is None)
     return table
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, TypeVar, cast
 
 from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import FinishReason
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
@@ -68,6 +69,8 @@ class ModelAnswers:
     usage: RunUsage
     limits: UsageLimits | None
     record: RunRecord
+    along: tuple[AbstractCapability[Any], ...] = ()
+    """What of the caller's capabilities goes along: instrumentation, so that the call has a span like any other."""
 
     async def __call__(self, ask: Ask) -> Reply:
         """Make one model call."""
@@ -84,7 +87,13 @@ class ModelAnswers:
         return reply
 
     async def _reply(self, ask: Ask, before: RunUsage) -> Reply:
-        agent = Agent(self.model, name=f"aros_{ask.stage}", retries=0, model_settings=_bare(self.record.settings))
+        agent = Agent(
+            self.model,
+            name=f"aros_{ask.stage}",
+            retries=0,
+            model_settings=_bare(self.record.settings),
+            capabilities=self.along,
+        )
         self.record.calls += 1
         try:
             result = await agent.run(ask.prompt, usage=self.usage, usage_limits=self.limits)
@@ -96,6 +105,20 @@ class ModelAnswers:
         finish = result.response.finish_reason
         used = difference(self.usage, before)
         return Reply(result.output, was_cut(finish), used, refused=finish == "content_filter")
+
+
+def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None) -> UsageLimits | None:
+    """The limits for a call that is made while a reply still streams, which the host counts only at its end."""
+    if limits is None or uncounted is None:
+        return limits
+    less = {
+        "request_limit": 1,
+        "input_tokens_limit": uncounted.input_tokens,
+        "output_tokens_limit": uncounted.output_tokens,
+        "total_tokens_limit": uncounted.total_tokens,
+    }
+    known = {name: getattr(limits, name) for name in less}
+    return replace(limits, **{name: max(0, most - less[name]) for name, most in known.items() if most is not None})
 
 
 def difference(after: RunUsage, before: RunUsage) -> Usage:

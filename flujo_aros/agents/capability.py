@@ -16,16 +16,17 @@ from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_json
 from typing_extensions import TypeIs
 
-from flujo_aros.agents.asking import ModelAnswers, adrive, was_cut
+from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, was_cut
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import no_output_in, wants_output
 from flujo_aros.agents.spec_options import spec_options
-from flujo_aros.agents.streams import WatchedModel
+from flujo_aros.agents.streams import WatchedModel, WatchedStream
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.output import Contract, compile_contract
@@ -239,7 +240,8 @@ class Aros(AbstractCapability[Any]):
     ) -> Any:
         record, ladder = self._record, self._ladder(wire.contract)
         task = Task(wire.contract, capture=self.capture_content)
-        answers = ModelAnswers(_model(ctx), ctx.usage, ctx.usage_limits, record)
+        limits = limits_left(ctx.usage_limits, _uncounted(ctx, record))
+        answers = ModelAnswers(_model(ctx), ctx.usage, limits, record, _instruments(ctx))
         finish = _finish(ctx, record)
         first = Reply(text, was_cut(finish), refused=finish == "content_filter")
         record.texts.append(text)
@@ -305,4 +307,18 @@ def _finish(ctx: RunContext[Any], record: RunRecord) -> FinishReason | None:
     last = ctx.messages[-1] if ctx.messages else None
     if isinstance(last, ModelResponse):
         return last.finish_reason
-    return None if record.stream is None else record.stream.get().finish_reason
+    return record.stream.so_far().finish_reason if isinstance(record.stream, WatchedStream) else None
+
+
+def _uncounted(ctx: RunContext[Any], record: RunRecord) -> RequestUsage | None:
+    """The usage of the reply that is being validated, where the host has not counted it yet: in its own stream."""
+    counted = bool(ctx.messages) and isinstance(ctx.messages[-1], ModelResponse)
+    return None if counted or record.stream is None else record.stream.usage
+
+
+def _instruments(ctx: RunContext[Any]) -> tuple[AbstractCapability[Any], ...]:
+    """The instrumentation of the run."""
+    parts: list[AbstractCapability[Any]] = []
+    if ctx.root_capability is not None:
+        ctx.root_capability.apply(parts.append)
+    return tuple(part for part in parts if isinstance(part, Instrumentation))

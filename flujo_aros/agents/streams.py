@@ -62,10 +62,7 @@ class WatchedModel(WrapperModel):
                 return
             async for _ in stream:
                 pass
-            whole = CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
-            if self._record is not None:
-                self._record.stream = whole
-            yield whole
+            yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
 
 
 class WatchedStream(StreamedResponse):
@@ -79,6 +76,7 @@ class WatchedStream(StreamedResponse):
         super().__init__(parameters)
         self.live = live
         self.final: ModelResponse | None = None
+        self._given: ModelResponse | None = None
         self._asked = asked
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
@@ -108,7 +106,7 @@ class WatchedStream(StreamedResponse):
         so_far = self.live.get()
         part = _in_place_of(so_far.tool_calls, found.parts[0])
         index = _first_answer(so_far.parts)
-        usage = so_far.usage if so_far.usage.has_values() else RequestUsage(unmeasured_requests=1)
+        usage = so_far.usage + RequestUsage(unmeasured_requests=1)  # at most a part of it was reported
         kept = [shown for shown in so_far.parts if not _is_answer(shown)]
         self.final = replace(so_far, parts=[*kept, part], usage=usage, finish_reason="error", state="complete")
         events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
@@ -119,10 +117,22 @@ class WatchedStream(StreamedResponse):
 
     def get(self) -> ModelResponse:
         """The reply so far, or the whole one."""
-        found = self.live.get() if self.final is None else self.final
-        if self.metadata:
-            found = replace(found, metadata={**(found.metadata or {}), **self.metadata})
-        return found
+        self._given = self.so_far()
+        return self._given
+
+    def so_far(self) -> ModelResponse:
+        """The same, for a look that takes nothing away."""
+        return self.live.get() if self.final is None else self.final
+
+    def revise(
+        self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
+    ) -> None:
+        """Change the whole reply after its end: also the one that was given out, from which the host makes its own."""
+        self.final = self._given or self.so_far()
+        if parts is not None:
+            self.final.parts = parts
+        if metadata is not None:
+            self.final.metadata = {**(self.final.metadata or {}), **metadata}
 
     async def cancel(self) -> None:
         """Stop the live stream."""

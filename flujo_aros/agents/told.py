@@ -43,8 +43,8 @@ def tell_message(record: RunRecord, messages: list[ModelMessage], told: dict[str
     last = messages[-1] if messages else None
     if isinstance(last, ModelResponse):
         last.metadata = {**(last.metadata or {}), KEY: told}
-    elif record.stream is not None:  # not in the history before its stream has ended
-        record.stream.metadata = {**(record.stream.metadata or {}), KEY: told}
+    elif isinstance(record.stream, WatchedStream):  # not in the history before its stream has ended
+        record.stream.revise(metadata={KEY: told})
 
 
 def is_mended(outcome: Outcome[Any], text: str) -> bool:
@@ -58,8 +58,7 @@ def clean_history(record: RunRecord, messages: list[ModelMessage], json: str, ca
     if isinstance(last, ModelResponse):
         messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
     elif isinstance(record.stream, WatchedStream):
-        so_far = record.stream.get()
-        record.stream.final = replace(so_far, parts=_cleaned(so_far.parts, json, call_id))
+        record.stream.revise(parts=_cleaned(record.stream.so_far().parts, json, call_id))
 
 
 def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:

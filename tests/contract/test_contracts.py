@@ -1,0 +1,221 @@
+"""What a contract may be, what is said when it cannot be one, and that no schema costs more than it should."""
+
+import json
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, TypeAdapter
+
+from flujo_aros import Accepted, Outcome, Output, Rejected, read
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.errors import ContractError
+
+
+class Order(BaseModel):
+    """A model to ask for."""
+
+    sku: str
+    qty: int = 1
+
+
+def value_of(outcome: Outcome[Any]) -> Any:
+    """The value of an accepted outcome; fails with the reason otherwise."""
+    assert isinstance(outcome, Accepted), outcome.explain()
+    return outcome.value
+
+
+# --- what can be a contract -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("like", "text", "value"),
+    [
+        (Order, '{"sku": "A"}', Order(sku="A")),
+        (Output.json(Order), '{"sku": "A"}', Order(sku="A")),
+        (TypeAdapter(list[Order]), '[{"sku": "A"}]', [Order(sku="A")]),
+        (list[int], "[1, 2]", [1, 2]),
+        (dict[str, float], '{"a": 1.5}', {"a": 1.5}),
+        (int | None, "null", None),
+        (Literal["yes", "no"], '"yes"', "yes"),
+        ({"type": "array", "items": {"type": "integer"}}, "[1]", [1]),
+        ({}, '{"a": [null]}', {"a": [None]}),
+        (True, "[true]", [True]),
+    ],
+    ids=["model", "output", "adapter", "list", "dict", "optional", "literal", "schema", "empty-schema", "true"],
+)
+def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value: Any) -> None:
+    """A model, an Output, a TypeAdapter, any type, a JSON Schema, `{}` and `True`."""
+    assert value_of(read(text, like)) == value
+
+
+@pytest.mark.parametrize(
+    ("like", "words"),
+    [
+        ({"type": "strin"}, r"at \$\.type: "),
+        ({"properties": {"a": {"type": 5}}}, r"at \$\.properties\.a\.type: "),
+        ({"properties": {"a": {"pattern": "("}}}, r"at \$\.properties\.a\.pattern: "),
+        ({"type": "object", "required": "a"}, r"at \$\.required: "),
+        ({"items": {"minimum": "x"}}, r"at \$\.items\.minimum: "),
+        ({"$ref": "#/$defs/none"}, r"/\$defs/none"),
+        (False, "no value at all"),
+        (5, "5 cannot be used as a contract"),
+    ],
+    ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "false", "number"],
+)
+def test_a_contract_that_cannot_be_is_one_sentence_with_its_place(like: Any, words: str) -> None:
+    """A bad schema is a `ContractError` before any model call, and it says where."""
+    with pytest.raises(ContractError, match=words) as caught:
+        read("{}", like)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_contract_error_is_a_value_error() -> None:
+    """Callers who know nothing of this package can catch it."""
+    with pytest.raises(ValueError, match="not a JSON Schema"):
+        Output.json({"type": "nothing"})
+
+
+# --- references and cost ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ref", ["http://127.0.0.1:9/x.json", "https://example.org/x.json", "file:///etc/hostname", "x.json"]
+)
+def test_no_reference_leaves_the_machine(ref: str) -> None:
+    """A reference to another document is refused, never fetched or opened."""
+    with pytest.raises(ContractError):
+        read("{}", {"properties": {"a": {"$ref": ref}}})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+        {
+            "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}},
+            "$ref": "#/$defs/a",
+        },
+        {"$defs": {"n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"},
+    ],
+    ids=["self", "pair", "all-of", "tree"],
+)
+@pytest.mark.parametrize("text", ['{"next": {"next": {}}}', "{'next': {'next': {}},}", "no JSON"])
+def test_reference_loops_end(schema: dict[str, Any], text: str) -> None:
+    """A schema that refers to itself compiles, and a reading against it comes to an outcome."""
+    assert read(text, schema).to_dict()["outcome"] in ("accepted", "rejected")
+
+
+def test_a_pattern_cannot_stall_a_reading() -> None:
+    """Patterns that explode in other engines come to an end, with and without look-around."""
+    text = json.dumps({"a": "a" * 30_000 + "!"})
+    for pattern in ("^(a+)+$", "^(?=(a+)+$)", "^(a|aa)+$", "(x+x+)+y"):
+        assert isinstance(read(text, {"properties": {"a": {"pattern": pattern}}}), Rejected)
+
+
+def test_a_schema_of_many_alternatives_compiles_once_for_each_name() -> None:
+    """Definitions that fan out are shared, so compiling is linear in the schema and not in its unfolding."""
+    defs: dict[str, Any] = {
+        f"n{i}": {"properties": {"a": {"$ref": f"#/$defs/n{i + 1}"}, "b": {"$ref": f"#/$defs/n{i + 1}"}}}
+        for i in range(60)
+    }
+    schema = {"$defs": defs | {"n60": {"type": "integer"}}, "$ref": "#/$defs/n0"}
+    shape, seen = compile_contract(schema).shape, set[int]()
+    pending = [shape]
+    while pending:
+        here = pending.pop()
+        if id(here) not in seen:
+            seen.add(id(here))
+            pending += here.properties.values()
+    assert len(seen) <= 130
+
+
+# --- x-aros -----------------------------------------------------------------------------------------------------------
+
+
+def aliased(**hints: Any) -> dict[str, Any]:
+    """A schema with one property and these hints on it."""
+    return {"type": "object", "properties": {"qty": {"type": "integer", "x-aros": hints}}, "required": ["qty"]}
+
+
+@pytest.mark.parametrize("key", ["qty", "amount", "how_many", "Amount", "How many"])
+def test_an_alias_of_a_key_gives_the_real_name(key: str) -> None:
+    """The value carries the real name, whichever name was written, also in another case."""
+    assert value_of(read(json.dumps({key: 3}), aliased(aliases=["amount", "how_many"]))) == {"qty": 3}
+
+
+def test_one_alias_may_stand_without_a_list() -> None:
+    """`aliases: amount` is a list of one."""
+    assert value_of(read('{"amount": 3}', aliased(aliases="amount"))) == {"qty": 3}
+
+
+LEVEL = {
+    "enum": ["LOW", "HIGH"],
+    "x-aros": {"aliases": {"HIGH": ["urgent", "p1"]}, "descriptions": {"LOW": "can wait"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "level"),
+    [
+        ("HIGH", "HIGH"),
+        ("high", "HIGH"),
+        ("urgent", "HIGH"),
+        ("P1", "HIGH"),
+        ("can wait", "LOW"),
+        ("LOW: can wait", "LOW"),
+    ],
+)
+def test_aliases_and_descriptions_of_choices_give_the_real_choice(word: str, level: str) -> None:
+    """A model may answer with an alias or with the description that it was shown."""
+    assert value_of(read(json.dumps({"v": word}), {"properties": {"v": LEVEL}, "required": ["v"]})) == {"v": level}
+
+
+def test_hints_stand_on_pydantic_fields_too() -> None:
+    """`json_schema_extra` carries the hints into a model."""
+    from pydantic import Field
+
+    class Aliased(BaseModel):
+        qty: int = Field(json_schema_extra={"x-aros": {"aliases": ["amount"]}})
+
+    assert value_of(read('{"amount": 3}', Aliased)) == Aliased(qty=3)
+
+
+# --- fingerprint and cache --------------------------------------------------------------------------------------------
+
+
+def test_a_fingerprint_says_whether_two_contracts_are_the_same() -> None:
+    """It ignores the order of keys, is the same in every process, and changes with the schema."""
+    one = Output.json({"type": "object", "properties": {"a": {"type": "integer"}}})
+    same = Output.json({"properties": {"a": {"type": "integer"}}, "type": "object"})
+    other = Output.json({"type": "object", "properties": {"a": {"type": "number"}}})
+    assert one.fingerprint == same.fingerprint != other.fingerprint
+    assert Output.json({"type": "integer"}).fingerprint == "eb524eed5895"
+
+
+def test_a_schema_that_was_changed_is_another_contract() -> None:
+    """Contracts are remembered by content, so changing the dict afterwards is seen."""
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    assert isinstance(read('{"a": 1}', schema), Accepted)
+    schema["properties"]["a"]["type"] = "array"
+    schema["required"].append("b")
+    assert isinstance(read('{"a": 1}', schema), Rejected)
+
+
+def test_equal_schemas_share_one_contract() -> None:
+    """Compiling again costs nothing."""
+    assert compile_contract({"type": "integer"}) is compile_contract({"type": "integer"})
+    assert compile_contract(Order) is compile_contract(Order)
+
+
+def test_any_value_and_no_value_are_not_confused() -> None:
+    """`{}` and `True` ask for any JSON value; `1` in a schema is not `True`."""
+    assert value_of(read("[1]", {})) == value_of(read("[1]", True)) == [1]
+    assert isinstance(read("true", {"const": 1}), Rejected)
+    assert value_of(read("1", {"const": 1})) == 1
+
+
+def test_an_instruction_asks_for_the_schema() -> None:
+    """The words for the prompt hold the schema, or ask for any JSON value."""
+    assert '"sku"' in Output.json(Order).instruction()
+    assert "JSON" in Output.json({}).instruction()

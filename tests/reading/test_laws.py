@@ -1,0 +1,374 @@
+"""The laws of reading, one test for each. Guards on valid JSON are left out by construction and tested as cases."""
+
+import ast
+import json
+import re
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from flujo_aros import Accepted, Limits, Reason, Rejected, Risk, Trust, read
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.values import Valid
+
+from .given import (
+    CALM,
+    CALM_DAMAGE,
+    DAMAGE,
+    PLAIN,
+    SCHEMAS,
+    SOUP,
+    TEXTS,
+    TRICKY,
+    Pair,
+    examples,
+    models,
+    pairs,
+    whole_objects,
+)
+
+LAYOUTS = st.sampled_from(
+    [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}, {"indent": "\t", "ensure_ascii": False}]
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "risk": st.sampled_from(Risk),
+        "truncated": st.booleans(),
+        "pick": st.sampled_from(["first", "last", "error"]),
+    },
+)
+
+
+def exact(value: Any) -> str:
+    """A text that differs between 1, 1.0 and True, and between orders of keys."""
+    return json.dumps(value)
+
+
+# --- 1: what is right stays as it is ----------------------------------------------------------------------------------
+
+
+@given(pairs(st.text(PLAIN, max_size=12)), LAYOUTS, st.sampled_from([None, False]), st.sampled_from(Risk))
+def test_valid_json_is_returned_as_it_is(
+    pair: Pair, layout: dict[str, Any], truncated: bool | None, risk: Risk
+) -> None:
+    """Valid JSON that satisfies its schema is CLEAN, without repairs, and equal to what `json.loads` gives."""
+    assume(pair.schema.get("type") != "string")  # a contract for text has a rule of its own
+    text = json.dumps(pair.value, **layout)
+    outcome = read(text, pair.schema, truncated=truncated, risk=risk)
+    assert isinstance(outcome, Accepted), outcome
+    assert (exact(outcome.value), outcome.trust, list(outcome.repairs)) == (exact(json.loads(text)), Trust.CLEAN, [])
+
+
+@given(models(), LAYOUTS)
+def test_valid_json_of_a_type_is_returned_as_it_is(made: tuple[Any, Any], layout: dict[str, Any]) -> None:
+    """JSON that pydantic takes strictly is CLEAN and the value that pydantic makes of it."""
+    model, data = made
+    text = json.dumps(data, **layout)
+    outcome = read(text, model)
+    assert isinstance(outcome, Accepted), outcome
+    assert (outcome.value, outcome.trust) == (model.model_validate_json(text, strict=True), Trust.CLEAN)
+
+
+# --- 2: any text at all -----------------------------------------------------------------------------------------------
+
+
+@examples(400)
+@given(TEXTS, SCHEMAS, OPTIONS)
+@example("\ud800", {}, {})
+@example('{"a": "\\ud800"}', {}, {"risk": Risk.LOSSY})
+def test_no_text_raises(text: str, schema: dict[str, Any], options: dict[str, Any]) -> None:
+    """Any text against any schema comes to an outcome that can be told, stored and sent back."""
+    outcome = read(text, schema, **options)
+    assert isinstance(outcome, Accepted | Rejected)
+    assert outcome.text == text
+    assert json.loads(json.dumps(outcome.to_dict()))["outcome"] == outcome.kind
+    assert outcome.explain()
+    if isinstance(outcome, Rejected):
+        assert outcome.feedback()
+        assert outcome.issues
+    else:
+        assert outcome.trust is Trust.of(outcome.repairs)
+        ceiling = max(Risk.INFERRED, options.get("risk", Risk.INFERRED))
+        assert all(repair.risk <= ceiling for repair in outcome.repairs)
+
+
+@given(st.text(st.sampled_from("{}[]\":, 1a\\`'\n"), min_size=1, max_size=5), SOUP.map(lambda s: s[:6]), SCHEMAS)
+@examples(60)
+def test_work_grows_with_the_text(unit: str, head: str, schema: dict[str, Any]) -> None:
+    """Twice as much of anything takes no more than about twice as many steps."""
+    once, twice = (steps_of(head + unit * count, schema) for count in (200, 400))
+    assert twice < 3 * once + 5_000
+
+
+FLOODS = {
+    "braces": ("", "{", ""),
+    "brackets": ("", "[", ""),
+    "open members": ("", '{"a":', ""),
+    "open lists of objects": ("", '[{"a":', ""),
+    "quotes": ("", '"', ""),
+    "backslashes": ('{"a": "', "\\", ""),
+    "inner quotes": ('{"a": "', 'say "hi" ', '"}'),
+    "lost quotes": ("{", '"a: 1, ', "}"),
+    "bare words": ("{", "word ", "}"),
+    "fences": ("", "```json\n", ""),
+    "reasoning": ("", "<think>", ""),
+    "reasoning left": ("", "</think>", ""),
+    "comments": ("{", "/* ", ""),
+    "hash comments": ("{", "# a\n", "}"),
+    "objects": ("", '{"a": 1} ', ""),
+    "bad objects": ("", '{"a": x y: } ', ""),
+    "wrong closers": ("", "[}", ""),
+    "closers": ("[", "]", ""),
+    "escaped": ("", '{\\"a\\": ', ""),
+    "lines": ("", "a: b\n", ""),
+    "commas": ("[", ",", "]"),
+    "plus signs": ('{"a": "x"', ' + "x"', "}"),
+    "calls": ("[", "f(", "]"),
+    "entities": ("", "{&quot;", ""),
+    "missing commas": ("[", '"a" ', "]"),
+    "a long string": ('{"a": "', "x", '"}'),
+    "a cut string": ('{"a": "', "x ", ""),
+    "single quotes": ("{'a': '", "it's ", "'}"),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize(
+    "schema",
+    [{}, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}],
+    ids=["any", "object"],
+)
+def test_a_flood_takes_linear_work(flood: str, schema: dict[str, Any]) -> None:
+    """No run of brackets, quotes, marks or half values makes the reader go back over and over."""
+    head, unit, tail = FLOODS[flood]
+    once, twice = (steps_of(head + unit * count + tail, schema) for count in (1_000, 2_000))
+    assert twice < 3 * once + 5_000
+
+
+@pytest.mark.parametrize("bomb", ["[", '{"a":', '[{"a":', "{'a':[", "[[1],"])
+def test_depth_is_bounded(bomb: str) -> None:
+    """A hundred thousand levels are refused, whatever they are made of."""
+    outcome = read(bomb * 100_000, {})
+    assert isinstance(outcome, Rejected)
+
+
+def test_a_complete_bomb_is_too_large() -> None:
+    """Valid JSON beyond the depth allowed is refused, and the limit is the caller's."""
+    text = "[" * 1_000 + "]" * 1_000
+    outcome = read(text, {})
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.TOO_LARGE
+    assert isinstance(read("[[[]]]", {}, limits=Limits(max_chars=5)), Rejected)
+
+
+def steps_of(text: str, schema: dict[str, Any]) -> int:
+    """How many lines and calls of Python a reading takes: a measure that is the same at every run."""
+    read("", schema)
+    count = 0
+
+    def step(_frame: Any, _event: str, _arg: Any) -> Any:
+        nonlocal count
+        count += 1
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    try:
+        read(text, schema)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+# --- 3: never silently wrong ------------------------------------------------------------------------------------------
+
+
+@examples(400)
+@given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=12)), st.sampled_from(sorted(DAMAGE)))
+def test_damage_that_loses_nothing_is_undone_or_refused(pair: Pair, name: str) -> None:
+    """One departure from JSON gives the same value with at least one repair, or a rejection; never another value."""
+    _undone(pair, DAMAGE[name](pair.value))
+
+
+@given(whole_objects(st.text(CALM, max_size=12)), st.sampled_from(sorted(CALM_DAMAGE)))
+def test_other_quotes_are_undone_or_refused(pair: Pair, name: str) -> None:
+    """Other quotes around strings that hold no quotes give the same value, or a rejection."""
+    _undone(pair, CALM_DAMAGE[name](pair.value))
+
+
+@pytest.mark.parametrize("name", sorted(DAMAGE | CALM_DAMAGE))
+def test_common_damage_is_undone(name: str) -> None:
+    """On a plain record no common departure costs another call."""
+    value = {"name": "Ann Lee", "qty": 3, "tags": ["red", "two words"], "note": None, "items": {"a": True, "b": 1.5}}
+    inner = {
+        "type": "object",
+        "properties": {"a": {"type": "boolean"}, "b": {"type": "number"}},
+        "required": ["a", "b"],
+    }
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "qty": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "note": {"type": ["string", "null"]},
+            "items": inner,
+        },
+        "required": ["name", "qty", "tags", "note", "items"],
+    }
+    outcome = read((DAMAGE | CALM_DAMAGE)[name](value), schema)
+    assert isinstance(outcome, Accepted), outcome
+    assert exact(outcome.value) == exact(value)
+
+
+def _undone(pair: Pair, text: str) -> None:
+    if text.strip() == json.dumps(pair.value):
+        return
+    outcome = read(text, pair.schema)
+    if isinstance(outcome, Accepted):
+        assert exact(outcome.value) == exact(pair.value)
+        assert outcome.trust is not Trust.CLEAN or _is_json(text, pair.value)
+
+
+def _is_json(text: str, value: Any) -> bool:
+    try:
+        return exact(json.loads(text)) == exact(value)
+    except ValueError:
+        return False
+
+
+@examples(600)
+@given(
+    TEXTS,
+    st.sampled_from(
+        [{}, {"type": "object"}, {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}]
+    ),
+)
+def test_clean_means_that_the_text_is_the_value(text: str, schema: dict[str, Any]) -> None:
+    """A value without a repair is what `json.loads` gives for the whole text."""
+    outcome = read(text, schema)
+    if isinstance(outcome, Accepted) and outcome.trust is Trust.CLEAN:
+        assert _is_json(text.strip(), outcome.value)
+
+
+WORD = re.compile(r"[^\W_]+")
+PREFIX = re.compile(r"(?<!\w)[ubr]\"", re.I)  # of a string in Python: no word
+
+
+@examples(600)
+@given(whole_objects(st.text(CALM, max_size=8)), st.data())
+def test_no_word_is_lost_or_made_up(pair: Pair, data: st.DataObject) -> None:
+    """With one mark of the grammar dropped, doubled or put in, a value holds all words of the text and no others."""
+    text = json.dumps(pair.value, ensure_ascii=False)
+    marks = [index for index, char in enumerate(text) if char in '{}[]",:']
+    at = data.draw(st.sampled_from(marks))
+    put = data.draw(st.sampled_from(["", text[at] * 2, *(text[at] + mark for mark in '{}[]",:')]))
+    text = text[:at] + put + text[at + 1 :]
+    assume(not PREFIX.search(text))
+    outcome = read(text, pair.schema)
+    if isinstance(outcome, Accepted):
+        assert set(WORD.findall(text)) == set(WORD.findall(json.dumps(outcome.value, ensure_ascii=False)))
+
+
+# --- 4: a cut text ----------------------------------------------------------------------------------------------------
+
+
+@examples(300)
+@given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=8)), st.sampled_from([None, True]), st.data())
+def test_a_cut_object_is_never_accepted(pair: Pair, truncated: bool | None, data: st.DataObject) -> None:
+    """No proper prefix of an object passes below the LOSSY ceiling, wherever it is cut; above it, it is called so."""
+    text = json.dumps(pair.value)
+    cut = text[: data.draw(st.integers(0, len(text) - 1))]
+    schema = data.draw(st.sampled_from([{}, pair.schema, {key: pair.schema[key] for key in ("type", "properties")}]))
+    head = data.draw(st.sampled_from(["", "Here you are: ", "```json\n"]))
+    assert isinstance(read(head + cut, schema, truncated=truncated), Rejected)
+    lossy = read(head + cut, schema, truncated=truncated, risk=Risk.LOSSY)
+    assert isinstance(lossy, Rejected) or lossy.trust is Trust.LOSSY
+
+
+@given(whole_objects(st.text(PLAIN, max_size=8)))
+def test_a_value_at_the_end_of_a_cut_text_is_not_trusted(pair: Pair) -> None:
+    """Even a complete value may go on when the text was cut right behind it; with prose behind it, it is whole."""
+    text = json.dumps(pair.value)
+    assert isinstance(read(text, pair.schema, truncated=True), Rejected)
+    whole = read(f"{text}\n\nThat is beca", pair.schema, truncated=True)
+    assert isinstance(whole, Accepted)
+    assert exact(whole.value) == exact(pair.value)
+
+
+# --- 6: what is accepted holds ----------------------------------------------------------------------------------------
+
+
+@examples(600)
+@given(TEXTS, SCHEMAS, OPTIONS)
+def test_an_accepted_value_satisfies_its_contract_and_is_clean_when_read_again(
+    text: str, schema: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """A recovered value passes the same judge as a first answer, and written as JSON it needs no repair."""
+    outcome = read(text, schema, **options)
+    if isinstance(outcome, Accepted):
+        _holds(outcome, schema)
+
+
+@given(whole_objects(st.text(st.one_of(CALM, TRICKY), max_size=12)), st.sampled_from(sorted(DAMAGE)))
+def test_a_mended_value_satisfies_its_contract_and_is_clean_when_read_again(pair: Pair, name: str) -> None:
+    """The same for values that were mended."""
+    outcome = read(DAMAGE[name](pair.value), pair.schema)
+    if isinstance(outcome, Accepted):
+        _holds(outcome, pair.schema)
+
+
+def _holds(outcome: Accepted[Any], schema: dict[str, Any]) -> None:
+    assert isinstance(compile_contract(schema).validate(outcome.value), Valid)
+    again_text = json.dumps(outcome.value, ensure_ascii=False)
+    if schema == {"type": "string"} or re.search(r"\\[a-z]", again_text):
+        return  # a text contract takes quotes as text; control characters are a guard
+    again = read(again_text, schema)
+    assert isinstance(again, Accepted)
+    assert (exact(again.value), again.trust) == (exact(outcome.value), Trust.CLEAN)
+
+
+@examples(600)
+@given(
+    st.one_of(
+        TEXTS,
+        st.tuples(whole_objects(st.text(CALM)), st.sampled_from(sorted(DAMAGE))).map(
+            lambda d: DAMAGE[d[1]](d[0].value)
+        ),
+    ),
+    SCHEMAS,
+    OPTIONS,
+)
+def test_repairs_say_where_they_are(text: str, schema: dict[str, Any], options: dict[str, Any]) -> None:
+    """A span lies in the text and begins with what the repair says stood there; a path leads somewhere in the value."""
+    outcome = read(text, schema, **options)
+    repairs = outcome.repairs if isinstance(outcome, Accepted) else ()
+    moved = MOVING.intersection(repair.code for repair in repairs)  # the path is then that before the move
+    for repair in repairs:
+        start, end = repair.span
+        assert 0 <= start <= end <= len(text)
+        assert text[start:end].startswith(repair.before.removesuffix("…"))
+        assert moved or _resolves(repair.path, outcome.value), repair
+
+
+MOVING = {"envelope", "wrapped-in-list", "unwrapped-list", "missing-opener"}
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\]")
+
+
+def _resolves(path: str, value: Any) -> bool:
+    at = 1
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if found is None:
+            return False
+        step: Any = int(found[2]) if found[2] else found[1] if found[1] else ast.literal_eval(found[3])
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+        at = found.end()
+    return path.startswith("$")

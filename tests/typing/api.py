@@ -1,0 +1,205 @@
+"""The public surface as its users write it. Never run: `mypy --strict` and `pyright` in strict mode check it."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, assert_never, assert_type
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_ai import Agent
+
+from flujo_aros import (
+    Accepted,
+    AgentSpec,
+    Aros,
+    ArosError,
+    BlueprintError,
+    Call,
+    ContractError,
+    Degrade,
+    Degraded,
+    Issue,
+    Ladder,
+    Limits,
+    LlmRepair,
+    LocalModelError,
+    Observer,
+    Outcome,
+    Output,
+    OutputError,
+    Pipeline,
+    Reason,
+    Rejected,
+    Repair,
+    Risk,
+    Runner,
+    RunResult,
+    RunStatus,
+    Step,
+    StepResult,
+    StepStatus,
+    TemplateError,
+    Trust,
+    Usage,
+    UsageError,
+    load_blueprint,
+    observing,
+    read,
+    recording,
+)
+from flujo_aros.contract.output import JsonContract
+
+
+class Invoice(BaseModel):
+    """What is asked for."""
+
+    number: str
+    total: float
+
+
+def reading(text: str) -> None:
+    """Each form of a contract gives its own type of value."""
+    assert_type(read(text, Invoice), Outcome[Invoice])
+    assert_type(read(text, list[int]), Outcome[list[int]])
+    assert_type(read(text, int), Outcome[int])
+    assert_type(read(text, TypeAdapter(dict[str, Invoice])), Outcome[dict[str, Invoice]])
+    assert_type(read(text, Output.json(Invoice)), Outcome[Invoice])
+    assert_type(Output.json(Invoice), JsonContract[Invoice])
+    assert_type(Output.json({"type": "integer"}), JsonContract[Any])
+    read(text, {"type": "object"}).to_dict()
+    read(text, {}).explain()
+    read(text, True).explain()
+    read(text, Invoice, risk=Risk.LOSSLESS, truncated=True, pick="first", limits=Limits(max_chars=1_000, max_depth=20))
+
+
+def contracts() -> None:
+    """A contract says what it is."""
+    contract = Output.json(Invoice)
+    assert_type(contract.json_schema, dict[str, Any])
+    assert_type(contract.fingerprint, str)
+    assert_type(contract.instruction(), str)
+
+
+def matching(outcome: Outcome[Invoice]) -> str:
+    """The three outcomes are all there are."""
+    match outcome:
+        case Accepted(value=value, trust=trust):
+            assert_type(value, Invoice)
+            assert_type(trust, Trust)
+            return outcome.origin
+        case Degraded():
+            assert_type(outcome.because, Rejected)
+            assert_type(outcome.trust, Literal[Trust.DEGRADED])
+            return outcome.text
+        case Rejected(reason=reason, issues=issues):
+            assert_type(reason, Reason)
+            assert_type(issues, tuple[Issue, ...])
+            return outcome.feedback()
+        case _:
+            assert_never(outcome)
+
+
+def telling_apart(outcome: Outcome[Invoice]) -> float:
+    """`isinstance` and `kind` narrow."""
+    if isinstance(outcome, Accepted):
+        repairs: Sequence[Repair] = outcome.repairs
+        first = repairs[0]
+        assert_type(first.span, tuple[int, int])
+        assert_type((first.code, first.risk, first.path, first.before, first.after), tuple[str, Risk, str, str, str])
+        return outcome.value.total
+    if outcome.kind == "rejected":
+        assert_type(outcome.raw_matched, str | None)
+    assert_type(outcome.explain(), str)
+    assert_type(outcome.to_dict(), dict[str, Any])
+    return 0.0
+
+
+def asking_for_the_value(outcome: Outcome[Invoice]) -> Invoice:
+    """`.value` is the value, or it raises."""
+    assert_type(outcome.value, Invoice)
+    return outcome.value
+
+
+def catching() -> None:
+    """One root for all errors, two that say whose fault it is."""
+    try:
+        load_blueprint("pipeline.yaml")
+    except BlueprintError as error:
+        assert_type(error.source, str)
+    except (ContractError, TemplateError, LocalModelError, UsageError) as error:
+        raise ValueError(str(error)) from error
+    except OutputError as error:
+        assert_type(error.reason, Reason | None)
+        assert_type(error.issues, tuple[Issue, ...])
+        assert_type(error.usage, Usage | None)
+    except ArosError as error:
+        print(error)  # noqa: T201 (shows that the root catches the rest)
+
+
+def recovering() -> Agent[None, Invoice]:
+    """A ladder is data, the capability takes it."""
+    ladder = Ladder(stages=(LlmRepair(attempts=1), Degrade()), max_stages=2, max_calls=3, max_cost=Decimal("0.01"))
+    plain: Agent[None, Invoice] = Agent("test", output_type=Invoice, capabilities=[Aros()])
+    Agent("test", output_type=Invoice, capabilities=[Aros(Invoice, ladder, buffer_stream=True, capture_content=True)])
+    return plain
+
+
+async def recorded(agent: Agent[None, Invoice]) -> None:
+    """What `Aros` did in a run."""
+    with recording() as record:
+        await agent.run("an invoice, please")
+    print(record.stages)  # noqa: T201 (uses it)
+
+
+def count_words(text: str, *, least: int = 0) -> int:
+    """A step of one's own."""
+    return max(least, len(text.split()))
+
+
+def pipelines(mine: Agent[None, Invoice]) -> Pipeline:
+    """Steps chain with `>>`, or stand in a list."""
+    spec = AgentSpec(model="local:smollm2", system_prompt="Be brief.", model_settings={"temperature": 0})
+    ask = Step("ask", agent=spec, contract=Invoice, input="{{ input }}")
+    again = Step("again", agent=mine, input="{{ previous_step }}", on_degraded="accept")
+    count = Call("count", function=count_words, params={"least": 1})
+    assert_type(ask >> again, Pipeline)
+    assert_type(ask >> again >> count, Pipeline)
+    return Pipeline([ask, again, count], name="invoices")
+
+
+async def running(pipeline: Pipeline, heard: Observer) -> None:
+    """A run ends with one result for each step."""
+    runner = Runner(pipeline, observers=[heard])
+    assert_type(await runner.run("text", {"customer": "Ann"}), RunResult)
+    result = runner.run_sync("text")
+    with observing(heard):
+        result.raise_for_status()
+    assert_type(result.status, RunStatus)
+    assert_type(result.usage, Usage)
+    assert_type(result.output, Any)
+    for step in result.steps:
+        assert_type(step, StepResult[Any])
+        assert_type(step.status, StepStatus)
+        assert_type(step.usage + result.usage, Usage)
+
+
+def typed_step(step: StepResult[Invoice]) -> Invoice:
+    """A result keeps the type of its step."""
+    assert_type(step.outcome, Outcome[Invoice] | None)
+    return step.value
+
+
+def blueprints() -> Pipeline:
+    """A blueprint is a pipeline in YAML."""
+    load_blueprint(Path("pipeline.yaml"), allow=["my_package"], lenient=True)
+    return load_blueprint("pipeline.yaml")
+
+
+def usage() -> Decimal | None:
+    """Usage adds up."""
+    both = Usage(requests=1, input_tokens=10) + Usage(
+        requests=2, output_tokens=5, cost=Decimal("0.1"), unmeasured_requests=1
+    )
+    assert_type(both, Usage)
+    assert_type(both.requests, int)
+    return both.cost

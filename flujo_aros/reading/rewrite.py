@@ -16,15 +16,16 @@ from flujo_aros.reading.edits import INFERRED, LOSSLESS, Edit, new_edit
 
 _ENDS = r"(?=\s*[,}\]])"
 _TOKEN: Final = re.compile(
-    r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'
+    r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
     rf"|'([^'\"\\\x00-\x1f]*)'(?=\s*[:,}}\]])"
-    r"|([A-Za-z_$][\w$-]*)(?=\s*:)"
+    r"|(?<![\w$-])([A-Za-z_$][\w$-]{0,60}+)(?=\s*:)"
     rf"|(True|False|None){_ENDS}"
     r"|(?<![\[{,])(,)(?=\s*[}\]])"
     r"|(//[^\n]*|/\*[^*]{0,2000}\*/)"
-    r"|((?<=[\w\"'}\]])[ \t\r\n]+)(?=(?:\"[^\"\\\n]{1,120}\"|'[^'\"\\\n]{1,120}')\s*:)"
+    r"|((?<=[\w\"'}\]])[ \t\r\n]++)(?=(?:\"[^\"\\\n]{1,120}\"|'[^'\"\\\n]{1,120}')\s*:)"
+    r"|([\"'])"
 )
-_QUOTED, _BARE, _WORD, _TRAILING, _COMMENT, _GAP = range(1, 7)
+_QUOTED, _BARE, _WORD, _TRAILING, _COMMENT, _GAP, _LONE = range(1, 8)
 _LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
 # For each kind of token: the edit's code and risk, and what comes before and behind what is kept of it.
 _MENDED: Final[dict[int, tuple[str, Risk, str, str]]] = {
@@ -57,7 +58,7 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(text: str, start: int) -> Rewritten | None:
-    """Mend common damage from `start` on; None where there is none of it."""
+    """Mend common damage from `start` up to the first quote that is no plain string; None where there is none of it."""
     pieces: list[str] = []
     edits: list[Edit] = []
     spots = [(0, start)]
@@ -66,6 +67,8 @@ def rewrite(text: str, start: int) -> Rewritten | None:
         group = found.lastindex
         if group is None:
             continue
+        if group == _LONE:
+            break
         begin, end = found.span()
         raw = found[group]
         if group == _COMMENT and _LEFT_OUT.search(raw):

@@ -48,6 +48,8 @@ _CANNOT: Final = re.compile(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
 )
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
+_QUICK: Final = 2
+"""How many candidates are tried the quick way: each look goes to the end of the text."""
 _NESTED: Final = 2
 _LONGEST_SCALAR: Final = 20_000
 
@@ -174,7 +176,7 @@ class Search(Generic[T]):
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        if end is None and self._rewritten(candidate):
+        if end is None and len(self.found) < _QUICK and self._rewritten(candidate):
             return self._placed(candidate)
         if _ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner

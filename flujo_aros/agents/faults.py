@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from pydantic_ai import exceptions
 from pydantic_ai.exceptions import (
     ContentFilterError,
     FallbackExceptionGroup,
     ModelAPIError,
     ModelHTTPError,
-    OutputTokenLimitExceeded,
     UnexpectedModelBehavior,
 )
 
@@ -24,6 +24,8 @@ from flujo_aros.recovery.secrets import Vault
 PROVIDER_FAULTS: Final = (ModelAPIError, UnexpectedModelBehavior, FallbackExceptionGroup)
 """The errors that take the place of a reply."""
 
+_CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.IncompleteToolCall)
+"""The wider class is younger than the oldest release that we work with."""
 _MAX_DETAIL: Final = 300
 _GRAMMAR_WORDS: Final = (
     "grammar",
@@ -61,7 +63,7 @@ def reason_of(error: Exception) -> Reason:
     """Why an error of the provider, or of the host about the model, leaves no value."""
     if isinstance(error, ContentFilterError):
         return Reason.REFUSED
-    if isinstance(error, OutputTokenLimitExceeded):
+    if isinstance(error, _CUT):
         return Reason.TRUNCATED
     return Reason.PROVIDER
 

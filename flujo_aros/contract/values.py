@@ -101,6 +101,11 @@ def parse_json(text: str) -> Any:
     return NOT_JSON if any(huge.search(text) for huge in _HUGE) and not _all_finite(value) else value
 
 
+def _has_spaced_colon(text: str) -> bool:
+    """Whether a colon may stand behind white space, where `":` does not count it."""
+    return " :" in text or "\n" in text or "\t" in text or "\r" in text
+
+
 def _all_finite(value: Any) -> bool:
     pending = [value]
     while pending:
@@ -140,9 +145,8 @@ class TypeValues(Generic[T]):
             value = self._validate_json(text, strict=True, extra="forbid")
         except ValidationError:
             return None
-        # A colon behind white space would not be counted; such a text is parsed a second time.
-        apart = " :" in text or "\n" in text or "\t" in text or "\r" in text
-        if not apart and count_keys(value) == text.count('":'):
+        keys = count_keys(value)
+        if keys == text.count(":") or (keys == text.count('":') and not _has_spaced_colon(text)):
             return Valid(value)
         return None if parse_json(text) is NOT_JSON else Valid(value)
 

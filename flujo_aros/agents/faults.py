@@ -18,6 +18,7 @@ from pydantic_ai.exceptions import (
     UnexpectedModelBehavior,
 )
 
+from flujo_aros.contract.schema import is_dict
 from flujo_aros.outcome import Issue, Reason
 from flujo_aros.recovery.secrets import Vault
 
@@ -39,16 +40,16 @@ _GRAMMAR_WORDS: Final = (
 
 def failed_generation(error: Exception) -> str | None:
     """The model's own text in an error of a provider's JSON mode (`json_validate_failed`), if it gives one."""
-    if not isinstance(error, ModelHTTPError):
+    if not isinstance(error, ModelAPIError):
         return None
-    whole: Any = error.body
-    if not isinstance(whole, Mapping):
+    # Inside a stream there is no HTTP status; the body may then stand on the error of the provider's own client only.
+    whole: object = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
+    if not is_dict(whole):
         return None
-    body = cast("Mapping[str, Any]", whole)
-    inner: Any = body.get("error", body)
-    if not isinstance(inner, Mapping) or cast("Mapping[str, Any]", inner).get("code") != "json_validate_failed":
+    inner: object = whole.get("error", whole)
+    if not is_dict(inner) or inner.get("code") != "json_validate_failed":
         return None
-    text = cast("Mapping[str, Any]", inner).get("failed_generation")
+    text = inner.get("failed_generation")
     return text if isinstance(text, str) and text.strip() else None
 
 

@@ -28,6 +28,8 @@ _LEAST_WORK: Final = 20_000
 _MAX_BRANCHES: Final = 32
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
+_TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
+"""A number in the place of one of these would be read as seconds since 1970."""
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 KIND_OF: Final = {OBJECT: "object", ARRAY: "array", STRING: "string", BARE: "string"}
@@ -212,7 +214,7 @@ class Coercion:
         source = self.text[node.start : node.end]
         if shape.allows("integer"):
             return self._whole(float(value), node, path, source, risk_of(shape, self.ceiling))
-        if shape.allows("string"):
+        if shape.allows("string") and shape.format not in _TIMES:
             return self._convert("number-to-string", node, source, path)
         if shape.allows("boolean") and value in (0, 1):
             return self._convert("number-to-boolean", node, bool(value), path)

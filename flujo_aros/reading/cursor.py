@@ -16,8 +16,8 @@ _ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|<!--.*?-->", re.S)
 _LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
 KEY_AHEAD: Final = re.compile(
-    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»]|['‘](?P<s>[^'’\n:]{1,120})['’]"
-    r"|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3}))\s*[:：]"
+    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{1,120})[\"”“»](?=\s*(?:[:：]|=))|['‘`](?P<s>[^'’`\n:]{1,120})['’`](?=\s*(?:[:：]|=))"
+    r"|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3})(?=\s*[:：]))\s*(?:[:：]|=>?)"
 )
 SCALAR_AHEAD: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
@@ -130,11 +130,10 @@ class Cursor:
             ahead = KEY_AHEAD.match(text, pos)
             if ahead is None:
                 return False
-            return (
-                ahead["b"] is None
-                or self._knows(self.stack[-1].shape, ahead["b"])
-                or "\n" in text[self._line_gap(pos) : pos]
-            )
+            bare, shape = ahead["b"], self.stack[-1].shape
+            if bare is None or self._knows(shape, bare) or "\n" in text[self._line_gap(pos) : pos]:
+                return True
+            return not shape.keys and " " not in bare
         char = text[pos]
         if "\n" in text[self._line_gap(pos) : pos] and char.isalnum():
             return True

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from flujo_aros.contract.output import Contract, ContractLike, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
-from flujo_aros.reading.search import Pick, Search
+from flujo_aros.reading.search import DEPTH, Pick, Search
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def read(
     if len(text) > limits.max_chars:
         words = f"{len(text)} characters, more than the {limits.max_chars} allowed"
         return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text)
-    if truncated is not True:
+    if truncated is not True and limits.max_depth >= DEPTH:
         valid = read_strict(text, compiled)
         if valid is not None:
             return Accepted(valid.value, Trust.CLEAN, "first", (), text)

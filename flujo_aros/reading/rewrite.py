@@ -20,9 +20,9 @@ _TOKEN: Final = re.compile(
     rf"|'([^'\"\\\x00-\x1f]*)'(?=\s*[:,}}\]])"
     r"|(?<![\w$-])([A-Za-z_$][\w$-]{0,60}+)(?=\s*:)"
     rf"|(True|False|None){_ENDS}"
-    r"|(?<![\[{,])(,)(?=\s*[}\]])"
-    r"|(//[^\n]*|/\*[^*]{0,2000}\*/)"
-    r"|((?<=[\w\"'}\]])[ \t\r\n]++)(?=(?:\"[^\"\\\n]{1,120}\"|'[^'\"\\\n]{1,120}')\s*:)"
+    r"|(?<![\[{,])(,)(?=(?:\s|/\*[^*]{0,200}\*/|//[^\n]{0,200}\n)*+[}\]])"
+    r"|(//[^\n]*+|/\*[^*]{0,2000}\*/)\s*+"
+    r"|((?<=[\w\"'}\]])[ \t\r\n]++)(?=(?:\"[^\"\\\n]{1,120}\"|'[^'\"\\\n]{1,120}'|[A-Za-z_$][\w$-]{0,60}+)\s*:)"
     r"|([\"'])"
 )
 _QUOTED, _BARE, _WORD, _TRAILING, _COMMENT, _GAP, _LONE = range(1, 8)
@@ -70,12 +70,13 @@ def rewrite(text: str, start: int) -> Rewritten | None:
         if group == _LONE:
             break
         begin, end = found.span()
+        shown = found.end(group) if group == _COMMENT else end
         raw = found[group]
         if group == _COMMENT and _LEFT_OUT.search(raw):
             return None
         code, risk, before, behind = _MENDED[group]
         mended = _SPELLED[raw] if group == _WORD else f"{before}{raw}{behind}" if group in _KEPT else before
-        edits.append(new_edit(Edit, (code, risk, begin, end, raw if group in _KEPT else mended, "")))
+        edits.append(new_edit(Edit, (code, risk, begin, shown, raw if group in _KEPT else mended, "")))
         pieces += (text[last:begin], mended)
         size += begin - last + len(mended)
         last = end

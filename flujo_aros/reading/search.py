@@ -48,6 +48,7 @@ _CANNOT: Final = re.compile(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
 )
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
+DEPTH: Final = 200
 _QUICK: Final = 2
 """How many candidates are tried the quick way: each look goes to the end of the text."""
 _NESTED: Final = 2
@@ -78,6 +79,8 @@ class Search(Generic[T]):
         self.truncated = truncated
         self.pick: Pick = pick
         self.max_depth = max_depth
+        self.quick = max_depth >= DEPTH
+        """The C parsers know one limit of depth only, their own."""
         self.max_candidates = max_candidates
         self.nested = nested
         self.scout = Scout(text, contract.shape)
@@ -171,12 +174,12 @@ class Search(Generic[T]):
         text = self.text
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
         end = find_json_end(text, spot.start)
-        if end is not None and not _GOES_ON.match(text, end):
+        if self.quick and end is not None and not _GOES_ON.match(text, end):
             valid = read_strict(text[spot.start : end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        if end is None and len(self.found) < _QUICK and self._rewritten(candidate):
+        if self.quick and end is None and len(self.found) < _QUICK and self._rewritten(candidate):
             return self._placed(candidate)
         if _ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
@@ -378,6 +381,9 @@ class Search(Generic[T]):
             return collected
         values = [candidate.valid.value for candidate in group if candidate.valid is not None]
         if any(value != values[0] for value in values):
+            if self.truncated is True and self.ceiling < Risk.LOSSY:
+                words = "several answers stand in it, and the last one may have been cut off"
+                return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
             if self.pick == "error" or self._is_list() or not self._all_apart(group):
                 words = f"{len(group)} different answers stand in it, and nothing says which one is meant"
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
@@ -440,6 +446,8 @@ class Search(Generic[T]):
         touches = not text[candidate.end :].strip()
         if self.truncated is True and touches and self.ceiling < Risk.LOSSY:
             return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off right after it"),))
+        if not edits and candidate.node is not None and find_json_end(text, candidate.start) is None:
+            edits.append(Edit("odd-space", Risk.LOSSLESS, candidate.start, candidate.end, "", "$"))
         risk = worst(edits)
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
         if candidate.valid is None:

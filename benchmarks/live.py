@@ -27,8 +27,9 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
-from flujo_aros import Aros, OutputError
+from flujo_aros import Aros, Ladder, OutputError
 from flujo_aros.agents.local import LocalModels
+from flujo_aros.recovery.stages.constrain import Constrain
 
 Short = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
@@ -91,11 +92,13 @@ CASES: list[tuple[str, BaseModel]] = [
     ("Only oranges are left.", Basket(fruits=["oranges"])),
 ]
 MODES: dict[str, Any] = {"prompted": PromptedOutput, "native": NativeOutput, "tool": ToolOutput}
-ARMS: dict[str, tuple[int, bool]] = {
-    "bare, retries=0": (0, False),
-    "bare, retries=1": (1, False),
-    "bare, retries=2": (2, False),
-    "Aros()": (0, True),
+CONSTRAIN = Ladder(stages=(Constrain(),))
+ARMS: dict[str, tuple[int, list[Aros]]] = {
+    "bare, retries=0": (0, []),
+    "bare, retries=1": (1, []),
+    "bare, retries=2": (2, []),
+    "Aros()": (0, [Aros()]),
+    "Aros, constrain": (0, [Aros(ladder=CONSTRAIN)]),
 }
 SETTINGS = ModelSettings(temperature=0.0, seed=7, max_tokens=120)
 
@@ -180,7 +183,7 @@ def _folded(value: Any) -> Any:
 async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: str, arm: str) -> Score:
     """Run one arm over all cases."""
     score = Score()
-    retries, aros = ARMS[arm]
+    retries, capabilities = ARMS[arm]
     for text, wanted in cases:
         usage = RunUsage()
         agent = Agent(
@@ -189,7 +192,7 @@ async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: st
             instructions="Extract the facts that the text states.",
             model_settings=SETTINGS,
             retries=retries,
-            capabilities=[Aros()] if aros else [],
+            capabilities=capabilities,
         )
         value: object = None
         try:
@@ -216,6 +219,7 @@ async def main() -> None:
     options.add_argument("--model", default="local:smollm2")
     options.add_argument("--prompts", type=int, default=len(CASES))
     options.add_argument("--modes", default=",".join(MODES))
+    options.add_argument("--arms", default=";".join(ARMS), help="separated by semicolons")
     given = options.parse_args()
     # Every n-th case, so that a short run still sees every type.
     cases = CASES[:: max(1, len(CASES) // given.prompts)][: given.prompts]
@@ -229,7 +233,7 @@ async def main() -> None:
             if mode == "tool":
                 # As with a server that takes tools and shows the model nothing of them: a wrong flag, and a common one.
                 served.profile = {**served.profile, "supports_tools": True}
-            for name in ARMS:
+            for name in given.arms.split(";"):
                 score = await measure(model, cases, mode, name)
                 print(score.row(f"{mode}: {name}"), flush=True)
     print(f"\n{len(cases)} prompts, {given.model}, {time.monotonic() - started:.0f} s")

@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, TypeVar, cast
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, NativeOutput, StructuredDict
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import UsageLimitExceeded
-from pydantic_ai.messages import FinishReason
+from pydantic_ai.exceptions import UsageLimitExceeded, UserError
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest
 from pydantic_ai.models import Model
+from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.wire import object_schema
 from flujo_aros.events import AskFinished, AskStarted, emit, span
 from flujo_aros.outcome import Outcome
 from flujo_aros.recovery.plan import Ask, Plan, Reply, advance
@@ -59,7 +61,7 @@ def was_cut(finish: FinishReason | None) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswers:
-    """Answers asks by a bare agent on this model: no tools, no deps, no history, no `Aros`.
+    """Answers asks by a bare agent on this model: no tools, no deps, no `Aros`; history only where an ask wants it.
 
     Works with the usage and the limits of the caller: a limit that would be passed raises `UsageLimitExceeded` before
     the call. Errors of the provider become a `Reply` with a fault; everything else passes through.
@@ -71,6 +73,8 @@ class ModelAnswers:
     record: RunRecord
     along: tuple[AbstractCapability[Any], ...] = ()
     """What of the caller's capabilities goes along: instrumentation, so that the call has a span like any other."""
+    conversation: tuple[ModelMessage, ...] = ()
+    """The messages of the run up to the request that is being answered, for a constrained ask."""
 
     async def __call__(self, ask: Ask) -> Reply:
         """Make one model call."""
@@ -87,8 +91,12 @@ class ModelAnswers:
         return reply
 
     async def _reply(self, ask: Ask, before: RunUsage) -> Reply:
-        agent = Agent(
+        output, refused = self._output_of(ask)
+        if refused is not None:
+            return Reply("", fault=refused)
+        agent: Agent[Any, Any] = Agent(
             self.model,
+            output_type=output,
             name=f"aros_{ask.stage}",
             retries=0,
             model_settings=_bare(self.record.settings),
@@ -96,7 +104,7 @@ class ModelAnswers:
         )
         self.record.calls += 1
         try:
-            result = await agent.run(ask.prompt, usage=self.usage, usage_limits=self.limits)
+            result = await self._run(agent, ask)
         except PROVIDER_FAULTS as error:
             return Reply("", usage=difference(self.usage, before), fault=sentence(error))
         except UsageLimitExceeded:
@@ -104,7 +112,33 @@ class ModelAnswers:
             raise
         finish = result.response.finish_reason
         used = difference(self.usage, before)
-        return Reply(result.output, was_cut(finish), used, refused=finish == "content_filter")
+        return Reply(result.response.text or "", was_cut(finish), used, refused=finish == "content_filter")
+
+    async def _run(self, agent: Agent[Any, Any], ask: Ask) -> AgentRunResult[Any]:
+        if not ask.constrained:
+            return await agent.run(ask.prompt, usage=self.usage, usage_limits=self.limits)
+        last = self.conversation[-1]
+        told = last.instructions if isinstance(last, ModelRequest) else None
+        return await agent.run(
+            message_history=self.conversation, instructions=told, usage=self.usage, usage_limits=self.limits
+        )
+
+    def _output_of(self, ask: Ask) -> tuple[Any, str | None]:
+        """What the model is asked for, or why it cannot be asked."""
+        if not ask.constrained:
+            return str, None
+        sent = self.record.parameters
+        if not self.conversation or (sent is not None and sent.output_mode == "native"):
+            return None, "the provider was asked to enforce the schema already"
+        if not self.model.profile.get("supports_json_schema_output"):
+            return None, f"the model {self.model.model_name} cannot be made to follow a schema"
+        schema = ask.contract.json_schema
+        if object_schema(schema) != schema:
+            return None, "only the schema of an object can be enforced"
+        try:
+            return NativeOutput(StructuredDict(schema)), None
+        except UserError as error:  # a recursive schema
+            return None, str(error)
 
 
 def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None) -> UsageLimits | None:

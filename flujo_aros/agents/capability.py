@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
 from pydantic_ai.capabilities.abstract import RawOutput, WrapOutputProcessHandler, WrapOutputValidateHandler
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import FinishReason, ModelResponse
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
@@ -241,7 +241,7 @@ class Aros(AbstractCapability[Any]):
         record, ladder = self._record, self._ladder(wire.contract)
         task = Task(wire.contract, capture=self.capture_content)
         limits = limits_left(ctx.usage_limits, _uncounted(ctx, record))
-        answers = ModelAnswers(_model(ctx), ctx.usage, limits, record, _instruments(ctx))
+        answers = ModelAnswers(_model(ctx), ctx.usage, limits, record, _instruments(ctx), _asked(ctx))
         finish = _finish(ctx, record)
         first = Reply(text, was_cut(finish), refused=finish == "content_filter")
         record.texts.append(text)
@@ -322,3 +322,11 @@ def _instruments(ctx: RunContext[Any]) -> tuple[AbstractCapability[Any], ...]:
     if ctx.root_capability is not None:
         ctx.root_capability.apply(parts.append)
     return tuple(part for part in parts if isinstance(part, Instrumentation))
+
+
+def _asked(ctx: RunContext[Any]) -> tuple[ModelMessage, ...]:
+    """The conversation up to the request whose reply is being validated."""
+    messages = ctx.messages
+    while messages and not isinstance(messages[-1], ModelRequest):
+        messages = messages[:-1]
+    return tuple(messages)

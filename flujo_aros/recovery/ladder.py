@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from flujo_aros.events import ReadFinished, StageFinished, StageStarted, emit, span
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
 from flujo_aros.recovery.plan import Ask, Plan, Reply, Task, advance, read_reply
+from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
 
 T = TypeVar("T")
 
-Stage: TypeAlias = Annotated[LlmRepair | Degrade, Field(discriminator="stage")]
+Stage: TypeAlias = Annotated[LlmRepair | Constrain | Degrade, Field(discriminator="stage")]
 
 
 @dataclass(slots=True)
@@ -77,7 +78,7 @@ class Ladder(BaseModel):
         return past[0]
 
     def _climb_stage(
-        self, stage: LlmRepair | Degrade, task: Task[T], past: tuple[Rejected, ...], spent: _Spent
+        self, stage: LlmRepair | Constrain | Degrade, task: Task[T], past: tuple[Rejected, ...], spent: _Spent
     ) -> Plan[T]:
         name, before = stage.stage, spent.calls
         ended, reason = "interrupted", None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
@@ -16,12 +16,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One model call that a stage wants made: a bare call, without tools or history."""
+    """One model call that a stage wants made: a bare call, without tools or history.
+
+    `constrained` asks for something else: the conversation of the run again, with the provider enforcing the schema of
+    the contract. A driver that cannot do that answers with a fault.
+    """
 
     prompt: str
     stage: str
     attempt: int
     contract: Contract[Any]
+    constrained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Task(Generic[T]):
     capture: bool = False
 
 
+_UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
+
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]
 ReadReply: TypeAlias = Callable[[Reply], Outcome[T]]
 
@@ -61,7 +68,7 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     """Read a reply.
 
     A fault without any text is a rejection with reason PROVIDER, an objection one with INVALID; what cannot be read
-    of a reply that a filter ended is REFUSED.
+    of a reply that a filter ended is REFUSED, and of one that met its limit TRUNCATED.
     """
     if reply.fault is not None and not reply.text.strip():
         return Rejected(Reason.PROVIDER, (Issue("$", "provider", reply.fault),), reply.text)
@@ -71,6 +78,8 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     if isinstance(outcome, Rejected) and reply.refused:
         issue = Issue("$", "content_filter", "the provider's filter ended the reply")
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
+    if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
+        return replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair
     return outcome
 
 

@@ -230,19 +230,25 @@ class Replies(WrapperModel):
 
     def __init__(self, parts):
         self.parts = list(parts)
-        self.calls = 0
+        self.requests = []
+        self.infos = []
         self.now = None
         super().__init__(FunctionModel(self.answer, stream_function=self.stream, profile=PROFILE))
 
-    def take(self):
-        self.calls += 1
+    @property
+    def calls(self):
+        return len(self.requests)
+
+    def take(self, messages, info):
+        self.requests.append(list(messages))
+        self.infos.append(info)
         if not self.parts:
             raise ModelHTTPError(500, "m", "asked once more than there are replies")
         self.now = self.parts.pop(0)
         return self.now
 
     async def answer(self, messages, info):
-        part = self.take()
+        part = self.take(messages, info)
         if part.error:
             raise part.error
         made = [ThinkingPart(part.thinking)] if part.thinking else []
@@ -253,7 +259,7 @@ class Replies(WrapperModel):
         return ModelResponse(parts=made, finish_reason=part.finish)
 
     async def stream(self, messages, info):
-        part = self.take()
+        part = self.take(messages, info)
         if part.thinking:
             yield {0: DeltaThinkingPart(content=part.thinking)}
         elif part.blank:

@@ -23,7 +23,9 @@ from flujo_aros.agents.record import recording
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Reason, Trust
 from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery.stages.llm_repair import LlmRepair
 
 from .matrix import MODES, WAYS, Item, Part, Replies, by_events, by_stream, json_mode_error, on_own_loop
 
@@ -328,3 +330,41 @@ def test_host_retries_are_not_stacked_below_the_ladder(output):
     with pytest.raises(OutputError):
         run(made)
     assert made.model.calls == 3
+
+
+CONSTRAIN = Ladder(stages=(LlmRepair(attempts=1), Constrain()))
+
+
+@pytest.mark.parametrize("mode", ["prompted", "tool"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_that_fails_in_words_is_asked_again_with_the_schema_enforced(mode, way):
+    made = agent(
+        reply(BAD, mode),
+        Part("no"),
+        Part(GOOD),
+        mode=mode,
+        instructions="Be brief.",
+        capabilities=[Aros(None, CONSTRAIN)],
+    )
+    made.tool_plain(lookup)
+    value = asyncio.run(WAYS[way](made)) if asyncio.iscoroutinefunction(WAYS[way]) else on_own_loop(WAYS[way], made)
+    assert value == PEN
+    asked = made.model.infos[2]
+    assert asked.model_request_parameters.output_mode == "native"
+    assert asked.model_request_parameters.output_object.json_schema["required"] == ["name", "qty"]
+    assert "Be brief." in asked.instructions
+    assert not asked.function_tools
+    assert [part.content for part in made.model.requests[2][-1].parts] == ["x"]
+
+
+def lookup() -> str:
+    """Look something up."""
+    return "nothing"
+
+
+def test_a_schema_that_was_enforced_already_is_not_asked_for_again():
+    made = agent(reply(BAD), Part("no"), mode="native", capabilities=[Aros(None, CONSTRAIN)])
+    with recording() as record, pytest.raises(OutputError):
+        run(made)
+    assert made.model.calls == record.calls == 2
+    assert record.stages[-1].reason == "provider"

@@ -15,6 +15,7 @@ from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask, Reply, Task, advance
+from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
 from flujo_aros.usage import Usage
@@ -246,3 +247,46 @@ def test_any_replies_end_in_an_outcome_within_the_budget(texts, max_calls, attem
     assert isinstance(outcome, (Accepted, Degraded, Rejected))
     if isinstance(outcome, Accepted):
         assert outcome.origin == ("llm_repair" if asks else "first")
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (Reply("pens, I think"), Reason.NO_JSON),
+        (Reply(BAD), Reason.INVALID),
+        (Reply(GOOD[:-4], truncated=True), Reason.TRUNCATED),
+    ],
+)
+def test_constrain_asks_the_conversation_once_more_with_the_schema_enforced(first, reason):
+    ladder = Ladder(stages=(Constrain(),))
+    (ask,), outcome = asked(ladder, first, Reply(GOOD))
+    assert (ask.stage, ask.prompt, ask.constrained) == ("constrain", "", True)
+    assert outcome.value == Item(name="pen", qty=3)
+    assert outcome.origin == "constrain"
+    _, outcome = asked(ladder, first, Reply("", fault="the model cannot follow a schema"))
+    assert outcome.reason is reason
+
+
+def test_constrain_needs_a_schema_and_does_not_argue_with_a_refusal():
+    ladder = Ladder(stages=(Constrain(),))
+    asks, _ = asked(ladder, Reply("I cannot help with that.", refused=True))
+    assert asks == []
+    assert (
+        next(iter(Constrain().climb(Task(compile_contract({})), (Rejected(Reason.NO_JSON, (), "x"),), None)), None)
+        is None
+    )
+
+
+def test_what_cannot_be_read_of_a_filtered_reply_is_refused():
+    _, outcome = asked(REPAIR, Reply("I cannot", refused=True))
+    assert outcome.reason is Reason.REFUSED
+    assert outcome.issues[0].code == "content_filter"
+    _, outcome = asked(REPAIR, Reply(GOOD, refused=True))
+    assert isinstance(outcome, Accepted)
+
+
+@given(st.integers(0, len(GOOD) - 1))
+def test_a_cut_reply_is_never_repaired(length):
+    asks, outcome = asked(REPAIR, Reply(GOOD[:length], truncated=True))
+    assert asks == []
+    assert outcome.reason is Reason.TRUNCATED

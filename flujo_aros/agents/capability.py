@@ -30,7 +30,7 @@ from flujo_aros.agents.streams import WatchedModel, WatchedStream
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.events import observing
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
@@ -244,6 +244,7 @@ class Aros(AbstractCapability[Any]):
         answers = ModelAnswers(_model(ctx), ctx.usage, limits, record, _instruments(ctx), _asked(ctx))
         finish = _finish(ctx, record)
         first = Reply(text, was_cut(finish), refused=finish == "content_filter")
+        record.schema_ignored = _ignores_schema(record, first)
         record.texts.append(text)
         with observing(record.hear):
             outcome = await adrive(ladder.climb(task, first), answers)
@@ -330,3 +331,9 @@ def _asked(ctx: RunContext[Any]) -> tuple[ModelMessage, ...]:
     while messages and not isinstance(messages[-1], ModelRequest):
         messages = messages[:-1]
     return tuple(messages)
+
+
+def _ignores_schema(record: RunRecord, reply: Reply) -> bool:
+    """Whether a reply is what no grammar lets through: not JSON at all, although it was not cut."""
+    asked = record.parameters is not None and record.parameters.output_mode == "native"
+    return asked and reply.truncated is not True and bool(reply.text.strip()) and parse_json(reply.text) is NOT_JSON

@@ -53,6 +53,8 @@ class RunRecord:
     """What the latest request asked the model for."""
     stream: StreamedResponse | None = None
     """The stream of the latest request, if it is streamed."""
+    schema_ignored: bool = False
+    """Whether the provider was asked to enforce the schema and the latest reply shows that it did not."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What the model really wrote, by the id of the tool call that was made of it."""
     claimed: bool = False

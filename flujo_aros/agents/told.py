@@ -27,6 +27,8 @@ def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> di
         rejected = outcome if outcome.kind == "rejected" else outcome.because
         told |= {"reason": rejected.reason.value, "issues": [[issue.path, issue.code] for issue in rejected.issues]}
     stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
+    if record.schema_ignored:
+        told["schema_enforced"] = False
     return told | {"stages": stages, "calls": record.calls}
 
 

@@ -368,3 +368,14 @@ def test_a_schema_that_was_enforced_already_is_not_asked_for_again():
         run(made)
     assert made.model.calls == record.calls == 2
     assert record.stages[-1].reason == "provider"
+
+
+def test_a_grammar_that_is_not_on_gives_itself_away():
+    def told(text, mode="native", **options):
+        return run(agent(reply(text, mode, **options), reply(GOOD), mode=mode)).metadata["aros"]
+
+    assert told(MESSY)["schema_enforced"] is False
+    assert told("three pens")["schema_enforced"] is False
+    assert "schema_enforced" not in told(GOOD)
+    assert "schema_enforced" not in told(BAD), "a schema may say less than the type"
+    assert "schema_enforced" not in told(MESSY, "prompted")

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from flujo_aros.contract.output import Contract, ContractLike, compile_contract
+from flujo_aros.contract.output import (
+    BlockContract,
+    Contract,
+    ContractLike,
+    EventContract,
+    JsonContract,
+    TaggedContract,
+    compile_contract,
+)
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
+from flujo_aros.reading.payload import read_block, read_event, read_tagged
 from flujo_aros.reading.search import DEPTH, Pick, Search
 
 T = TypeVar("T")
@@ -53,14 +63,35 @@ def read(
     if len(text) > limits.max_chars:
         words = f"{len(text)} characters, more than the {limits.max_chars} allowed"
         return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text)
+
+    options = _Options(risk, truncated, pick, limits)
+    if compiled.mode == "json":
+        return _read_json(text, compiled, options)
+    look = partial(_read_json, options=options)
+    if isinstance(compiled, TaggedContract):
+        return read_tagged(text, cast("TaggedContract[T]", compiled), look)
+    if isinstance(compiled, BlockContract):
+        return cast("Outcome[T]", read_block(text, compiled))
+    return cast("Outcome[T]", read_event(text, cast("EventContract", compiled), look))
+
+
+class _Options(NamedTuple):
+    risk: Risk | None
+    truncated: bool | None
+    pick: Pick
+    limits: Limits
+
+
+def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Outcome[T]:
+    risk, truncated, pick, limits = options
     if truncated is not True and limits.max_depth >= DEPTH:
-        valid = read_strict(text, compiled)
+        valid = read_strict(text, contract)
         if valid is not None:
             return Accepted(valid.value, Trust.CLEAN, "first", (), text)
     search: Search[T] = Search(
         text,
-        compiled,
-        ceiling=compiled.risk if risk is None else risk,
+        contract,
+        ceiling=contract.risk if risk is None else risk,
         truncated=truncated,
         pick=pick,
         max_depth=limits.max_depth,

@@ -1,0 +1,221 @@
+"""Payloads that are not the whole reply: between tags, before prose, or wrapped as an event. Pure, as all reading."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
+from flujo_aros.contract.payload import Block, Event, WrittenEvent
+from flujo_aros.contract.schema import fold, is_dict
+from flujo_aros.contract.values import Invalid
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.reading.candidate import find_json_end
+
+T = TypeVar("T")
+Look: TypeAlias = Callable[[str, JsonContract[Any]], Outcome[Any]]
+"""Reads one JSON value out of a text, with the options of the call."""
+
+_REASONING: Final = re.compile(r"<(think|thinking|reasoning|analysis)\b[^>]{0,80}>.*?(?:</\1\s*>|\Z)", re.S | re.I)
+_FENCE: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
+_FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
+_BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"])")
+
+
+class Pair(NamedTuple):
+    """What stands between an opening and a closing tag: where it begins and ends."""
+
+    start: int
+    end: int
+
+
+def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
+    """The payload of the last complete pair of tags. `look` reads a payload that is not taken strictly."""
+    masked = _REASONING.sub(lambda found: " " * len(found[0]), text)
+    pairs, open_at = _pairs(masked, contract)
+    if open_at is not None:
+        words = f"<{contract.tag}> is opened at character {open_at} and never closed"
+        return Rejected(Reason.TRUNCATED, (Issue("$", "unterminated_tag", words),), text, text[open_at:])
+    if not pairs:
+        words = f"there is no <{contract.tag}>…</{contract.tag}> in it"
+        return Rejected(Reason.NO_JSON, (Issue("$", "missing_tag", words),), text)
+    start, end = pairs[-1]
+    raw = text[start:end]
+    payload = _unfenced(raw)
+    if not payload:
+        words = f"nothing stands between <{contract.tag}> and </{contract.tag}>"
+        return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
+    repairs = _earlier(text, pairs)
+    if contract.mode == "text":
+        return _judged(contract, text, raw, raw.strip(), repairs)
+    if not contract.strict:
+        return _moved(
+            look(payload, JsonContract(contract.values, "json", contract.risk)),
+            text,
+            raw,
+            start + raw.find(payload),
+            repairs,
+        )
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        return Rejected(Reason.MALFORMED, (Issue("$", "json", f"the payload is not JSON: {error}"),), text, raw)
+    return _judged(contract, text, raw, value, repairs)
+
+
+def _pairs(text: str, contract: TaggedContract[Any]) -> tuple[list[Pair], int | None]:
+    """All complete pairs, and where a later one is opened without an end, if the payload had begun there."""
+    opening, closing = f"<{contract.tag}>", f"</{contract.tag}>"
+    pairs: list[Pair] = []
+    at, unclosed = 0, None
+    while (found := text.find(opening, at)) >= 0:
+        start = found + len(opening)
+        end = _payload_end(text, start, closing) if contract.mode == "tagged" else None
+        if end is None:
+            end = text.find(closing, start)
+            again = text.find(opening, start, end if end >= 0 else None)
+            if again >= 0:  # the tag was only spoken of
+                at = again
+                continue
+        if end < 0:
+            unclosed = found if contract.mode == "text" or _BEGINS.match(text, start) else None
+            break
+        pairs.append(Pair(start, end))
+        at, unclosed = end + len(closing), None
+    return pairs, unclosed
+
+
+def _payload_end(text: str, start: int, closing: str) -> int | None:
+    """The end of a JSON payload, told by the JSON itself, so that a closing tag inside a string ends nothing."""
+    begin = _FENCE_OPEN.match(text, start)
+    end = find_json_end(text, begin.end() if begin else start)
+    if end is None:
+        return None
+    after = re.compile(r"\s*(?:```)?\s*").match(text, end)
+    stop = after.end() if after else end
+    return stop if text.startswith(closing, stop) else None
+
+
+def _unfenced(raw: str) -> str:
+    fence = _FENCE.fullmatch(raw)
+    return (fence[1] if fence else raw).strip()
+
+
+def _earlier(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
+    return tuple(
+        Repair("earlier-tag", Risk.LOSSLESS, "$", (pair.start, pair.end), text[pair.start : pair.end][:80], "")
+        for pair in pairs[:-1]
+    )
+
+
+def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, repairs: tuple[Repair, ...]) -> Outcome[T]:
+    verdict = contract.validate(value)
+    if isinstance(verdict, Invalid):
+        return Rejected(Reason.INVALID, verdict.issues, text, raw)
+    if verdict.conversions and contract.strict:
+        return Rejected(Reason.INVALID, verdict.conversions, text, raw)
+    return Accepted(verdict.value, Trust.of(repairs), "first", repairs, text)
+
+
+def _moved(outcome: Outcome[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Outcome[T]:
+    """The outcome of a payload as one of the whole reply: spans count from its beginning."""
+    if not isinstance(outcome, Accepted):
+        because = outcome if isinstance(outcome, Rejected) else outcome.because
+        return Rejected(because.reason, because.issues, text, raw, because.draft, because.seen)
+    inside = [
+        Repair(r.code, r.risk, r.path, (r.span[0] + by, r.span[1] + by), r.before, r.after) for r in outcome.repairs
+    ]
+    every = (*repairs, *inside)
+    return Accepted(outcome.value, Trust.of(every), outcome.origin, every, text)
+
+
+def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
+    """The leading JSON object with all keys that must stand in it, and the prose after it."""
+    if not contract.keys:
+        return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
+    first = next(_values(text), None)
+    if first is None:
+        return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "there is no JSON object in it"),), text)
+    value, start, end = first
+    if not is_dict(value):
+        words = "the first JSON value is no object"
+        return Rejected(Reason.INVALID, (Issue("$", "type", words),), text, text[start:end])
+    issues = tuple(
+        Issue(f"$.{key}", "missing" if key not in value else "null", f"the key {key!r} must stand there with a value")
+        for key in contract.keys
+        if value.get(key) is None
+    )
+    if issues:
+        return Rejected(Reason.INVALID, issues, text, text[start:end])
+    before, behind = text[:start].strip(), text[end:].strip()
+    prose = "\n\n".join(part for part in (before, behind) if part)
+    return Accepted(Block(value, prose), Trust.CLEAN, "first", (), text)
+
+
+def _values(text: str) -> Iterator[tuple[Any, int, int]]:
+    """The JSON objects and lists of a text, in their order, with their places."""
+    at, budget = 0, 4 * len(text) + 4_096
+    for found in re.finditer(r"[{\[]", text):
+        if found.start() < at:
+            continue
+        end = find_json_end(text, found.start())
+        budget -= (end or found.start()) - found.start() + 64
+        if end is not None:
+            yield json.loads(text[found.start() : end]), found.start(), end
+            at = end
+        elif budget < 0:
+            return
+
+
+_LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
+_OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")
+_SCRATCH: Final = re.compile(
+    r"\b(?:we|i) (?:need|must|should|have) to\b|\bJSON\b|\bthoughts?\s*:|\bit must be\b|\bthe (?:user|prompt) \b", re.I
+)
+PLACEHOLDER: Final = "…"
+"""The text of an event whose reply held nothing that was meant to be said."""
+
+
+def read_event(text: str, contract: EventContract, look: Look) -> Outcome[Event]:
+    """An event: JSON with a kind and a text, else what was said in prose. Never rejected for want of JSON."""
+    outcome = look(text, JsonContract(contract.values, "json", contract.risk))
+    if isinstance(outcome, Accepted):
+        return _of_a_kind(outcome, contract, text)
+    if isinstance(outcome, Rejected) and outcome.reason in (Reason.NO_JSON, Reason.REFUSED):
+        said = _said(_REASONING.sub("", text).strip())
+        event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
+        repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
+        return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)
+    return outcome
+
+
+def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Outcome[Event]:
+    written = outcome.value
+    kinds = {fold(kind): kind for kind in contract.kinds}
+    kind = written.kind if written.kind in contract.kinds else kinds.get(fold(written.kind or ""))
+    repairs: Sequence[Repair] = outcome.repairs
+    if kind is None or kind != written.kind:
+        code = "enum-case" if kind else "fallback-kind"
+        kind = kind or contract.fallback
+        repairs = (*repairs, Repair(code, Risk.INFERRED, "$.kind", (0, len(text)), str(written.kind), kind))
+    trust = outcome.trust if repairs is outcome.repairs else Trust.of(repairs)
+    event = Event.model_validate({**written.model_dump(exclude_unset=True), "kind": kind})
+    return Accepted(event, trust, outcome.origin, repairs, text)
+
+
+def _said(text: str) -> str:
+    """What a reply without JSON says: a labelled quotation, a quotation that never ends, or all of it.
+
+    Notes that a model makes to itself are not said: of those nothing is kept but such a quotation.
+    """
+    labelled = _LABELLED.findall(text)
+    if labelled:
+        return str(labelled[-1]).strip()
+    if not text:
+        return PLACEHOLDER
+    if _SCRATCH.search(text):
+        quoted = _OPEN_QUOTE.search(text)
+        return quoted[1].strip() if quoted else PLACEHOLDER
+    return text

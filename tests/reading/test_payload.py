@@ -1,0 +1,178 @@
+"""Payloads between tags, before prose and as events: where they stand, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from flujo_aros import Accepted, ContractError, Output, Reason, Rejected, Risk, Trust, read
+
+
+class Point(BaseModel):
+    x: int
+
+
+TAGGED = Output.tagged("result", Point)
+
+
+def test_the_last_complete_pair_wins() -> None:
+    outcome = read('<result>{"x": 1}</result> no, better: <result>{"x": 2}</result>', TAGGED)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == Point(x=2)
+    assert [repair.code for repair in outcome.repairs] == ["earlier-tag"]
+
+
+@pytest.mark.parametrize("payload", ['{"x": 1}', '\n```json\n{"x": 1}\n```\n', '```\n{"x": 1}```', '  {"x": 1}  '])
+def test_one_fence_and_space_around_the_payload_are_fine(payload: str) -> None:
+    outcome = read(f"Here: <result>{payload}</result> Done.", TAGGED)
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value, outcome.trust) == (Point(x=1), Trust.CLEAN)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "code"),
+    [
+        ("no tag at all", Reason.NO_JSON, "missing_tag"),
+        ("<result></result>", Reason.NO_JSON, "empty_payload"),
+        ("<result> ``` ``` </result>", Reason.NO_JSON, "empty_payload"),
+        ("<result>{'x': 1}</result>", Reason.MALFORMED, "json"),
+        ('<result>{"x": "one"}</result>', Reason.INVALID, "int_parsing"),
+        ('<result>{"x": "1"}</result>', Reason.INVALID, "int_type"),
+        ('<result>{"x": 1}</result> wait: <result>{"x": 2', Reason.TRUNCATED, "unterminated_tag"),
+        ('<think><result>{"x": 1}</result></think>', Reason.NO_JSON, "missing_tag"),
+    ],
+)
+def test_a_payload_that_cannot_be_taken_says_why(text: str, reason: Reason, code: str) -> None:
+    outcome = read(text, TAGGED)
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.issues[0].code) == (reason, code)
+
+
+def test_a_rejected_payload_is_kept_as_it_was_written() -> None:
+    outcome = read("<result>{x: 1}</result>", TAGGED)
+    assert isinstance(outcome, Rejected)
+    assert outcome.raw_matched == "{x: 1}"
+
+
+def test_a_closing_tag_inside_a_string_ends_nothing() -> None:
+    contract = Output.tagged("result", {"type": "object"})
+    assert read('<result>{"html": "use </result> to close"}</result>', contract).value == {
+        "html": "use </result> to close"
+    }
+
+
+def test_a_tag_that_is_only_spoken_of_is_no_payload() -> None:
+    text = 'I will answer in <result> tags.\n<result>{"x": 3}</result>\nThat was <result>.'
+    assert read(text, TAGGED).value == Point(x=3)
+
+
+def test_a_lenient_payload_is_repaired_without_loss_only() -> None:
+    lenient = Output.tagged("result", Point, strict=False)
+    outcome = read("<result>{'x': 1,}</result>", lenient)
+    assert isinstance(outcome, Accepted)
+    assert outcome.trust is Trust.LOSSLESS
+    assert all(outcome.text[slice(*repair.span)].startswith(repair.before[:5]) for repair in outcome.repairs)
+    assert isinstance(read("<result>{x: 1}</result>", lenient), Rejected)
+    assert read("<result>{x: 1}</result>", lenient, risk=Risk.INFERRED).value == Point(x=1)
+
+
+def test_a_text_payload_is_never_parsed() -> None:
+    assert read('<note>\n  {"a": 1}\n</note>', Output.text("note")).value == '{"a": 1}'
+
+
+@given(st.text(st.characters(exclude_characters="<>`"), min_size=1).filter(str.strip))
+def test_any_text_comes_back_trimmed(text: str) -> None:
+    assert read(f"Sure: <note>{text}</note>", Output.text("note")).value == text.strip()
+
+
+def test_a_block_carries_its_keys_and_leaves_the_prose() -> None:
+    outcome = read('Of course. {"plan": "look", "next": ""}\n\nI begin now.', Output.block("plan", ["next", " next "]))
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.fields == {"plan": "look", "next": ""}
+    assert outcome.value.prose == "Of course.\n\nI begin now."
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("just prose", Reason.NO_JSON),
+        ('{"plan": null}', Reason.INVALID),
+        ('{"other": 1} {"plan": "late"}', Reason.INVALID),
+        ('[1] {"plan": "late"}', Reason.INVALID),
+    ],
+)
+def test_the_first_json_value_must_be_the_block(text: str, reason: Reason) -> None:
+    outcome = read(text, Output.block("plan"))
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is reason
+
+
+def test_a_blank_block_key_is_satisfied_by_anything() -> None:
+    outcome = read("anything", Output.block("  ", ["next"]))
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value.fields, outcome.value.prose) == ({}, "anything")
+
+
+EVENT = Output.event(["npc.said", "npc.thought"], ["mood"])
+
+
+def test_an_event_keeps_what_else_the_model_said() -> None:
+    outcome = read('{"kind": "npc.thought", "text": "Hm.", "mood": "grim", "x": 1}', EVENT)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.model_dump(exclude_unset=True) == {
+        "kind": "npc.thought",
+        "text": "Hm.",
+        "mood": "grim",
+        "x": 1,
+    }
+
+
+@pytest.mark.parametrize("written", ['{"text": "only text"}', '{"kind": "shouted", "text": "only text"}'])
+def test_a_wrong_or_missing_kind_becomes_the_fallback_and_is_reported(written: str) -> None:
+    outcome = read(written, EVENT)
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value.kind, outcome.value.text) == ("npc.said", "only text")
+    assert outcome.repairs[-1].code == "fallback-kind"
+
+
+def test_prose_is_wrapped_and_never_trusted() -> None:
+    outcome = read("The lamps ask for rent.", EVENT)
+    assert isinstance(outcome, Accepted)
+    assert outcome.trust is Trust.SYNTHESIZED
+    assert outcome.value.text == "The lamps ask for rent."
+    assert outcome.value.model_extra == {"_raw_fallback": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('We need JSON. Thought: the word is HARP. Text: "It hums." Done.', "It hums."),
+        ("We need to output JSON. Thought: the word is HARP. We", "…"),
+        ('It must be short. "A string begins', "A string begins"),
+        ("", "…"),
+    ],
+)
+def test_notes_to_itself_are_not_what_a_model_says(text: str, said: str) -> None:
+    outcome = read(text, EVENT)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.text == said
+
+
+def test_a_contract_without_a_name_is_no_contract() -> None:
+    for make in (lambda: Output.tagged(" ", Point), lambda: Output.text("<>"), lambda: Output.event([])):
+        with pytest.raises(ContractError):
+            make()
+
+
+def test_instructions_name_what_the_reader_looks_for() -> None:
+    assert "<result>" in TAGGED.instruction()
+    assert '"plan"' in Output.block("plan").instruction()
+    assert "npc.thought" in EVENT.instruction()
+
+
+@given(st.text())
+def test_no_text_raises(text: str) -> None:
+    for contract in (TAGGED, Output.text("a"), Output.block("a"), EVENT):
+        read(text, contract)

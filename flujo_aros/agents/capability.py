@@ -22,6 +22,7 @@ from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, was_cut
 from flujo_aros.agents.calls import CallsMeant
+from flujo_aros.agents.partials import json_so_far
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import no_output_in, wants_output
@@ -162,7 +163,7 @@ class Aros(AbstractCapability[Any]):
     ) -> Any:
         """Read the output; give the host what was accepted; climb the ladder for what was not."""
         if ctx.partial_output:
-            return await handler(output)
+            return await handler(json_so_far(output) if isinstance(output, str) else output)
         wire = host_wire(output_context, self._contract, with_context=ctx.validation_context is not None)
         text = self._text_of(output_context, output)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput, capture_run_messages
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.exceptions import UsageLimitExceeded
@@ -379,3 +380,22 @@ def test_a_grammar_that_is_not_on_gives_itself_away():
     assert "schema_enforced" not in told(GOOD)
     assert "schema_enforced" not in told(BAD), "a schema may say less than the type"
     assert "schema_enforced" not in told(MESSY, "prompted")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("before", ["", "Sure! Here it is: ", "```json ", "<think>{} or not</think>\n"])
+def test_partial_values_come_behind_prose_fences_and_thinking(mode, before):
+    async def main():
+        made = Agent(Replies([reply(before + GOOD, mode)]), output_type=MODES[mode](Draft), capabilities=[Aros()])
+        async with made.run_stream("x") as stream:
+            return [partial async for partial in stream.stream_output(debounce_by=None)]
+
+    partials = asyncio.run(main())
+    assert partials[-1] == Draft(name="pen", qty=3)
+    assert Draft(name="pen") in partials
+    assert not partials[0].qty
+
+
+class Draft(BaseModel):
+    name: str = ""
+    qty: int = 0

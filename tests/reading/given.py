@@ -269,6 +269,16 @@ def _string(text: str, style: Style, quote: str | None) -> str:
     return f"{left}{body}{right}"
 
 
+STYLES = st.builds(
+    Style,
+    quote=st.sampled_from(['""', "''"]),
+    key_quote=st.sampled_from([None, ""]),
+    true=st.sampled_from(["true", "True"]),
+    null=st.sampled_from(["null", "None"]),
+    comma=st.sampled_from([", ", ",\n", ", // next\n"]),
+    last=st.sampled_from(["", ",", " ,\n"]),
+)
+
 Damage = Callable[[Any], str]
 
 DAMAGE: dict[str, Damage] = {

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 import flujo_aros.reading
-from flujo_aros import Accepted, Risk, read
+from flujo_aros import Accepted, Output, Risk, read
 
 READING = Path(flujo_aros.reading.__file__ or "").parent
 LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "_adopt"}
@@ -125,6 +125,9 @@ EXAMPLES: dict[str, Example] = {
     "unwrapped-list": Example('{"a": [1]}', has(a=INT)),
     "stringified": Example('{"a": "[1, 2]"}', has(a=INTS)),
     "lax-conversion": Example('{"built": "2020-01-01T00:00:00"}', Boat),
+    "earlier-tag": Example("<n>1</n> no: <n>2</n>", Output.tagged("n", INT)),
+    "fallback-kind": Example('{"text": "Aye."}', Output.event(["said"])),
+    "prose-wrapped": Example("Aye.", Output.event(["said"])),
 }
 
 

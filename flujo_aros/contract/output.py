@@ -51,7 +51,7 @@ class JsonContract(Generic[T_co]):
     @cached_property
     def fingerprint(self) -> str:
         """A short stable hash of mode and schema (`schema_hash` in telemetry)."""
-        return fingerprint({"mode": self.mode, "where": self.where(), "schema": self.json_schema})
+        return fingerprint({"mode": self.mode, "schema": self.json_schema, **self.where()})
 
     def where(self) -> JsonSchema:
         """What beside the schema tells where the payload stands, as plain JSON."""

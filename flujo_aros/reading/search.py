@@ -23,7 +23,7 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, INLINE, LINES, Scout, Spot, ends_line, is_quoted
-from flujo_aros.reading.node import STRING, Node, moved
+from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Node, moved
 from flujo_aros.reading.rewrite import rewrite
 from flujo_aros.reading.scalars import FOREIGN, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed
@@ -446,7 +446,8 @@ class Search(Generic[T]):
         touches = not text[candidate.end :].strip()
         if self.truncated is True and touches and self.ceiling < Risk.LOSSY:
             return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off right after it"),))
-        if not edits and candidate.node is not None and find_json_end(text, candidate.start) is None:
+        brackets = candidate.node is not None and candidate.node.kind in (OBJECT, ARRAY)
+        if brackets and not edits and find_json_end(text, candidate.start) is None:
             edits.append(Edit("odd-space", Risk.LOSSLESS, candidate.start, candidate.end, "", "$"))
         risk = worst(edits)
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]

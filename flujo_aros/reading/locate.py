@@ -19,11 +19,11 @@ _TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = re.compile(
     r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…"
-    r"|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:)"
+    r"|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:|\Z)"
 )
 _LIST_START: Final = re.compile(
     r"\[(?:\s|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…"
-    r"|(?:true|false|null|None|True|False|NaN|undefined)\b)"
+    r"|(?:true|false|null|None|True|False|NaN|undefined)\b|\Z)"
 )
 _WORDS: Final = re.compile(r"\[\s*[^\[\]{}\"\n:]{1,400}\]")
 _CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")

@@ -36,6 +36,7 @@ _KEY: Final = re.compile(
     re.S,
 )
 _KEY_WITHOUT_COLON: Final = re.compile(r"\"(\w{1,60})\"\s+[\"\[{\d]")
+_CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
@@ -168,6 +169,8 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
     """Whether a quote ends a key: a colon follows, or a value where the colon was forgotten."""
     text = around.text
     char = text[after : after + 1]
+    if not char:
+        return True
     if char in (":", "：", "=") and char:
         return True
     if char == text[at] and after == at + 1 and _next_char(text, after + 1) == ":":
@@ -208,6 +211,8 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return True
     ahead = _KEY.match(text, after)
     if ahead is None:
+        if _CUT_KEY.match(text, after):
+            return True
         bare = _KEY_WITHOUT_COLON.match(text, after)
         return bare is not None and around.knows(around.shape, bare[1])
     word = ahead["b"]

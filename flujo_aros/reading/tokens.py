@@ -98,7 +98,7 @@ class Tokens(Cursor):
             return Node(STRING, raw, pos, self.pos)
         if at_end:
             self.cut = True
-        return self._word(raw, pos, shape, at_end=at_end and not self.ends)
+        return self._word(raw, pos, shape, at_end=at_end)
 
     def _word(self, raw: str, pos: int, shape: Shape, *, at_end: bool) -> Node:
         end = self.pos

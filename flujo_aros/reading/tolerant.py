@@ -352,7 +352,7 @@ class Machine(Tokens):
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
         """The text is over and containers are open: their closers are missing, or the text was cut."""
-        whole = seen_end or self.ends
+        whole = seen_end or (self.ends and self.text[: self.pos].rstrip()[-1:] not in ",:[{")
         risk = INFERRED if whole else LOSSY
         closers = "".join("}" if f.kind == OBJECT else "]" for f in reversed(self.stack))
         self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)

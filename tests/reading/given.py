@@ -298,6 +298,8 @@ DAMAGE: dict[str, Damage] = {
     "block comments": lambda v: write(v, Style(comma=" /* next */, ")),
     "raw line breaks": lambda v: write(v, Style(line_break="\n")),
     "doubled commas": lambda v: write(v, Style(comma=",, ")),
+    "equals signs": lambda v: write(v, Style(colon=" = ")),
+    "no-break spaces": lambda v: write(v, Style(colon=":\u00a0")),
     "double encoding": lambda v: json.dumps(json.dumps(v)),
     "escaped quotes": lambda v: json.dumps(json.dumps(v))[1:-1],
     "envelope": lambda v: json.dumps({"result": v}),
@@ -307,6 +309,7 @@ DAMAGE: dict[str, Damage] = {
 CALM_DAMAGE: dict[str, Damage] = {
     "smart quotes": lambda v: write(v, Style(quote="“”")),
     "low quotes": lambda v: write(v, Style(quote="„“")),
+    "backticks": lambda v: write(v, Style(quote="``")),
     "guillemets": lambda v: write(v, Style(quote="«»")),
     "entities": lambda v: json.dumps(v, ensure_ascii=False).replace('"', "&quot;"),
 }

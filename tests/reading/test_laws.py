@@ -196,7 +196,7 @@ def steps_of(text: str, schema: dict[str, Any]) -> int:
 def test_damage_that_loses_nothing_is_undone_or_refused(pair: Pair, name: str, odd: bool) -> None:
     """One departure from JSON gives the same value with at least one repair, or a rejection; never another value."""
     text = DAMAGE[name](pair.value)
-    _undone(pair, text, odd=odd)
+    _undone(pair, text, odd=odd and name != "no-break spaces")
 
 
 @examples(300)
@@ -253,7 +253,9 @@ def _undone(pair: Pair, text: str, *, odd: bool = False) -> None:
     outcome = read(_oddly_spaced(text) if odd else text, pair.schema)
     if isinstance(outcome, Accepted):
         assert exact(outcome.value) == exact(pair.value)
-        assert {repair.code for repair in outcome.repairs} - {"odd-space"} or _is_json(text, pair.value)
+        assert {repair.code for repair in outcome.repairs} - ({"odd-space"} if odd else set()) or _is_json(
+            text, pair.value
+        )
 
 
 def _is_json(text: str, value: Any) -> bool:

@@ -125,6 +125,8 @@ EXAMPLES: dict[str, Example] = {
     "unwrapped-list": Example('{"a": [1]}', has(a=INT)),
     "stringified": Example('{"a": "[1, 2]"}', has(a=INTS)),
     "lax-conversion": Example('{"built": "2020-01-01T00:00:00"}', Boat),
+    "emphasis": Example("**42**", INT),
+    "picked-place": Example('```json\n{"a": 1}\n```\nor {"a": 2}?', has(a=INT)),
     "earlier-tag": Example("<n>1</n> no: <n>2</n>", Output.tagged("n", INT)),
     "fallback-kind": Example('{"text": "Aye."}', Output.event(["said"])),
     "prose-wrapped": Example("Aye.", Output.event(["said"])),

@@ -244,7 +244,11 @@ def _is_contract(like: object) -> TypeGuard[Contract[Any]]:
 def _content_key(like: Any) -> object | None:
     """What tells two contracts apart; None for a type that cannot be hashed, which is compiled each time."""
     if isinstance(like, (dict, bool)):
-        return json.dumps(like, sort_keys=True)
+        try:
+            return json.dumps(like, sort_keys=True)
+        except (TypeError, ValueError) as error:
+            message = f"not a JSON Schema: {error}"
+            raise ContractError(message) from error
     try:
         hash(like)
     except TypeError:

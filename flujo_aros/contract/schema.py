@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard, cast
 
+from flujo_aros.errors import ContractError
+
 JsonSchema = dict[str, Any]
 
 _MAX_REFS: Final = 64
@@ -143,6 +145,11 @@ def compile_shape(schema: JsonSchema) -> Shape:
     return root
 
 
+_BESIDE_REF: Final = frozenset(
+    {"$ref", "$dynamicRef", "$defs", "$schema", "$id", "definitions", "description", "title"}
+)
+
+
 class _Compiler:
     def __init__(self, root: JsonSchema) -> None:
         self.root = root
@@ -155,9 +162,11 @@ class _Compiler:
         known = self.done.get(id(node))
         if known is not None:
             return known
+        target = self.follow(node)
+        if target is not node and node.keys() <= _BESIDE_REF:
+            return self.shape(target)
         shape = Shape()
         self.done[id(node)] = shape
-        target = self.follow(node)
         if target is not node:
             _merge(shape, self.shape(target))
         self.fill(shape, node)
@@ -216,7 +225,22 @@ class _Compiler:
         _fill_hints(shape, _dict(node.get("x-aros")))
 
 
+_HINTS: Final = ("aliases", "descriptions", "only_aliases", "risk")
+_RISKS: Final = ("lossless", "inferred", "lossy")
+
+
+def _check_hints(hints: dict[str, Any]) -> None:
+    for name in hints:
+        if name not in _HINTS:
+            message = f"x-aros has no {name!r}; it may have {', '.join(_HINTS)}"
+            raise ContractError(message)
+    if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:
+        message = f"x-aros: {hints['risk']!r} is no risk; it is one of {', '.join(_RISKS)}"
+        raise ContractError(message)
+
+
 def _fill_hints(shape: Shape, hints: dict[str, Any]) -> None:
+    _check_hints(hints)
     aliases = hints.get("aliases")
     if isinstance(aliases, dict):
         for value, words in cast("dict[str, Any]", aliases).items():

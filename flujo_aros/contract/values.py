@@ -7,13 +7,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import isfinite
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import jiter
 import jsonschema_rs
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
-from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
 from pydantic_core import PydanticSerializationError, to_json
 
 from flujo_aros.contract.keys import count_keys
@@ -43,6 +44,7 @@ class Invalid:
     issues: tuple[Issue, ...]
 
 
+_NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is no character"),))
 Verdict: TypeAlias = Valid[T_co] | Invalid
 
 
@@ -124,18 +126,15 @@ class TypeValues(Generic[T]):
 
     def __init__(self, like: Any) -> None:
         self.adapter: TypeAdapter[T]
-        if isinstance(like, TypeAdapter):
-            self.adapter = cast("TypeAdapter[T]", like)
-        else:
-            try:
-                self.adapter = TypeAdapter(like)
-            except (PydanticSchemaGenerationError, PydanticUserError) as error:
-                message = f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}"
-                raise ContractError(message) from error
+        self.json_schema: JsonSchema = {}
         try:
-            self.json_schema: JsonSchema = self.adapter.json_schema()
+            self.adapter = cast("TypeAdapter[T]", like) if isinstance(like, TypeAdapter) else TypeAdapter(like)
+            self.json_schema = self.adapter.json_schema()
         except PydanticInvalidForJsonSchema:
-            self.json_schema = {}  # a type without a JSON Schema still validates, only without guidance
+            pass  # a type without a JSON Schema still validates, only without guidance
+        except (PydanticSchemaGenerationError, PydanticUserError, PydanticUndefinedAnnotation) as error:
+            message = f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}"
+            raise ContractError(message) from error
         self.shape = compile_shape(self.json_schema)
         self._validate_json = self.adapter.validate_json
 
@@ -160,7 +159,10 @@ class TypeValues(Generic[T]):
 
     def validate(self, value: object) -> Verdict[T]:
         """Judge a JSON value, strictly first; what pydantic bends then is named in `conversions`."""
-        data = to_json(value, inf_nan_mode="constants")
+        try:
+            data = to_json(value, inf_nan_mode="constants")
+        except (PydanticSerializationError, UnicodeEncodeError):
+            return _NO_CHARACTER
         try:
             return Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
         except ValidationError as error:
@@ -200,14 +202,20 @@ class SchemaValues:
 
     def strict(self, value: object) -> Valid[Any] | None:
         """The value itself, if it satisfies the schema."""
-        return Valid(value) if self.validator.is_valid(value) else None
+        try:
+            return Valid(value) if self.validator.is_valid(value) else None
+        except UnicodeEncodeError:
+            return None
 
     def validate(self, value: object) -> Verdict[Any]:
         """Judge a JSON value by the schema, formats included."""
-        errors = self.validator.iter_errors(value)
+        try:
+            errors = list(islice(self.validator.iter_errors(value), _MAX_ISSUES))
+        except UnicodeEncodeError:
+            return _NO_CHARACTER
         issues = [
             Issue(path_of(error.instance_path), str(getattr(error.kind, "name", "schema")), _short(error.message))
-            for error, _ in zip(errors, range(_MAX_ISSUES), strict=False)
+            for error in errors
         ]
         return Invalid(tuple(issues)) if issues else Valid(value)
 

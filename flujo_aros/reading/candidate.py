@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 # What valid JSON may hold that was hardly meant: control characters where LaTeX or a path stood, half a surrogate pair.
 _SUSPECT: Final = re.compile(
-    r"\\(?:[bf]|u[dD][89a-fA-F]|n(?:abla|eq|ot|ewline|onumber|mid)|(?<=:\\)[A-Za-z]"
+    r"\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)|(?<=:\\)[A-Za-z]"
     r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
 )
 
@@ -82,6 +83,8 @@ def _echoes(value: dict[str, Any], contract: Contract[Any]) -> bool:
 
 
 def _has_near_miss(value: dict[str, Any], shape: Shape) -> bool:
+    if any(shape.keys.get(k, k) != k for k in value):
+        return True
     if shape.additional is not None or not shape.properties:
         return False
     return any(k not in shape.keys and shape.folded.get(fold(k), k) not in value for k in value)
@@ -128,10 +131,18 @@ def judge(
         )
     if coercion.issues:
         unsure = any(issue.code in ("duplicate_key", "ambiguous") for issue in coercion.issues)
-        return candidate.lose(Reason.AMBIGUOUS if unsure else Reason.INVALID, *coercion.issues)
+        reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
+        return candidate.lose(reason, *coercion.issues, *_other_issues(coercion.value, coercion.issues, contract))
     if over:
         return _over_the_ceiling(candidate, over)
     return _validate(candidate, coercion.value, contract, ceiling)
+
+
+def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> list[Issue]:
+    """What the validator finds wrong at other places, so that one answer can mend all."""
+    verdict = contract.validate(value)
+    paths = {issue.path for issue in known}
+    return [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
 
 
 def _fits_as_it_stands(candidate: Candidate[T], parsed: Parsed, contract: Contract[T], ceiling: Risk) -> bool:
@@ -173,12 +184,7 @@ def _over_the_ceiling(candidate: Candidate[T], over: list[Edit]) -> Candidate[T]
 
 
 def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
-    try:
-        verdict = contract.validate(value)
-    except UnicodeEncodeError:
-        return candidate.lose(
-            Reason.MALFORMED, Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
-        )
+    verdict = contract.validate(value)
     if isinstance(verdict, Invalid):
         return candidate.lose(Reason.INVALID, *verdict.issues)
     for bent in verdict.conversions:

@@ -9,10 +9,12 @@ from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.reading.scalars import read_amount
 
 _MAX_TEXT: Final = 300
-_SPLIT: Final = re.compile(r"[^\w]+|_+", re.UNICODE)
+_SPLIT: Final = re.compile(r"[^\w-]+|_+", re.UNICODE)
 _NEGATION: Final = frozenset(
     """
     not no never none neither nor without isn isnt don dont doesn doesnt cannot cant wasn aren non
+    but than hardly barely far less more rather unless if anything was were except instead almost nearly
+    unclear unsure maybe perhaps or either could might whether
     nicht kein keine keinen nie weder ne pas jamais sin nunca ningún nem não нет не 不 没 非
     """.split()  # noqa: SIM905  (a list of words reads better as words)
 )
@@ -73,7 +75,12 @@ def _match_word(text: str, named: dict[str, set[str]]) -> Choice | None:
     if len(text) > _MAX_TEXT:
         return None
     tokens = [fold(token) for token in _SPLIT.split(text) if token]
-    if not tokens or _NEGATION.intersection(token.lower() for token in re.split(r"[\s.,;:!?]+", text.replace("'", ""))):
+    if (
+        not tokens
+        or "?" in text
+        or "？" in text
+        or _NEGATION.intersection(token.lower() for token in re.split(r"[\s.,;:!?]+", text.replace("'", "")))
+    ):
         return None
     found: set[str] = set()
     at = 0

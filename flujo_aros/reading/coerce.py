@@ -25,7 +25,7 @@ _NULL: Final = frozenset({"null", "none", "nil"})
 _LIST_MARKS: Final = (",", ";", "\n", "|")
 _WORK_FOR_EACH_NODE: Final = 64
 _LEAST_WORK: Final = 20_000
-_MAX_BRANCHES: Final = 32
+_MAX_BRANCHES: Final = 512
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
@@ -141,6 +141,8 @@ class Coercion:
                 names[index] = meant
                 self.names[id(member)] = meant
                 self._edit("near_miss_key", Risk.INFERRED, member.start, member.node.start, meant, (path, meant))
+            elif name is None and member.key in shape.properties:
+                self._issue((path, member.key), "only_aliases", f"{member.key!r} may be written by its aliases only")
             elif name is not None and name != member.key:
                 self.names[id(member)] = name
                 self._edit("alias", Risk.LOSSLESS, member.start, member.node.start, name, (path, name))

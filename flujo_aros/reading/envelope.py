@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flujo_aros.contract.schema import Shape, fold
-from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node
+from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 
 _CALL: Final = frozenset(
     {"name", "arguments", "args", "parameters", "params", "input", "id", "type", "function", "tool", "tool_name"}
@@ -82,6 +82,4 @@ def _is_subschema(node: Node) -> bool:
     if kind is not None:
         named = kind.value if kind.kind == STRING else None
         return named in _TYPES or kind.kind == ARRAY
-    return any(key in members for key in ("$ref", "anyOf", "oneOf", "allOf", "enum", "const", "items")) and not any(
-        member.kind in (NUMBER, LITERAL) for member in members.values()
-    )
+    return any(key in members for key in ("$ref", "anyOf", "oneOf", "allOf", "enum", "const", "items"))

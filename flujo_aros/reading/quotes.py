@@ -29,7 +29,7 @@ _BLANK: Final = re.compile(r"\s*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _KEY: Final = re.compile(
     r"\s*(?:(?://[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
-    r"(?:[\"“”„«]{1,2}(?P<q>[^\"“”»\n:]{1,120})[\"”“»]{1,2}\s*(?:[:：]|=>?)"
+    r"(?:[\"“”„«]{1,2}(?P<q>[^\"“”»\n:]{0,120})[\"”“»]{1,2}\s*(?:[:：]|=>?)"
     r"|['‘`](?P<s>[^'’`\n:]{1,120})['’`]\s*(?:[:：]|=>?)"
     r"|(?P<b>\w[\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*[\"'“\[{\d\-+tfnTFN]|\s*\Z)"
     r"|\"(?P<h>\w{1,60}):\s*(?=[\"'\[{\d]))",
@@ -38,7 +38,7 @@ _KEY: Final = re.compile(
 _KEY_WITHOUT_COLON: Final = re.compile(r"\"(\w{1,60})\"\s+[\"\[{\d]")
 _CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
-_PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}[,\]]")
+_PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()

@@ -18,8 +18,9 @@ from flujo_aros.contract.output import (
 )
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
+from flujo_aros.reading.gather import DEPTH, Pick
 from flujo_aros.reading.payload import read_block, read_event, read_tagged
-from flujo_aros.reading.search import DEPTH, Pick, Search
+from flujo_aros.reading.search import Search
 
 T = TypeVar("T")
 

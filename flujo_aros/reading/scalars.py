@@ -97,24 +97,28 @@ _LATEX: Final = re.compile(
     r"|rho|right|rightarrow|rangle|rceil|rfloor)(?![A-Za-z]))"
 )
 _LATEX_WEAK: Final = re.compile(r"\\(?:ne|ni|nu|neg|to|top|tan|tau|rm)(?![A-Za-z])")
+_CONTROLS: Final = re.compile(r"\\[bf]")
 _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(?![0-9a-fA-F]{4}))")
 
 
-def keeps_backslashes(raw: str, *, wants_text: bool) -> bool:
-    """Whether the backslashes of a string are meant as written: a Windows path, or LaTeX.
+def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
+    """Where the backslashes of a string are meant as written although JSON knows the escape; None: everywhere.
 
-    `raw` is the string between its quotes. True needs evidence (a drive or share, or a command that JSON would read
-    as a control character), and beside it either an escape that JSON does not know or a schema that wants text.
+    `raw` is the string between its quotes. It needs evidence: a Windows path, a LaTeX command, or letters after a
+    backspace; and beside it either an escape that JSON does not know, or a schema that wants text.
     """
     if "\\" not in raw:
-        return False
+        return frozenset()
     broken = _INVALID_ESCAPE.search(raw) is not None
     if not (broken or wants_text):
-        return False
+        return frozenset()
     if _WINDOWS.search(raw):
-        return True
-    patterns = (_LATEX, _LATEX_WEAK) if broken else (_LATEX,)
-    return any(not _preceded_by_backslash(raw, m.start()) for p in patterns for m in p.finditer(raw))
+        return None
+    patterns = (_LATEX, _LATEX_WEAK, _CONTROLS) if broken else (_LATEX,)
+    found = [m.start() for pattern in patterns for m in pattern.finditer(raw)]
+    if any(raw[at + 1] in "bf" for at in found):  # one that is meant as written speaks for all
+        found += [m.start() for m in _CONTROLS.finditer(raw)]
+    return frozenset(at for at in found if not _preceded_by_backslash(raw, at))
 
 
 def _preceded_by_backslash(raw: str, at: int) -> bool:
@@ -125,7 +129,7 @@ def _preceded_by_backslash(raw: str, at: int) -> bool:
 
 
 class Unescaped(NamedTuple):
-    """A decoded string; `kept` tells that backslashes stand in it which JSON does not allow or reads otherwise."""
+    """A decoded string; `kept` tells that it had escapes which JSON does not know."""
 
     value: str
     kept: bool
@@ -135,11 +139,11 @@ class Unescaped(NamedTuple):
     """Ends in the middle of an escape."""
 
 
-def unescape(raw: str, *, literal: bool = False) -> Unescaped:
+def unescape(raw: str, literal: frozenset[int] | None = frozenset()) -> Unescaped:
     """Decode JSON escapes; what is no escape keeps its backslash.
 
-    With `literal`, letters after a backslash are kept as they are (`C:\\new`, `\\nabla`); quotes, backslashes and
-    `\\uXXXX` are decoded still.
+    At the places in `literal` (None: everywhere) letters after a backslash are kept as they are (`C:\\new`,
+    `\\nabla`); quotes, backslashes and `\\uXXXX` are decoded still.
     """
     kept = dangling = False
 
@@ -151,11 +155,11 @@ def unescape(raw: str, *, literal: bool = False) -> Unescaped:
         if letter is None:
             dangling = True
             return "\\"
-        if letter in _SIMPLE and not (literal and letter in "bfnrt"):
+        if letter in _SIMPLE and not (letter in "bfnrt" and (literal is None or match.start() in literal)):
             return _SIMPLE[letter]
-        if letter in "'`\n":
-            return letter if letter != "\n" else ""
         kept = True
+        if letter in "'`\n":
+            return letter if letter != "\n" else "\n"
         return f"\\{letter}"
 
     value = _ESCAPE.sub(one, raw)

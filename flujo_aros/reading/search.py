@@ -6,37 +6,30 @@ last one; what the rule cannot decide is AMBIGUOUS.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, TypeVar
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import Shape
+from flujo_aros.contract.schema import Shape, is_dict, is_list
 from flujo_aros.contract.values import Invalid, Valid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.choose import match_choice
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
+from flujo_aros.reading.gather import NESTED, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
-from flujo_aros.reading.locate import FENCE, INLINE, LINES, Scout, Spot, ends_line, is_quoted
-from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Node, moved
-from flujo_aros.reading.rewrite import rewrite
-from flujo_aros.reading.scalars import FOREIGN, unescape
+from flujo_aros.reading.locate import FENCE, INLINE, LINES, Spot
+from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, STRING, Node
+from flujo_aros.reading.scalars import FOREIGN, read_number, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
 _BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
-_ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
-_GOES_ON: Final = re.compile(r"[\s}\]]*,\s*\"[^\"\n]{1,120}\"\s*:")
-_CAME_BEFORE: Final = re.compile(r"\"[^\"\n]{0,80}\"\s*:\s*[\"\d\[{tfn-].{0,400}[\"\]}\w]\s*,\s*\Z", re.S)
-_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
-_MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
-_KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
+_FENCED: Final = re.compile(r"```\w*[ \t]*\n?(.*?)\n?```", re.S)
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
@@ -44,48 +37,12 @@ _DECLINED: Final = re.compile(
     r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
     re.I,
 )
-_CANNOT: Final = re.compile(
-    r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
-)
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
-DEPTH: Final = 200
-_QUICK: Final = 2
-"""How many candidates are tried the quick way: each look goes to the end of the text."""
-_NESTED: Final = 2
 _LONGEST_SCALAR: Final = 20_000
 
-Pick = Literal["last", "first", "error"]
 
-
-class Search(Generic[T]):
+class Search(Gathering[T]):
     """One reading of one text."""
-
-    def __init__(
-        self,
-        text: str,
-        contract: Contract[T],
-        *,
-        ceiling: Risk,
-        truncated: bool | None,
-        pick: Pick,
-        max_depth: int,
-        max_candidates: int,
-        nested: int = 0,
-    ) -> None:
-        self.text = text
-        self.contract = contract
-        self.shape = contract.shape
-        self.ceiling = ceiling
-        self.truncated = truncated
-        self.pick: Pick = pick
-        self.max_depth = max_depth
-        self.quick = max_depth >= DEPTH
-        """The C parsers know one limit of depth only, their own."""
-        self.max_candidates = max_candidates
-        self.nested = nested
-        self.scout = Scout(text, contract.shape)
-        self.found: list[Candidate[T]] = []
-        self.flooded = False
 
     def run(self) -> Outcome[T]:
         """The outcome. The one place that decides."""
@@ -107,168 +64,6 @@ class Search(Generic[T]):
         if inner is not None:
             return inner
         return self._reject()
-
-    def _without_opener(self) -> None:
-        """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
-        start = len(self.text) - len(self.text.lstrip())
-        if not _KEY_FIRST.match(self.text, start):
-            return
-        self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
-        spot = Spot(start, LINES)
-        candidate = self._try(spot)
-        self.text = whole
-        candidate.edits = [
-            e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits
-        ]
-        candidate.edits.append(Edit("missing-opener", Risk.INFERRED, start, start, "{", "$"))
-        if candidate.node is not None:
-            candidate.node = moved(candidate.node, -1)
-        candidate.end = max(candidate.end - 1, start)
-        if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows behind its end"))
-        self.found.append(candidate)
-
-    # --- gathering --------------------------------------------------------------------------------------------
-
-    def _gather(self) -> None:
-        text, scout = self.text, self.scout
-        budget = 8 * len(text) + 4_096
-        pos = before = 0
-        while (spot := scout.next(pos)) is not None:
-            if len(self.found) >= self.max_candidates or budget < 0:
-                self.flooded = True
-                return
-            candidate = self._try(spot)
-            if candidate.fits and self._is_fragment(candidate, before):
-                candidate.lose(
-                    Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read")
-                )
-            budget -= candidate.end - spot.start + 64
-            if candidate.reason in (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE):
-                candidate.end = self._region_end(candidate)
-            pos = before = max(candidate.end, spot.start + 1)
-            if is_quoted(text, candidate.start, candidate.end):
-                continue
-            self.found.append(candidate)
-        inline = any(candidate.rank == INLINE for candidate in self.found)
-        if inline and (declined := _CANNOT.search(text)) is not None:
-            self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
-        if scout.reasoned_to:
-            self.found = [candidate for candidate in self.found if candidate.start >= scout.reasoned_to]
-
-    def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
-        """Whether it directly follows what could not be read, or members that no bracket holds."""
-        gap = self.text[before : candidate.start]
-        last = self.found[-1] if self.found else None
-        broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
-        if not before and _LOST_KEY.fullmatch(gap):
-            return True
-        return (broken and not gap.strip(" \t\r\n,")) or _CAME_BEFORE.search(gap[-600:]) is not None
-
-    def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
-        """An inline value in a sentence after a refusal shows the form of an answer; it is none."""
-        before = self.text[: candidate.start].rstrip()
-        return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
-
-    def _try(self, spot: Spot) -> Candidate[T]:
-        text = self.text
-        candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
-        end = find_json_end(text, spot.start)
-        if self.quick and end is not None and not _GOES_ON.match(text, end):
-            valid = read_strict(text[spot.start : end], self.contract)
-            if valid is not None:
-                candidate.end, candidate.valid = end, valid
-                return self._placed(candidate)
-        if self.quick and end is None and len(self.found) < _QUICK and self._rewritten(candidate):
-            return self._placed(candidate)
-        if _ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
-            return inner
-        doubled = text.startswith("{{", spot.start)
-        machine = Machine(
-            text, spot.start, self.shape, max_depth=self.max_depth, ends=self.truncated is False, doubled=doubled
-        )
-        parsed = machine.parse()
-        if isinstance(parsed, Parsed) and doubled:
-            parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, spot.start, parsed.end, "{…}"))
-        judge(candidate, parsed, text, self.contract, self.ceiling)
-        if candidate.fits and _GOES_ON.match(text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
-        return self._placed(candidate)
-
-    def _rewritten(self, candidate: Candidate[T]) -> bool:
-        """The quick way: common damage mended token by token, and the result taken strictly or not at all."""
-        text = self.text
-        found = rewrite(text, candidate.start)
-        end = find_json_end(found.text, 0) if found else None
-        if found is None or end is None or found.text.startswith("{{"):
-            return False
-        stop = found.origin(end)
-        edits = [edit for edit in found.edits if edit.end <= stop]
-        if (worst(edits) or Risk.LOSSLESS) > self.ceiling or self.shape.has_risks or _GOES_ON.match(text, stop):
-            return False
-        candidate.valid = read_strict(found.text[:end], self.contract)
-        if candidate.valid is None:
-            return False
-        candidate.end, candidate.edits, candidate.rewritten = stop, edits, True
-        return True
-
-    def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
-        if candidate.fits and candidate.rank == LINES and not ends_line(self.text, candidate.end):
-            candidate.rank = INLINE
-        return candidate
-
-    def _region_end(self, candidate: Candidate[T]) -> int:
-        """Where to go on after a value that cannot be read: behind it, never inside it."""
-        fence = self.text.find("```", candidate.start)
-        limit = fence if fence >= 0 and self.scout.fence is not None else len(self.text)
-        depth, quote, at = 0, False, candidate.start
-        for found in re.compile(r'\\.|["{}\[\]]', re.S).finditer(self.text, candidate.start, limit):
-            char = found[0]
-            if char == '"':
-                quote = not quote
-            elif not quote and char in "{[":
-                depth += 1
-            elif not quote and char in "}]":
-                depth -= 1
-                at = found.end()
-                if depth <= 0:
-                    return max(at, candidate.end)
-        return limit
-
-    def _unwrapped(self, spot: Spot) -> Candidate[T] | None:
-        """A value that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""
-        text = self.text
-        last = max(text.rfind("}"), text.rfind("]")) + 1
-        if last <= spot.start or self.nested >= _NESTED:
-            return None
-        part = text[spot.start : last]
-        entities = "&quot;" in part[:200]
-        inner = html.unescape(part) if entities else unescape(part).value
-        outcome = self._again(inner)
-        if not isinstance(outcome, Accepted):
-            return None
-        code = "html-entities" if entities else "escaped"
-        return self._adopt(outcome, spot, last, code)
-
-    def _adopt(self, outcome: Accepted[T], spot: Spot, end: int, code: str) -> Candidate[T]:
-        candidate: Candidate[T] = Candidate(spot.start, end, spot.rank)
-        candidate.edits = [Edit(code, Risk.INFERRED, spot.start, end, "")]
-        candidate.edits += [Edit(r.code, r.risk, spot.start, end, r.after, r.path) for r in outcome.repairs]
-        candidate.valid = Valid(outcome.value)
-        return self._placed(candidate)
-
-    def _again(self, inner: str) -> Outcome[T]:
-        search: Search[T] = Search(
-            inner,
-            self.contract,
-            ceiling=self.ceiling,
-            truncated=self.truncated,
-            pick=self.pick,
-            max_depth=self.max_depth,
-            max_candidates=self.max_candidates,
-            nested=self.nested + 1,
-        )
-        return search.run()
 
     # --- whole texts ------------------------------------------------------------------------------------------
 
@@ -299,7 +94,7 @@ class Search(Generic[T]):
         if not body:
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
         start = self.text.find(body)
-        node = Node(STRING, body, start, start + len(body))
+        node = _scalar_node(body, start, edits)
         value = _boolean_word(body) if self.shape.types == frozenset({"boolean"}) else None
         if value is not None:
             node = Node("literal", value, start, start + len(body))
@@ -346,7 +141,9 @@ class Search(Generic[T]):
     def _inside_quotes(self) -> Outcome[T] | None:
         """The whole answer written as one JSON string, or put between quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
-        if self.nested >= _NESTED or len(text) < 3 or text[0] not in _CITE_QUOTES or text[-1] not in "\"'”’`":
+        if (fence := _FENCED.fullmatch(text)) is not None:
+            text = fence[1].strip()
+        if self.nested >= NESTED or len(text) < 3 or text[0] not in _CITE_QUOTES or text[-1] not in "\"'”’`":
             return None
         inner = unescape(text[1:-1]).value if "\\" in text else text[1:-1]
         if inner.lstrip()[:1] not in ("{", "[", '"'):
@@ -361,7 +158,7 @@ class Search(Generic[T]):
         node = read_lines(self.text, self.shape) if self.truncated is not True else None
         if node is None:
             return None
-        edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}")
+        edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}", "$")
         candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
         judge(candidate, Parsed(node, node.end, [edit], cut=False), self.text, self.contract, self.ceiling)
         self.found.append(candidate)
@@ -376,6 +173,12 @@ class Search(Generic[T]):
         later = [c for c in self.found if c.start > chosen.start and c.cut and not c.fits]
         if later and self.pick != "first":
             return self._reject()
+        rivals = [
+            c for c in self.found if not c.fits and self._is_answer(c) and (self._is_list() or c.start > chosen.start)
+        ]
+        if rivals and self.pick != "first":
+            words = "another answer stands in it that does not fit"
+            return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
         collected = self._collect(group)
         if collected is not None:
             return collected
@@ -390,7 +193,21 @@ class Search(Generic[T]):
             chosen.edits.append(Edit(f"picked-{self.pick}", Risk.INFERRED, chosen.start, chosen.end, "", "$"))
             if self.ceiling < Risk.INFERRED:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(group)} different answers"),))
+        if any(c.rank > best and c.start > chosen.start and _value_of(c) != values[-1] for c in fitting):
+            chosen.edits.append(Edit("picked-place", Risk.INFERRED, chosen.start, chosen.end, "", "$"))
+            if self.ceiling < Risk.INFERRED:
+                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
         return self._accept(chosen)
+
+    def _is_answer(self, candidate: Candidate[T]) -> bool:
+        """Whether it was meant as an answer: an object with keys of the contract, or a list of such."""
+        value = candidate.draft.value if candidate.draft else None
+        shape = self.shape
+        if is_list(value):
+            value, shape = (value[0] if value else None), shape.element(0)
+        elif self._is_list():
+            shape = shape.element(0)
+        return is_dict(value) and any(key in shape.properties for key in value)
 
     def _is_list(self) -> bool:
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
@@ -430,9 +247,10 @@ class Search(Generic[T]):
         text = self.text
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
+        said = any(edit.start == 0 and edit.end == len(text) for edit in edits)
         for start, end in ((0, candidate.start), (candidate.end, len(text))):
             outside = text[start:end].strip(" \t\r\n")
-            if outside:
+            if outside and not said:
                 name = (
                     "bom"
                     if outside == "\ufeff"
@@ -504,11 +322,15 @@ class Search(Generic[T]):
         return Rejected(reason, issues, self.text, draft=draft, seen=seen)
 
 
+def _value_of(candidate: Candidate[T]) -> T | None:
+    return candidate.valid.value if candidate.valid is not None else None
+
+
 def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
     """The text without fence, quotes and emphasis around it."""
     body = text.strip().lstrip("\ufeff").strip()
     edits: list[Edit] = []
-    fence = re.fullmatch(r"```[\w]*[ \t]*\n?(.*?)\n?```", body, re.S)
+    fence = _FENCED.fullmatch(body)
     if fence:
         body = fence[1].strip()
         edits.append(Edit("fence", Risk.LOSSLESS, 0, len(text), body, "$"))
@@ -518,13 +340,23 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
         ):
             break
         body = found[2].strip()
-        edits.append(Edit("quotes", Risk.LOSSLESS, 0, len(text), body, "$"))
+        code = "emphasis" if found[1] in ("**", "__", "*", "_", "`") else "quotes"
+        edits.append(Edit(code, Risk.LOSSLESS, 0, len(text), body, "$"))
     return body, edits
 
 
+def _scalar_node(body: str, start: int, edits: list[Edit]) -> Node:
+    """A number where one stands without quotation marks, else text."""
+    number = None if any(edit.code == "quotes" for edit in edits) else read_number(body)
+    end = start + len(body)
+    return Node(STRING, body, start, end) if number is None else Node(NUMBER, number.value, start, end)
+
+
 def _boolean_word(body: str) -> bool | None:
-    """The one boolean word of a text without a negation."""
-    if len(body) <= 5:
+    """The one boolean word of a sentence that neither denies, doubts nor asks."""
+    if body.strip(".!").lower() in ("yes", "no"):
+        return body[0] in "yY"
+    if body.lower() in ("true", "false"):
         return None
     shape = Shape(choices=("true", "false"))
     found = match_choice(body, body, shape)

@@ -7,19 +7,19 @@ from typing import Final
 
 from flujo_aros.contract.schema import ANY, Shape
 from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, SCALAR_AHEAD, Cursor, Frame
-from flujo_aros.reading.edits import INFERRED, LOSSY
+from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY
 from flujo_aros.reading.node import BARE, LITERAL, NUMBER, STRING, Node
 from flujo_aros.reading.quotes import QUOTES, StringEnd, find_end
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, keeps_backslashes, read_number, unescape
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, literal_escapes, read_number, unescape
 
 _CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
 _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
 _BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w+[\"']?\s*:))")
 _SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
-_UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"\s*\+\s")
+_UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s")
 _ODD: Final = re.compile(r"\"\s*,|,\s*\"")
-PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'])")
+PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'](?!\s*[,}\]:]))")
 
 
 class Tokens(Cursor):
@@ -70,12 +70,12 @@ class Tokens(Cursor):
         raw = self.text[end.start : end.stop]
         if "\\" not in raw or end.raw:
             return raw
-        literal = keeps_backslashes(raw, wants_text="string" in shape.types)
-        found = unescape(raw, literal=literal)
+        literal = literal_escapes(raw, wants_text=not shape.anything and shape.allows("string"))
+        found = unescape(raw, literal)
         if found.lone:
             raise self._stop("half of a surrogate pair is no character", "lone_surrogate", at=end.start)
-        if found.kept or literal:
-            code = "control_escape" if literal else "invalid-escape"
+        if found.kept or literal or literal is None:
+            code = "invalid-escape" if literal == frozenset() else "control_escape"
             self._log(code, INFERRED, end.start, end.stop, found.value)
         if found.dangling:
             raise self._stop("a backslash at the end of a string", "invalid-escape", at=end.stop)
@@ -175,7 +175,7 @@ class Tokens(Cursor):
         return (
             ahead is not None
             and wanted.allows("integer")
-            and bool(wanted.types)
+            and not wanted.anything
             and self.text[pos:comma].replace(",", "").lstrip("$€£+-").isdigit()
         )
 
@@ -204,6 +204,7 @@ class Tokens(Cursor):
     def _key(self, frame: Frame) -> str:
         text, pos = self.text, self.pos
         if PREFIX.match(text, pos):
+            self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
             self.pos = pos = pos + 1
         if text[pos] in QUOTES:
             end = find_end(self._surroundings(frame, "key"), pos)
@@ -220,7 +221,7 @@ class Tokens(Cursor):
         self.pos = bare.end()
         if self.text[self.pos : self.pos + 1] in ('"', "'", "”", "’", "`"):
             self.pos += 1
-        key = bare[0].strip()
+        key = unescape(bare[0].strip()).value
         if len(key) > 80 or key.count(" ") > 4:
             raise self._stop(f"expected a key, found {key[:40]!r}", "unexpected")
         self._log("unquoted-key", INFERRED, pos, self.pos, key)

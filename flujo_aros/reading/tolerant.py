@@ -49,6 +49,7 @@ _ELEMENT: Final = re.compile(
     rf"|({NUMBER_PATTERN})(?={_GAP}[,\]])|{_WORD}(?={_GAP}[,\]])|([\[{{]))"
 )
 _BLANK: Final = re.compile(_GAP)
+_GROUP: Final = re.compile(r"0\d\d(?!\d)")
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
 _CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
@@ -439,6 +440,8 @@ class Machine(Tokens):
             self.pos = self.comma
             self._pop()
             return False
+        if self.text[self.pos - 1] == "," and _GROUP.match(self.text, self.pos):
+            raise self._stop("digits that belong to the number before the comma", "digit-groups")
         return self._value(frame.shape.element(len(frame.items)), member=False)
 
     def _next_belongs_outside(self, frame: Frame) -> bool:
@@ -466,6 +469,7 @@ class Machine(Tokens):
         if ELLIPSIS.match(text, pos):
             raise self._stop("an ellipsis stands for something that was left out", "elided")
         if PREFIX.match(text, pos):
+            self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
             self.pos += 1
             char = text[self.pos]
         node = self._string(shape, member=member) if char in QUOTES else self._bare(shape, member=member)

@@ -1,0 +1,243 @@
+"""Find every place where an answer could stand, and try each against the contract."""
+
+from __future__ import annotations
+
+import html
+import re
+from abc import ABC, abstractmethod
+from typing import Final, Generic, Literal, TypeVar
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.contract.values import Valid
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Risk
+from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
+from flujo_aros.reading.edits import Edit, worst
+from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_quoted
+from flujo_aros.reading.node import moved
+from flujo_aros.reading.rewrite import rewrite
+from flujo_aros.reading.scalars import unescape
+from flujo_aros.reading.tolerant import Machine, Parsed
+
+T = TypeVar("T")
+
+_ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
+_GOES_ON: Final = re.compile(r"[\s}\]]*,?\s*\"[^\"\n]{1,120}\"\s*:")
+_CAME_BEFORE: Final = re.compile(r"\"[^\"\n]{0,80}\"\s*:\s*[\"\d\[{tfn-].{0,400}[\"\]}\w]\s*,\s*\Z", re.S)
+_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
+_MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
+_KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
+_CANNOT: Final = re.compile(
+    r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
+)
+DEPTH: Final = 200
+_QUICK: Final = 2
+"""How many candidates are tried the quick way: each look goes to the end of the text."""
+NESTED: Final = 2
+
+Pick = Literal["last", "first", "error"]
+
+
+class Gathering(ABC, Generic[T]):
+    """The candidates of one text."""
+
+    def __init__(
+        self,
+        text: str,
+        contract: Contract[T],
+        *,
+        ceiling: Risk,
+        truncated: bool | None,
+        pick: Pick,
+        max_depth: int,
+        max_candidates: int,
+        nested: int = 0,
+    ) -> None:
+        self.text = text
+        self.contract = contract
+        self.shape = contract.shape
+        self.ceiling = ceiling
+        self.truncated = truncated
+        self.pick: Pick = pick
+        self.max_depth = max_depth
+        self.quick = max_depth >= DEPTH
+        """The C parsers know one limit of depth only, their own."""
+        self.max_candidates = max_candidates
+        self.nested = nested
+        self.scout = Scout(text, contract.shape)
+        self.found: list[Candidate[T]] = []
+        self.flooded = False
+
+    @abstractmethod
+    def run(self) -> Outcome[T]:
+        """Read the text."""
+
+    def _without_opener(self) -> None:
+        """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
+        start = len(self.text) - len(self.text.lstrip())
+        if not _KEY_FIRST.match(self.text, start):
+            return
+        self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
+        spot = Spot(start, LINES)
+        candidate = self._try(spot)
+        self.text = whole
+        candidate.edits = [
+            e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits
+        ]
+        candidate.edits.append(Edit("missing-opener", Risk.INFERRED, start, start, "{", "$"))
+        if candidate.node is not None:
+            candidate.node = moved(candidate.node, -1)
+        candidate.end = max(candidate.end - 1, start)
+        if candidate.fits and self.ceiling < Risk.INFERRED:
+            candidate.lose(Reason.MALFORMED, Issue("$", "risk", "reading it takes edits above the allowed risk"))
+        if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows behind its end"))
+        self.found.append(candidate)
+
+    # --- gathering --------------------------------------------------------------------------------------------
+
+    def _gather(self) -> None:
+        text, scout = self.text, self.scout
+        budget = 8 * len(text) + 4_096
+        pos = before = 0
+        while (spot := scout.next(pos)) is not None:
+            if len(self.found) >= self.max_candidates or budget < 0:
+                self.flooded = True
+                return
+            candidate = self._try(spot)
+            if candidate.fits and self._is_fragment(candidate, before):
+                candidate.lose(
+                    Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read")
+                )
+            if (
+                candidate.fits
+                and candidate.rank == INLINE
+                and not text[candidate.start : candidate.end].strip("{}[] \t\r\n")
+            ):
+                pos = before = candidate.end
+                continue
+            budget -= candidate.end - spot.start + 64
+            if candidate.reason in (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE):
+                candidate.end = self._region_end(candidate)
+            pos = before = max(candidate.end, spot.start + 1)
+            if is_quoted(text, candidate.start, candidate.end):
+                continue
+            self.found.append(candidate)
+        inline = any(candidate.rank == INLINE for candidate in self.found)
+        if inline and (declined := _CANNOT.search(text)) is not None:
+            self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
+        if scout.reasoned_to:
+            self.found = [candidate for candidate in self.found if candidate.start >= scout.reasoned_to]
+
+    def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
+        """Whether it directly follows what could not be read, or members that no bracket holds."""
+        gap = self.text[before : candidate.start]
+        last = self.found[-1] if self.found else None
+        broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
+        if not before and _LOST_KEY.fullmatch(gap):
+            return True
+        return (broken and not gap.strip(" \t\r\n,")) or _CAME_BEFORE.search(gap[-600:]) is not None
+
+    def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
+        """An inline value in a sentence after a refusal shows the form of an answer; it is none."""
+        before = self.text[: candidate.start].rstrip()
+        return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
+
+    def _try(self, spot: Spot) -> Candidate[T]:
+        text = self.text
+        candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
+        end = find_json_end(text, spot.start)
+        if self.quick and end is not None and not _GOES_ON.match(text, end):
+            valid = read_strict(text[spot.start : end], self.contract)
+            if valid is not None:
+                candidate.end, candidate.valid = end, valid
+                return self._placed(candidate)
+        if self.quick and end is None and len(self.found) < _QUICK and self._rewritten(candidate):
+            return self._placed(candidate)
+        if _ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
+            return inner
+        doubled = text.startswith("{{", spot.start)
+        machine = Machine(
+            text, spot.start, self.shape, max_depth=self.max_depth, ends=self.truncated is False, doubled=doubled
+        )
+        parsed = machine.parse()
+        if isinstance(parsed, Parsed) and doubled:
+            parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, spot.start, parsed.end, "{…}"))
+        judge(candidate, parsed, text, self.contract, self.ceiling)
+        if candidate.fits and _GOES_ON.match(text, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
+        return self._placed(candidate)
+
+    def _rewritten(self, candidate: Candidate[T]) -> bool:
+        """The quick way: common damage mended token by token, and the result taken strictly or not at all."""
+        text = self.text
+        found = rewrite(text, candidate.start)
+        end = find_json_end(found.text, 0) if found else None
+        if found is None or end is None or found.text.startswith("{{"):
+            return False
+        stop = found.origin(end)
+        edits = [edit for edit in found.edits if edit.end <= stop]
+        if (worst(edits) or Risk.LOSSLESS) > self.ceiling or self.shape.has_risks or _GOES_ON.match(text, stop):
+            return False
+        candidate.valid = read_strict(found.text[:end], self.contract)
+        if candidate.valid is None:
+            return False
+        candidate.end, candidate.edits, candidate.rewritten = stop, edits, True
+        return True
+
+    def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
+        if candidate.fits and candidate.rank == LINES and not ends_line(self.text, candidate.end):
+            candidate.rank = INLINE
+        return candidate
+
+    def _region_end(self, candidate: Candidate[T]) -> int:
+        """Where to go on after a value that cannot be read: behind it, never inside it."""
+        fence = self.text.find("```", candidate.start)
+        limit = fence if fence >= 0 and self.scout.fence is not None else len(self.text)
+        depth, quote, at = 0, False, candidate.start
+        for found in re.compile(r'\\.|["{}\[\]]', re.S).finditer(self.text, candidate.start, limit):
+            char = found[0]
+            if char == '"':
+                quote = not quote
+            elif not quote and char in "{[":
+                depth += 1
+            elif not quote and char in "}]":
+                depth -= 1
+                at = found.end()
+                if depth <= 0:
+                    return max(at, candidate.end)
+        return limit
+
+    def _unwrapped(self, spot: Spot) -> Candidate[T] | None:
+        """A value that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""
+        text = self.text
+        last = max(text.rfind("}"), text.rfind("]")) + 1
+        if last <= spot.start or self.nested >= NESTED:
+            return None
+        part = text[spot.start : last]
+        entities = "&quot;" in part[:200]
+        inner = html.unescape(part) if entities else unescape(part).value
+        outcome = self._again(inner)
+        if not isinstance(outcome, Accepted):
+            return None
+        code = "html-entities" if entities else "escaped"
+        return self._adopt(outcome, spot, last, code)
+
+    def _adopt(self, outcome: Accepted[T], spot: Spot, end: int, code: str) -> Candidate[T]:
+        candidate: Candidate[T] = Candidate(spot.start, end, spot.rank)
+        candidate.edits = [Edit(code, Risk.INFERRED, spot.start, end, "")]
+        candidate.edits += [Edit(r.code, r.risk, spot.start, end, r.after, r.path) for r in outcome.repairs]
+        candidate.valid = Valid(outcome.value)
+        return self._placed(candidate)
+
+    def _again(self, inner: str) -> Outcome[T]:
+        search = type(self)(
+            inner,
+            self.contract,
+            ceiling=self.ceiling,
+            truncated=self.truncated,
+            pick=self.pick,
+            max_depth=self.max_depth,
+            max_candidates=self.max_candidates,
+            nested=self.nested + 1,
+        )
+        return search.run()

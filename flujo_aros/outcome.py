@@ -196,7 +196,7 @@ class Rejected:
         """The message to send back to a model in your own loop: what was wrong and what to do, without the reply."""
         lines = [f"Your answer could not be used: {_REASON_WORDS[self.reason]}."]
         lines += [f"- {_issue_line(issue)}" for issue in self.issues[:20]]
-        lines.append("Answer again with the corrected output only, without comments or prose around it.")
+        lines.append(_WHAT_TO_DO.get(self.reason, _CORRECT_IT))
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -246,6 +246,16 @@ _REASON_WORDS = {
     Reason.REFUSED: "the model declined to answer",
     Reason.TOO_LARGE: "it is larger or deeper than the limits allow",
     Reason.PROVIDER: "the provider gave no answer",
+}
+
+
+_CORRECT_IT = "Answer again with the corrected output only, without comments or prose around it."
+_WHAT_TO_DO = {
+    Reason.MALFORMED: f'{_CORRECT_IT} Write valid JSON: quotes inside a string as \\", nothing left out.',
+    Reason.AMBIGUOUS: "Give exactly one answer, as valid JSON in which every key stands once, and nothing else.",
+    Reason.TRUNCATED: "Answer again from the beginning, and shorter, so that the answer is complete.",
+    Reason.ECHOED_SCHEMA: "Do not repeat the schema: answer with the values that it asks for.",
+    Reason.REFUSED: "If you can answer, give the output that was asked for and nothing else.",
 }
 
 

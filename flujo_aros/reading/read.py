@@ -16,6 +16,7 @@ from flujo_aros.contract.output import (
     TaggedContract,
     compile_contract,
 )
+from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
 from flujo_aros.reading.gather import DEPTH, Pick
@@ -55,11 +56,12 @@ def read(
     answers that stand apart.
 
     Never raises for any text, takes time linear in it, and reports every difference between text and value in
-    `repairs`. Raises `ContractError` for a contract that cannot be compiled.
+    `repairs`. Raises `ContractError` for a contract that cannot be compiled, `UsageError` for an option that is none.
 
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
+    _check(text, risk, pick)
     compiled: Contract[Any] = compile_contract(contract)
     if len(text) > limits.max_chars:
         words = f"{len(text)} characters, more than the {limits.max_chars} allowed"
@@ -74,6 +76,18 @@ def read(
     if isinstance(compiled, BlockContract):
         return cast("Outcome[T]", read_block(text, compiled))
     return cast("Outcome[T]", read_event(text, cast("EventContract", compiled), look))
+
+
+def _check(text: object, risk: object, pick: str) -> None:
+    if not isinstance(text, str):
+        message = f"read() takes the text of a reply as str, not {type(text).__name__}"
+        raise UsageError(message)
+    if risk is not None and not isinstance(risk, Risk):
+        message = f"risk={risk!r} is no risk: take Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY"
+        raise UsageError(message)
+    if pick not in ("last", "first", "error"):
+        message = f"pick={pick!r}: it is 'last', 'first' or 'error'"
+        raise UsageError(message)
 
 
 class _Options(NamedTuple):

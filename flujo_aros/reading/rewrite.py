@@ -16,6 +16,7 @@ from flujo_aros.reading.edits import INFERRED, LOSSLESS, Edit, new_edit
 
 _ENDS = r"(?=\s*[,}\]])"
 _TOKEN: Final = re.compile(
+    r"""(?=["'A-Za-z_$,/ \t\r\n])(?:"""
     r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
     rf"|'([^'\"\\\x00-\x1f]*)'(?=\s*[:,}}\]])"
     r"|(?<![\w$-])([A-Za-z_$][\w$-]{0,60}+)(?=\s*:)"
@@ -23,7 +24,7 @@ _TOKEN: Final = re.compile(
     r"|(?<![\[{,])(,)(?=(?:\s|/\*[^*]{0,200}\*/|//[^\n]{0,200}\n)*+[}\]])"
     r"|(//[^\n]*+|/\*[^*]{0,2000}\*/)\s*+"
     r"|((?<=[\w\"'}\]])[ \t\r\n]++)(?=(?:\"[^\"\\\n]{1,120}\"|'[^'\"\\\n]{1,120}'|[A-Za-z_$][\w$-]{0,60}+)\s*:)"
-    r"|([\"'])"
+    r"|([\"']))"
 )
 _QUOTED, _BARE, _WORD, _TRAILING, _COMMENT, _GAP, _LONE = range(1, 8)
 _LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
@@ -41,28 +42,34 @@ _SPELLED: Final = {"True": "true", "False": "false", "None": "null"}
 
 
 class Rewritten(NamedTuple):
-    """The text from one bracket on, with common damage mended. `spots` maps its characters back: (here, there)."""
+    """The text from one bracket on, with common damage mended."""
 
     text: str
     edits: list[Edit]
-    spots: list[tuple[int, int]]
+    pieces: list[str]
+    """What the text was made of: by turns as it was, and mended."""
+    length: int
+    """Of the text that was rewritten."""
 
     def origin(self, at: int) -> int:
-        """The position in the text that was rewritten."""
-        here, there = 0, self.spots[0][1]
-        for new, old in self.spots:
-            if new > at:
-                break
-            here, there = new, old
-        return there + at - here
+        """The position in the text that was rewritten, for one outside of the mended pieces."""
+        behind = len(self.text) - at
+        if behind <= len(self.pieces[-1]):
+            return self.length - behind
+        seen = 0
+        for index, edit in enumerate(self.edits):
+            seen += len(self.pieces[2 * index])
+            if seen >= at:
+                return edit.start - (seen - at)
+            seen += len(self.pieces[2 * index + 1])
+        return self.length - behind
 
 
 def rewrite(text: str, start: int) -> Rewritten | None:
     """Mend common damage from `start` up to the first quote that is no plain string; None where there is none of it."""
     pieces: list[str] = []
     edits: list[Edit] = []
-    spots = [(0, start)]
-    last, size = start, 0
+    last = start
     for found in _TOKEN.finditer(text, start):
         group = found.lastindex
         if group is None:
@@ -78,10 +85,8 @@ def rewrite(text: str, start: int) -> Rewritten | None:
         mended = _SPELLED[raw] if group == _WORD else f"{before}{raw}{behind}" if group in _KEPT else before
         edits.append(new_edit(Edit, (code, risk, begin, shown, raw if group in _KEPT else mended, "")))
         pieces += (text[last:begin], mended)
-        size += begin - last + len(mended)
         last = end
-        spots.append((size, end))
     if not edits:
         return None
     pieces.append(text[last:])
-    return Rewritten("".join(pieces), edits, spots)
+    return Rewritten("".join(pieces), edits, pieces, len(text))

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.output import Contract, Output, compile_contract
 from flujo_aros.errors import UsageError
 
 
@@ -74,18 +74,43 @@ def _json_or_text(value: str) -> Any:
         return value
 
 
-def given_contract(schema: str) -> Contract[Any]:
-    """The contract that `FILE` (a JSON Schema) or `module:Type` stands for.
+def given_contract(schema: str | None, where: str | None = None) -> Contract[Any]:
+    """The contract for a schema (`FILE` or `module:Type`) and the place where its payload stands (`tagged:result`).
 
-    Raises `UsageError` when it cannot be found, `ContractError` when it cannot be compiled. Naming a type imports its
-    module: that is the user's own wish, typed by hand, so the working folder is on the path.
+    Raises `UsageError` when either cannot be had, `ContractError` when it cannot be compiled.
+    """
+    if where is None:
+        if schema is None:
+            message = "--schema is missing: give a JSON Schema file, or a type as module:Type"
+            raise UsageError(message)
+        return compile_contract(_given_schema(schema))
+    mode, _, rest = where.partition(":")
+    names = [name.strip() for name in rest.split(",") if name.strip()]
+    if mode == "tagged" and len(names) == 1:
+        return Output.tagged(names[0], {} if schema is None else _given_schema(schema))
+    if schema is not None and mode in ("text", "block", "event"):
+        message = f"--contract {where}: a {mode} contract has no schema, so leave --schema out"
+        raise UsageError(message)
+    if mode == "text" and len(names) == 1:
+        return Output.text(names[0])
+    if mode == "block" and names:
+        return Output.block(names[0], names[1:])
+    if mode == "event" and names:
+        return Output.event(names)
+    message = f"--contract {where!r}: expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
+    raise UsageError(message)
+
+
+def _given_schema(schema: str) -> Any:
+    """The JSON Schema in a file, or a type: naming one imports its module, which the user typed by hand, so the
+    working folder is on the path.
     """
     path = Path(schema)
     if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) is as good as a file
-        return compile_contract(_schema_file(schema))
+        return _schema_file(schema)
     module, colon, name = schema.partition(":")
     if colon and name and all(part.isidentifier() for part in module.split(".")):
-        return compile_contract(_imported(module, name))
+        return _imported(module, name)
     message = f"--schema {schema!r}: there is no such file; give a JSON Schema file, or a type as module:Type"
     raise UsageError(message)
 

@@ -24,47 +24,62 @@ class RiskName(StrEnum):
     LOSSY = "lossy"
 
 
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE|module:Type",
+        help="A JSON Schema file, or a Python type to import: shop.models:Order.",
+        show_default=False,
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--contract",
+        metavar="tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
+        help="Where the payload stands, if it is not the whole reply, e.g. --contract tagged:result.",
+        show_default=False,
+    ),
+]
+Reply = Annotated[
+    str,
+    typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; stdin if left out or '-'."),
+]
+RiskAllowed = Annotated[
+    RiskName | None,
+    typer.Option("--risk", help="The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own]"),
+]
+Truncated = Annotated[
+    bool | None,
+    typer.Option(
+        "--truncated/--complete",
+        help="Whether the reply was cut by a token limit or ended by itself. [default: not known, taken as cut]",
+    ),
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Show the text with its repairs or issues marked.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the whole outcome as one JSON document.")]
+
+
 def read_command(
-    schema: Annotated[
-        str,
-        typer.Option(
-            "--schema",
-            metavar="FILE|module:Type",
-            help="A JSON Schema file, or a Python type to import: shop.models:Order.",
-        ),
-    ],
-    reply: Annotated[
-        str,
-        typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; stdin if left out or '-'."),
-    ] = "-",
-    risk: Annotated[
-        RiskName | None,
-        typer.Option(
-            "--risk", help="The riskiest edit allowed, e.g. --risk lossless. [default: the contract's own, inferred]"
-        ),
-    ] = None,
-    truncated: Annotated[
-        bool | None,
-        typer.Option(
-            "--truncated/--complete",
-            help="Whether the reply was cut by a token limit or ended by itself. [default: not known, taken as cut]",
-        ),
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show the text with its repairs or issues marked, for a person.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole outcome as one JSON document.")] = False,
+    schema: Schema = None,
+    where: Where = None,
+    reply: Reply = "-",
+    risk: RiskAllowed = None,
+    truncated: Truncated = None,
+    explain: Explain = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read a model's reply as a typed value.
 
     No model is called: repairs are made and reported, or the reply is rejected with the reason.
     The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
 
-    Example: aros read --schema order.schema.json --explain < reply.txt
+    Example: aros read --schema shop:Order --contract tagged:result --explain < reply.txt
     """
     if explain and as_json:
         raise typer.BadParameter("choose one of --explain and --json")
-    contract = given_contract(schema)
+    contract = given_contract(schema, where)
     text = given_text(reply if reply == "-" else f"@{reply}", "REPLY")
     outcome = read(text, contract, risk=None if risk is None else Risk[risk.name], truncated=truncated)
     if as_json:

@@ -147,3 +147,31 @@ def test_value_survives_a_terminal_that_knows_only_ascii(aros_process: Aros, env
     environment["PYTHONIOENCODING"] = "ascii"
     result = aros_process("read", "--schema", "builtins:dict", text="{}")
     assert json.loads(result.stdout) == {}
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "value"),
+    [
+        ("tagged:result", 'Sure. <result>{"qty": 3}</result>', {"qty": 3}),
+        ("text:note", "<note> hi </note>", "hi"),
+        ("block:plan,next", '{"plan": "a", "next": "b"} Go.', {"fields": {"plan": "a", "next": "b"}, "prose": "Go."}),
+    ],
+)
+def test_payload_may_stand_elsewhere_in_the_reply(aros: Aros, where: str, text: str, value: object) -> None:
+    result = aros("read", "--contract", where, text=text)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--json",), "--schema is missing"),
+        (("--contract", "tagged"), "expected tagged:TAG"),
+        (("--contract", "text:a", "--schema", "x:Y"), "has no schema"),
+    ],
+)
+def test_contract_that_cannot_be_had_is_one_sentence(aros: Aros, arguments: tuple[str, ...], words: str) -> None:
+    result = aros("read", *arguments, text="{}")
+    assert result.exit_code == 2
+    assert words in result.stderr

@@ -23,6 +23,7 @@ from flujo_aros.events import Observer, observing
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import Limits, read
 from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
 from flujo_aros.usage import Usage
@@ -44,6 +45,7 @@ __all__ = [
     "ArosError",
     "BlueprintError",
     "Call",
+    "Constrain",
     "ContractError",
     "Degrade",
     "Degraded",

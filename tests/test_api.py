@@ -18,6 +18,7 @@ PUBLIC = [
     "ArosError",
     "BlueprintError",
     "Call",
+    "Constrain",
     "ContractError",
     "Degrade",
     "Degraded",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
@@ -119,7 +119,7 @@ class Accepted(Generic[T_co]):
     origin: str
     repairs: Sequence[Repair]
     text: str
-    kind: Literal["accepted"] = "accepted"
+    kind: ClassVar[Literal["accepted"]] = "accepted"
 
     def explain(self) -> str:
         """The history of the value, for a person: one line for the trust and one for each repair."""
@@ -151,7 +151,7 @@ class Rejected:
     raw_matched: str | None = None
     draft: Draft | None = None
     seen: tuple[str, ...] = ()
-    kind: Literal["rejected"] = "rejected"
+    kind: ClassVar[Literal["rejected"]] = "rejected"
 
     @property
     def value(self) -> NoReturn:
@@ -217,7 +217,7 @@ class Degraded:
     text: str
     because: Rejected
     trust: Literal[Trust.DEGRADED] = Trust.DEGRADED
-    kind: Literal["degraded"] = "degraded"
+    kind: ClassVar[Literal["degraded"]] = "degraded"
 
     @property
     def value(self) -> NoReturn:

@@ -75,8 +75,20 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
     parts = typing.get_args(annotation) if typing.get_origin(annotation) is list else ()
     if not (parts and isinstance(parts[0], type) and issubclass(parts[0], BaseModel)):
         return count_keys
-    inner = _counter_of(parts[0])
-    return lambda values: sum(map(inner, values))
+    model = parts[0]
+    inner = _counter_of(model)
+    floats = [name for name, field in model.model_fields.items() if field.annotation is float]
+    if inner is _unknown or any(not _is_plain(f) for f in model.model_fields.values() if f.annotation is not float):
+        return lambda values: sum(map(inner, values))
+
+    def count(values: list[Any]) -> int:
+        for name in floats:
+            # A sum is finite only if all its parts are; where it overflows, the text is parsed a second time.
+            if not isfinite(sum([value.__dict__[name] for value in values])):
+                return UNKNOWN
+        return sum([len(value.__pydantic_fields_set__) for value in values])
+
+    return count
 
 
 def _unknown(_: Any) -> int:

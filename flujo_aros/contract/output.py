@@ -223,8 +223,9 @@ def compile_contract(like: Any) -> Contract[Any]:
 
     Raises `ContractError` when it cannot be compiled.
     """
-    if _is_contract(like):
-        return like
+    known = _ready(like)
+    if known is not None:
+        return known
     key = _content_key(like)
     if key is None:
         return Output.json(like)
@@ -235,6 +236,13 @@ def compile_contract(like: Any) -> Contract[Any]:
             _compiled.clear()
         _compiled[key] = found
     return found
+
+
+def _ready(like: object) -> Contract[Any] | None:
+    """A contract that is one already, or that was compiled for the same type."""
+    if isinstance(like, type):
+        return _compiled.get(cast("object", like))
+    return like if _is_contract(like) else None
 
 
 def _is_contract(like: object) -> TypeGuard[Contract[Any]]:

@@ -61,12 +61,17 @@ def read(
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
-    _check(text, risk, pick)
     compiled: Contract[Any] = compile_contract(contract)
+    if text.__class__ is not str or risk is not None or pick != "last":
+        _check(text, risk, pick)
     if len(text) > limits.max_chars:
         words = f"{len(text)} characters, more than the {limits.max_chars} allowed"
         return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text)
-
+    # The common case first, and at no detour: JSON that is right as it stands.
+    if compiled.mode == "json" and truncated is not True and limits.max_depth >= DEPTH:
+        valid = read_strict(text, compiled)
+        if valid is not None:
+            return Accepted(valid.value, Trust.CLEAN, "first", (), text)
     options = _Options(risk, truncated, pick, limits)
     if compiled.mode == "json":
         return _read_json(text, compiled, options)
@@ -99,10 +104,6 @@ class _Options(NamedTuple):
 
 def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Outcome[T]:
     risk, truncated, pick, limits = options
-    if truncated is not True and limits.max_depth >= DEPTH:
-        valid = read_strict(text, contract)
-        if valid is not None:
-            return Accepted(valid.value, Trust.CLEAN, "first", (), text)
     search: Search[T] = Search(
         text,
         contract,

@@ -14,7 +14,7 @@ NUMBER_PATTERN = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|<!--.*?-->", re.S)
-_LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
+LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
 KEY_AHEAD: Final = re.compile(
     r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{0,120})[\"”“»](?=\s*(?:[:：]|=))|['‘`](?P<s>[^'’`\n:]{1,120})['’`](?=\s*(?:[:：]|=))"
     r"|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3})(?=\s*[:：]))\s*(?:[:：]|=>?)"
@@ -85,7 +85,7 @@ class Cursor:
             if char in _PLAIN:
                 return
             if char in "/#<" and char and (found := _COMMENT.match(text, pos)):
-                if _LEFT_OUT.search(found[0]):
+                if LEFT_OUT.search(found[0]):
                     raise self._stop("a comment stands for something that was left out", "elided")
                 self._log("comment", LOSSLESS, pos, found.end(), "")
                 self.pos = found.end()

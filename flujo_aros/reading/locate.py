@@ -34,6 +34,28 @@ _QUOTED_LINE: Final = re.compile(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
 
+_REASONING: Final = re.compile(rf"<({_THINK})(?:\s[^>]{{0,80}})?>.*?(?:</\1\s*>|\Z)", re.S | re.I)
+_LEFT: Final = re.compile(rf"</(?:{_THINK})\s*>|<\|channel\|>final<\|message\|>", re.I)
+FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
+"""A text that is one fence and nothing else; the first group stands inside."""
+
+
+def mask_reasoning(text: str, *, unopened: bool = False) -> str:
+    """The text with spaces in the place of reasoning blocks, so that all positions stay.
+
+    With `unopened`, what stands before a closing tag that nothing opened is reasoning as well.
+    """
+    masked = _REASONING.sub(_blank, text)
+    if unopened:
+        end = max((found.end() for found in _LEFT.finditer(masked)), default=0)
+        masked = " " * end + masked[end:]
+    return masked
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
+
+
 class Spot(NamedTuple):
     """A bracket where an answer may begin, and how good a place it is (lower is better)."""
 

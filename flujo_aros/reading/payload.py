@@ -13,13 +13,12 @@ from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import find_json_end
+from flujo_aros.reading.locate import FENCED, mask_reasoning
 
 T = TypeVar("T")
 Look: TypeAlias = Callable[[str, JsonContract[Any]], Outcome[Any]]
 """Reads one JSON value out of a text, with the options of the call."""
 
-_REASONING: Final = re.compile(r"<(think|thinking|reasoning|analysis)\b[^>]{0,80}>.*?(?:</\1\s*>|\Z)", re.S | re.I)
-_FENCE: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
 _BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"])")
 
@@ -33,7 +32,7 @@ class Pair(NamedTuple):
 
 def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
     """The payload of the last complete pair of tags. `look` reads a payload that is not taken strictly."""
-    masked = _REASONING.sub(lambda found: " " * len(found[0]), text)
+    masked = mask_reasoning(text)
     pairs, open_at = _pairs(masked, contract)
     if open_at is not None:
         words = f"<{contract.tag}> is opened at character {open_at} and never closed"
@@ -99,7 +98,7 @@ def _payload_end(text: str, start: int, closing: str) -> int | None:
 
 
 def _unfenced(raw: str) -> str:
-    fence = _FENCE.fullmatch(raw)
+    fence = FENCED.fullmatch(raw)
     return (fence[1] if fence else raw).strip()
 
 
@@ -184,7 +183,7 @@ def read_event(text: str, contract: EventContract, look: Look) -> Outcome[Event]
     if isinstance(outcome, Accepted):
         return _of_a_kind(outcome, contract, text)
     if isinstance(outcome, Rejected) and outcome.reason in (Reason.NO_JSON, Reason.REFUSED):
-        said = _said(_REASONING.sub("", text).strip())
+        said = _said(mask_reasoning(text, unopened=True).strip())
         event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
         return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)

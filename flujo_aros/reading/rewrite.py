@@ -12,6 +12,7 @@ import re
 from typing import Final, NamedTuple
 
 from flujo_aros.outcome import Risk
+from flujo_aros.reading.cursor import LEFT_OUT
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, Edit, new_edit
 
 _ENDS = r"(?=\s*[,}\]])"
@@ -27,7 +28,6 @@ _TOKEN: Final = re.compile(
     r"|([\"']))"
 )
 _QUOTED, _BARE, _WORD, _TRAILING, _COMMENT, _GAP, _LONE = range(1, 8)
-_LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
 # For each kind of token: the edit's code and risk, and what comes before and behind what is kept of it.
 _MENDED: Final[dict[int, tuple[str, Risk, str, str]]] = {
     _QUOTED: ("quotes", LOSSLESS, '"', '"'),
@@ -79,7 +79,7 @@ def rewrite(text: str, start: int) -> Rewritten | None:
         begin, end = found.span()
         shown = found.end(group) if group == _COMMENT else end
         raw = found[group]
-        if group == _COMMENT and _LEFT_OUT.search(raw):
+        if group == _COMMENT and LEFT_OUT.search(raw):
             return None
         code, risk, before, behind = _MENDED[group]
         mended = _SPELLED[raw] if group == _WORD else f"{before}{raw}{behind}" if group in _KEPT else before

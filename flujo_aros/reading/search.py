@@ -6,10 +6,12 @@ last one; what the rule cannot decide is AMBIGUOUS.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from math import isfinite
 from typing import Final, TypeVar
 
 from flujo_aros.contract.schema import Shape, is_dict, is_list
@@ -21,15 +23,14 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.gather import NESTED, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
-from flujo_aros.reading.locate import FENCE, INLINE, LINES, Spot
-from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, STRING, Node
+from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot, mask_reasoning
+from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
 from flujo_aros.reading.scalars import FOREIGN, read_number, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
 _BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
-_FENCED: Final = re.compile(r"```\w*[ \t]*\n?(.*?)\n?```", re.S)
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
@@ -76,24 +77,25 @@ class Search(Gathering[T]):
             return self._text_as_written()
         if self.truncated is True:
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
-        body, edits = _bare_scalar(self._without_reasoning())
+        body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
         return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
 
     def _text_as_written(self) -> Outcome[T]:
+        if self.truncated is True and self.ceiling < Risk.LOSSY:
+            return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         verdict = self.contract.validate(self.text)
         if isinstance(verdict, Invalid):
             return Rejected(Reason.INVALID, verdict.issues, self.text)
-        return Accepted(verdict.value, Trust.CLEAN, "first", (), self.text)
-
-    def _without_reasoning(self) -> str:
-        self.scout.next(len(self.text))
-        text = re.sub(r"<(think|thinking|reasoning|analysis)>.*?(?:</\1>|\Z)", "", self.text, flags=re.S | re.I)
-        return re.split(r"</(?:think|thinking|reasoning|analysis)>", text)[-1]
+        if self.truncated is not True:
+            return Accepted(verdict.value, Trust.CLEAN, "first", (), self.text)
+        end = len(self.text)
+        cut = Edit("truncated", Risk.LOSSY, end, end, "", "$")
+        return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text, lambda: None), self.text)
 
     def _scalar(self, body: str, edits: list[Edit]) -> Outcome[T]:
         if not body:
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
-        start = self.text.find(body)
+        start = self.text.rfind(body)
         node = _scalar_node(body, start, edits)
         value = _boolean_word(body) if self.shape.types == frozenset({"boolean"}) else None
         if value is not None:
@@ -110,15 +112,29 @@ class Search(Gathering[T]):
             return self._any_scalar()
         if self.truncated is True or self.found:
             return None
-        body, edits = _bare_scalar(self._without_reasoning())
-        if not any(self.shape.allows(kind) for kind in _SCALARS) and find_json_end(body, 0) != len(body):
+        whole = mask_reasoning(self.text, unopened=True).strip()
+        if find_json_end(whole, 0) == len(whole):
+            return self._json_scalar(whole)
+        if not any(self.shape.allows(kind) for kind in _SCALARS):
             return None
+        body, edits = _bare_scalar(whole)
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
-        start = self.text.find(body)
-        candidate: Candidate[T] = Candidate(start, start + len(body), LINES)
-        node = Node(STRING, body.strip('"'), start, start + len(body))
-        judge(candidate, Parsed(node, start + len(body), edits, cut=False), self.text, self.contract, self.ceiling)
+        start = self.text.rfind(body)
+        return self._one_scalar(Node(STRING, body, start, start + len(body)), edits)
+
+    def _json_scalar(self, body: str) -> Outcome[T] | None:
+        """A reply that is one JSON scalar, for a contract that takes it in a list or among others."""
+        value = json.loads(body)
+        if isinstance(value, float) and not isfinite(value):
+            return None
+        kind = STRING if isinstance(value, str) else LITERAL if value is None or isinstance(value, bool) else NUMBER
+        start = self.text.rfind(body)
+        return self._one_scalar(Node(kind, value, start, start + len(body)), [])
+
+    def _one_scalar(self, node: Node, edits: list[Edit]) -> Outcome[T] | None:
+        candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
+        judge(candidate, Parsed(node, node.end, edits, cut=False), self.text, self.contract, self.ceiling)
         return self._decide([candidate]) if candidate.fits else None
 
     def _any_scalar(self) -> Outcome[T] | None:
@@ -141,7 +157,7 @@ class Search(Gathering[T]):
     def _inside_quotes(self) -> Outcome[T] | None:
         """The whole answer written as one JSON string, or put between quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
-        if (fence := _FENCED.fullmatch(text)) is not None:
+        if (fence := FENCED.fullmatch(text)) is not None:
             text = fence[1].strip()
         if self.nested >= NESTED or len(text) < 3 or text[0] not in _CITE_QUOTES or text[-1] not in "\"'”’`":
             return None
@@ -330,7 +346,7 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
     """The text without fence, quotes and emphasis around it."""
     body = text.strip().lstrip("\ufeff").strip()
     edits: list[Edit] = []
-    fence = _FENCED.fullmatch(body)
+    fence = FENCED.fullmatch(body)
     if fence:
         body = fence[1].strip()
         edits.append(Edit("fence", Risk.LOSSLESS, 0, len(text), body, "$"))

@@ -1,8 +1,11 @@
 """What happened, as it happens: frozen records in started/finished pairs, and the observers that listen.
 
-An event is emitted only by the code that did the thing (`recovery/ladder.py`, `agents/asking.py`,
-`pipeline/runner.py`). Observers only listen: `observing(...)` binds them to everything that runs inside it,
-so that a capability without a runner feeds the same observers.
+An event is emitted only by the code that did the thing. Observers only listen: `observing(...)` binds them to
+everything that runs inside it, so that a capability without a runner feeds the same observers. Where something
+happened is not repeated in every event: an observer asks `scopes()` for what is under way around it.
+
+Texts that models wrote and were sent are always in the events. An observer that lets anything leave the process
+masks or drops them, unless `capture` says that the user wants them.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from itertools import count
+from typing import Any, Final, Protocol, TypeAlias
 
-from flujo_aros.outcome import Repair
+from flujo_aros.outcome import Issue, Repair
 from flujo_aros.usage import Usage
 
 
@@ -57,6 +61,8 @@ class StepFinished:
     reason: str | None
     usage: Usage
     seconds: float
+    attempts: int = 1
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,10 @@ class ReadFinished:
     trust: str | None
     reason: str | None
     repairs: tuple[Repair, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    schema_hash: str | None = None
     text: str = field(default="", repr=False)
+    capture: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +99,71 @@ class StageFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagePassed:
+    """A stage of the ladder was not run, and why not, in one sentence."""
+
+    stage: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskStarted:
-    """A model call beyond the first one is about to be made for a stage."""
+    """A model call is about to be made: for a stage of a ladder, or "first" for the agent's own."""
 
     stage: str
     attempt: int
+    model: str = ""
+    constrained: bool = False
+    """Whether the provider was asked to enforce the schema."""
+    prompt: str = field(default="", repr=False)
+    capture: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskFinished:
-    """A model call of a stage came back, with what it alone has used."""
+    """A model call came back, or failed with a `fault`, with what it alone has used."""
 
     stage: str
     attempt: int
     usage: Usage
+    model: str = ""
+    seconds: float = 0.0
+    finish_reason: str | None = None
     fault: str | None = None
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of a reply, as the model writes it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialValue:
+    """What can be told of the value so far. What stands at `final_paths` will not change, unless it is `restarted`."""
+
+    value: Any
+    final_paths: frozenset[str] = frozenset()
+    restarted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextReplaced:
+    """The text that counts is another one than the one that was shown."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextAppended:
+    """Something stands after the text that was shown."""
+
+    text: str
+
+
+LiveEvent: TypeAlias = TextDelta | PartialValue | TextReplaced | TextAppended
+"""What happens to a reply while it streams."""
 
 Event: TypeAlias = (
     RunStarted
@@ -115,8 +173,10 @@ Event: TypeAlias = (
     | ReadFinished
     | StageStarted
     | StageFinished
+    | StagePassed
     | AskStarted
     | AskFinished
+    | LiveEvent
 )
 
 
@@ -132,7 +192,17 @@ class Observer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Something that has started and not ended yet. `id` tells it apart from all others in this process."""
+
+    id: int
+    event: Event
+
+
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("flujo_aros_observers", default=())
+_scopes: ContextVar[tuple[Scope, ...]] = ContextVar("flujo_aros_scopes", default=())
+_ids: Final = count(1)
 
 
 @contextmanager
@@ -158,12 +228,31 @@ def emit(event: Event) -> None:
         observer(event)
 
 
+def scopes() -> tuple[Scope, ...]:
+    """Everything that is under way around the caller, outermost first: run, step, stage, ask.
+
+    >>> with span(StageStarted(stage="retry", reason="no_json")):
+    ...     [scope.event.stage for scope in scopes()]
+    ['retry']
+    """
+    return _scopes.get()
+
+
 @contextmanager
 def span(started: Event) -> Generator[None]:
-    """Tell every observer that something started, and hold what they return until the block ends."""
-    with ExitStack() as stack:
-        for observer in _observers.get():
-            held = observer(started)
-            if held is not None:
-                stack.enter_context(held)
-        yield
+    """Tell every observer that something started, and hold what they return until the block ends.
+
+    Its partner, the finished event, is emitted inside the block: `scopes()[-1]` is then the started one.
+    """
+    around = _scopes.get()
+    _scopes.set((*around, Scope(next(_ids), started)))
+    try:
+        with ExitStack() as stack:
+            for observer in _observers.get():
+                held = observer(started)
+                if held is not None:
+                    stack.enter_context(held)
+            yield
+    finally:
+        # Not by a token: a stream may be closed in another context than the one it was opened in.
+        _scopes.set(around)

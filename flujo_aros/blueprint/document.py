@@ -6,6 +6,7 @@ bounds on size, depth and alias expansion, so that no document can take the read
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ import yaml
 from yaml.composer import ComposerError
 from yaml.reader import ReaderError
 
-from flujo_aros.errors import BlueprintError, Place
+from flujo_aros.errors import BlueprintError, Place, UsageError
 
 Scalar: TypeAlias = str | int | float | bool | None
 Finding: TypeAlias = tuple[Place | None, str]
@@ -29,9 +30,13 @@ _MAX_DIGITS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One value of a document and where it stands. `keys` has the place of each key of a mapping."""
+    """One value of a document and where it stands, from `place` up to `end`, which is just behind its last character.
+
+    `keys` has the place of each key of a mapping.
+    """
 
     place: Place
+    end: Place
     value: Scalar | dict[str, Node] | list[Node]
     keys: dict[str, Place] = field(default_factory=dict[str, Place])
 
@@ -53,24 +58,23 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
-    def at(self, path: Sequence[str | int]) -> Place:
-        """The place of what stands at this path, or of the nearest thing above it that exists."""
-        here, place = self, self.place
-        for part in path:
-            if isinstance(part, str) and part in here.members:
-                here, place = here.members[part], here.members[part].place
-            elif isinstance(part, int) and part < len(here.elements):
-                here, place = here.elements[part], here.elements[part].place
-        return place
-
-    def key_at(self, path: Sequence[str | int]) -> Place:
-        """The place of the key at the end of this path, or of the nearest thing above it that exists."""
+    def nearest(self, path: Sequence[str | int]) -> Node:
+        """What stands at this path, or the nearest thing above it that exists."""
         here = self
-        for part in path[:-1]:
+        for part in path:
             if isinstance(part, str) and part in here.members:
                 here = here.members[part]
             elif isinstance(part, int) and part < len(here.elements):
                 here = here.elements[part]
+        return here
+
+    def at(self, path: Sequence[str | int]) -> Place:
+        """The place of what stands at this path, or of the nearest thing above it that exists."""
+        return self.nearest(path).place
+
+    def key_at(self, path: Sequence[str | int]) -> Place:
+        """The place of the key at the end of this path, or of the nearest thing above it that exists."""
+        here = self.nearest(path[:-1])
         return here.keys.get(str(path[-1]), here.place) if path else here.place
 
 
@@ -87,7 +91,7 @@ def parse_document(text: str, source: str) -> Node:
         raise BlueprintError(source, [(place, "a control character stands here that YAML does not allow")]) from error
     if root is None:
         raise BlueprintError(source, [(None, "the file is empty")])
-    tree = _Tree()
+    tree = _Tree(text)
     node = tree.node(root, "", 0)
     if tree.findings:
         raise BlueprintError(source, tree.findings)
@@ -129,7 +133,8 @@ for _name, _pattern, _first in _SCALARS:
 class _Tree:
     """Turns PyYAML's graph into a tree, and notes every mistake on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.findings: list[Finding] = []
         self.count = 0
         self.full = False
@@ -142,13 +147,26 @@ class _Tree:
                 message = f"aliases expand this document beyond {MAX_NODES} values or {MAX_DEPTH} levels"
                 self.findings.append((place, message))
             self.full = True  # from here on nothing is expanded and nothing more is said of it
-            return Node(place, None)
+            return Node(place, place, None)
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
             return self.mapping(node, place, depth)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
             parts = cast("list[yaml.Node]", node.value)
-            return Node(place, [self.node(part, f"{path}[{n}]", depth + 1) for n, part in enumerate(parts)])
-        return Node(place, self.scalar(node, place))
+            elements = [self.node(part, f"{path}[{n}]", depth + 1) for n, part in enumerate(parts)]
+            return Node(place, self.end(node, place), elements)
+        return Node(place, self.end(node, place), self.scalar(node, place))
+
+    def end(self, node: yaml.Node, place: Place) -> Place:
+        """Just behind the last character. PyYAML ends a block where the next thing begins, comments included."""
+        last = _last_written(node)
+        mark = cast("yaml.Mark", last.end_mark)
+        if getattr(last, "style", None) not in ("|", ">"):
+            return Place(mark.line + 1, mark.column + 1, place.path)
+        index = mark.index
+        while index > last.start_mark.index + 1 and self.text[index - 1].isspace():
+            index -= 1
+        line = mark.line + 1 - self.text.count("\n", index, mark.index)
+        return Place(line, index - self.text.rfind("\n", 0, index), place.path)
 
     def mapping(self, node: yaml.MappingNode, place: Place, depth: int) -> Node:
         members: dict[str, Node] = {}
@@ -168,7 +186,7 @@ class _Tree:
                 members[name] = self.node(value, here.path, depth + 1)
         for source in merged:
             self.merge(source, members, keys, place, depth)
-        return Node(place, members, keys)
+        return Node(place, self.end(node, place), members, keys)
 
     def merge(
         self, source: yaml.Node, members: dict[str, Node], keys: dict[str, Place], place: Place, depth: int
@@ -234,6 +252,21 @@ _READERS: Final[dict[str, Callable[[str], Scalar]]] = {
 }
 
 
+def _last_written(node: yaml.Node) -> yaml.Node:
+    """The last node of a block, however deep: its end is the end of the block. Of anything else the node itself."""
+    seen: set[int] = set()
+    while isinstance(node, (yaml.MappingNode, yaml.SequenceNode)) and not node.flow_style and node.value:
+        if id(node) in seen:  # a block that holds itself
+            break
+        seen.add(id(node))
+        last = cast("Any", node.value[-1])
+        inner: yaml.Node = last[1] if isinstance(node, yaml.MappingNode) else last
+        if inner.start_mark.index < node.start_mark.index:  # an alias: it is written elsewhere
+            return cast("yaml.Node", last[0]) if isinstance(node, yaml.MappingNode) else node
+        node = inner
+    return node
+
+
 def _place(mark: yaml.Mark, path: str) -> Place:
     return Place(mark.line + 1, mark.column + 1, path)
 
@@ -247,3 +280,38 @@ def _syntax_finding(error: yaml.MarkedYAMLError) -> Finding:
     mark = error.problem_mark or error.context_mark
     message = ", ".join(part for part in (error.context, error.problem) if part)
     return (_place(mark, "") if mark else None, f"not valid YAML: {message}")
+
+
+def write_document(value: Any, *, comment: str = "") -> str:
+    """Plain JSON as a YAML text that `parse_document` reads back as the same. `comment` is its first line.
+
+    Raises `UsageError` for a text or a number that YAML cannot hold.
+    """
+    text = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
+    written = f"# {comment}\n{text}" if comment else text
+    if not _same(parse_document(written, "what was written").plain(), value):
+        raise UsageError("a text or a number in it cannot be written as YAML")
+    return written
+
+
+def _same(left: Any, right: Any) -> bool:
+    return json.dumps(left) == json.dumps(right)
+
+
+class _Writer(yaml.SafeDumper):
+    """Quotes what a reader of YAML 1.1 or 1.2 would take for something else than a text, and writes no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML asks for each value
+        return True
+
+
+def _write_text(writer: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = (
+        "|" if "\n" in text and not re.search(r"[ \t]$|[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff]", text, re.M) else None
+    )
+    if any(re.fullmatch(pattern, text) for _, pattern, _ in _SCALARS):
+        style = '"'
+    return cast("yaml.Node", cast("Any", writer).represent_scalar(f"{_TAG}str", text, style=style))
+
+
+_Writer.add_representer(str, _write_text)

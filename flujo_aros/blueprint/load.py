@@ -209,7 +209,7 @@ class Loading:
 
     @staticmethod
     def _member(node: Node, key: str) -> Node:
-        return node.members.get(key, Node(node.place, None))
+        return node.members.get(key, Node(node.place, node.end, None))
 
 
 def _build_step(loading: Loading, node: Node) -> PipelineStep | None:

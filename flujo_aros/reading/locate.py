@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from flujo_aros.contract.reasoning import REASONING_TAGS
 from flujo_aros.contract.schema import Shape
 
 JSON_FENCE, FENCE, LINES, INLINE = range(4)
 
-_THINK: Final = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad|internal_monologue"
 _MARK: Final = re.compile(
-    rf"(?P<think><(?P<name>{_THINK})(?:\s[^>]{{0,80}})?>)|(?P<left></(?:{_THINK})\s*>|<\|channel\|>final<\|message\|>)"
+    rf"(?P<think><(?P<name>{REASONING_TAGS})(?:\s[^>]{{0,80}})?>)|(?P<left></(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>)"
     r"|(?P<fence>```|~~~)|(?P<open>[{\[])",
     re.I,
 )
@@ -34,26 +34,8 @@ _QUOTED_LINE: Final = re.compile(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
 
-_REASONING: Final = re.compile(rf"<({_THINK})(?:\s[^>]{{0,80}})?>.*?(?:</\1\s*>|\Z)", re.S | re.I)
-_LEFT: Final = re.compile(rf"</(?:{_THINK})\s*>|<\|channel\|>final<\|message\|>", re.I)
 FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 """A text that is one fence and nothing else; the first group stands inside."""
-
-
-def mask_reasoning(text: str, *, unopened: bool = False) -> str:
-    """The text with spaces in the place of reasoning blocks, so that all positions stay.
-
-    With `unopened`, what stands before a closing tag that nothing opened is reasoning as well.
-    """
-    masked = _REASONING.sub(_blank, text)
-    if unopened:
-        end = max((found.end() for found in _LEFT.finditer(masked)), default=0)
-        masked = " " * end + masked[end:]
-    return masked
-
-
-def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
 
 
 class Spot(NamedTuple):

@@ -9,11 +9,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
 from flujo_aros.contract.payload import Block, Event, WrittenEvent
+from flujo_aros.contract.reasoning import mask_reasoning
 from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import find_json_end
-from flujo_aros.reading.locate import FENCED, mask_reasoning
+from flujo_aros.reading.locate import FENCED
 
 T = TypeVar("T")
 Look: TypeAlias = Callable[[str, JsonContract[Any]], Outcome[Any]]

@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Final, TypeVar
 
+from flujo_aros.contract.reasoning import mask_reasoning
 from flujo_aros.contract.schema import Shape, is_dict, is_list
 from flujo_aros.contract.values import Invalid, Valid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
@@ -23,7 +24,7 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.gather import NESTED, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
-from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot, mask_reasoning
+from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
 from flujo_aros.reading.scalars import FOREIGN, read_number, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed

@@ -1,0 +1,45 @@
+"""The reasoning of a model in its reply: which tags mark it, and a text without it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+REASONING_TAGS: Final = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad|internal_monologue"
+"""The names of the tags that reasoning stands between, for a regular expression."""
+
+_BLOCK: Final = re.compile(rf"<({REASONING_TAGS})(?:\s[^>]{{0,80}})?>.*?(?:</\1\s*>|\Z)", re.S | re.I)
+_LEFT: Final = re.compile(rf"</(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>", re.I)
+
+
+def mask_reasoning(text: str, *, unopened: bool = False) -> str:
+    """The text with spaces in the place of reasoning blocks, so that all positions stay.
+
+    With `unopened`, what stands before a closing tag that nothing opened is reasoning as well.
+
+    >>> mask_reasoning("<think>or 2?</think>1").strip()
+    '1'
+    """
+    masked = _BLOCK.sub(_blank, text)
+    if unopened:
+        end = max((found.end() for found in _LEFT.finditer(masked)), default=0)
+        masked = " " * end + masked[end:]
+    return masked
+
+
+def reasoning_in(text: str) -> str:
+    """What stands inside of the reasoning blocks of a text, or before a closing tag that nothing opened.
+
+    >>> reasoning_in("<think>plan: stay vague</think> the clue")
+    'plan: stay vague'
+    """
+    inside = [found[0][found[0].index(">") + 1 :] for found in _BLOCK.finditer(text)]
+    masked = _BLOCK.sub(_blank, text)
+    ends = [found.end() for found in _LEFT.finditer(masked)]
+    if ends:
+        inside.insert(0, masked[: ends[-1]])
+    return "\n\n".join(_LEFT.sub("", part).strip() for part in inside).strip()
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])

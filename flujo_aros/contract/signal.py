@@ -1,0 +1,71 @@
+"""The completion signal: a mark by which a model says that it is done. It carries no payload.
+
+It ends an iterating step and nothing else: a reply may hold a payload, the signal, both or neither.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from flujo_aros.contract.output import Contract, TaggedContract
+from flujo_aros.contract.reasoning import mask_reasoning
+from flujo_aros.errors import ContractError, UsageError
+
+COMPLETE: Final = "<promise>COMPLETE</promise>"
+"""The signal where nobody has named another."""
+
+
+@dataclass(frozen=True)
+class CompletionSignal:
+    """A mark that says "done" in a reply.
+
+    It counts where it begins or ends a line, outside of the model's reasoning and outside of the payload of a tagged
+    contract: in the midst of a sentence it is only spoken of. Raises `ContractError` for a blank mark.
+
+    >>> CompletionSignal().stands_in("All tests pass. <promise>COMPLETE</promise>")
+    True
+    >>> CompletionSignal().stands_in("I will write <promise>COMPLETE</promise> when I am done.")
+    False
+    """
+
+    mark: str = COMPLETE
+
+    def __post_init__(self) -> None:
+        if not self.mark.strip():
+            message = "a blank completion signal ends nothing: give it a text, such as <promise>COMPLETE</promise>"
+            raise ContractError(message)
+
+    @cached_property
+    def _own_line_end(self) -> re.Pattern[str]:
+        mark = re.escape(self.mark.strip())
+        return re.compile(rf"(?:^[\s>*_`#-]*{mark}|{mark}[\s*_`.!]*$)", re.M)
+
+    def stands_in(self, text: str, contract: Contract[Any] | None = None) -> bool:
+        """Whether a reply carries the signal. `contract` is that of its payload, if there is one."""
+        visible = mask_reasoning(text, unopened=True)
+        if isinstance(contract, TaggedContract):
+            pair = rf"<{re.escape(contract.tag)}>.*?</{re.escape(contract.tag)}>"
+            visible = re.sub(pair, lambda found: " " * len(found[0]), visible, flags=re.S)
+        return self._own_line_end.search(visible) is not None
+
+    def instruction(self) -> str:
+        """The words for the prompt."""
+        return f"When everything is done, and only then, end your answer with {self.mark.strip()} on its own line."
+
+
+def refuse_iterations(contract: Contract[Any] | None, iterations: int, place: str = "") -> None:
+    """Refuse a tagged output where a prompt is sent more than once: which of the payloads counts would be a guess.
+
+    Raises `UsageError` for a `tagged` or `text` contract with `iterations` other than 1.
+    """
+    if not isinstance(contract, TaggedContract) or iterations == 1:
+        return
+    where = f"{place}: " if place else ""
+    message = (
+        f"{where}an output between <{contract.tag}> tags is for a single reply, not for {iterations} iterations; "
+        "take max_iterations=1, or read the output in a step after the loop"
+    )
+    raise UsageError(message)

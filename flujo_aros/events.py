@@ -66,6 +66,27 @@ class StepFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStarted:
+    """A run of an agent that has `Aros` on it began; outside of a pipeline it is the outermost thing there is."""
+
+    run_id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFinished:
+    """A run of an agent ended: `outcome` is accepted, degraded, rejected, failed or cancelled."""
+
+    run_id: str
+    outcome: str
+    trust: str | None
+    reason: str | None
+    usage: Usage
+    seconds: float
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFinished:
     """A reply was read: `outcome` is accepted, degraded or rejected."""
 
@@ -170,6 +191,8 @@ Event: TypeAlias = (
     | RunFinished
     | StepStarted
     | StepFinished
+    | AgentStarted
+    | AgentFinished
     | ReadFinished
     | StageStarted
     | StageFinished

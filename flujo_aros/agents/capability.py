@@ -9,7 +9,12 @@ from typing import Any, NoReturn, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
-from pydantic_ai.capabilities.abstract import RawOutput, WrapOutputProcessHandler, WrapOutputValidateHandler
+from pydantic_ai.capabilities.abstract import (
+    RawOutput,
+    WrapOutputProcessHandler,
+    WrapOutputValidateHandler,
+    WrapRunHandler,
+)
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
@@ -24,6 +29,7 @@ from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, was_cut
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.partials import json_so_far
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
+from flujo_aros.agents.runs import agent_span
 from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import no_output_in, wants_output
 from flujo_aros.agents.spec_options import spec_options
@@ -107,6 +113,11 @@ class Aros(AbstractCapability[Any]):
         own = copy(self)
         own.record = claim_record()
         return own
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Tell the observers that the run of an agent begins and ends."""
+        with agent_span(ctx, self._record):
+            return await handler()
 
     def get_wrapper_model(self, model: Model) -> Model | None:
         """The model with its streams watched, so that an error in mid-stream can be mended."""

@@ -1,0 +1,58 @@
+"""Tells observers when the run of an agent begins and how it ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RunUsage
+
+from flujo_aros.agents.asking import difference
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.events import AgentFinished, AgentStarted, emit, span
+from flujo_aros.outcome import Accepted, Rejected
+from flujo_aros.usage import Usage
+
+
+@contextmanager
+def agent_span(ctx: RunContext[Any], record: RunRecord) -> Generator[None]:
+    """Everything inside belongs to this run of an agent."""
+    run_id, name = ctx.run_id or "", (ctx.agent.name if ctx.agent else None) or ""
+    before, started = copy(ctx.usage), time.perf_counter()
+    with span(AgentStarted(run_id=run_id, name=name)):
+        try:
+            yield
+        finally:
+            outcome = record.outcome
+            emit(
+                AgentFinished(
+                    run_id=run_id,
+                    name=name,
+                    outcome=_ended(sys.exception(), record),
+                    trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
+                    reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
+                    usage=_spent(ctx.usage, before, record),
+                    seconds=time.perf_counter() - started,
+                )
+            )
+
+
+def _ended(raised: BaseException | None, record: RunRecord) -> str:
+    if raised is None:
+        return Accepted.kind if record.outcome is None else record.outcome.kind
+    if record.outcome is not None and raised is record.error:
+        return record.outcome.kind
+    return "failed" if isinstance(raised, Exception) else "cancelled"
+
+
+def _spent(after: RunUsage, before: RunUsage, record: RunRecord) -> Usage:
+    """What the run has used, with the calls that failed and that the host therefore does not count."""
+    used = difference(after, before)
+    failed = max(0, record.calls - used.requests)
+    return replace(used, requests=used.requests + failed, unmeasured_requests=used.unmeasured_requests + failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any, Final
 
 from flujo_aros.contract.schema import JsonSchema
 
@@ -31,12 +32,18 @@ def block_instruction(keys: tuple[str, ...]) -> str:
     return f"Begin your answer with one JSON object with these keys, none of them null: {example}\nThen go on in prose."
 
 
-def event_instruction(kinds: tuple[str, ...], fields: tuple[str, ...]) -> str:
-    """Ask for one event, with an example of its form."""
-    example = json.dumps({"kind": kinds[0], "text": "…"}, ensure_ascii=False)
-    more = [name for name in fields if name not in ("kind", "text")]
-    also = f" It may also have: {', '.join(more)}." if more else ""
+EXAMPLE: Final = "A lantern hums behind the closed door."
+"""The text of an event in the example, which is never meant as an answer."""
+_SLOTS: Final[dict[str, Any]] = {"winner": "<a name, or null>", "scores": {"<name>": "<number>"}}
+
+
+def event_instruction(kinds: tuple[str, ...], fields: tuple[str, ...], text: str = EXAMPLE) -> str:
+    """Ask for one event: its form, the kinds, and an example, which `read` knows when it is repeated."""
+    form: dict[str, Any] = {"kind": "...", "text": "..."} | {name: _SLOTS.get(name, "...") for name in fields}
     return (
-        f"OUTPUT FORMAT: answer with one JSON object and nothing else, like {example}\n"
-        f"`kind` is one of: {', '.join(kinds)}.{also}"
+        "OUTPUT FORMAT\n"
+        "Answer with one JSON object and nothing else: no prose before or after it.\n"
+        f"Form: {json.dumps(form, ensure_ascii=False)}\n"
+        f"`kind` is one of: {' | '.join(kinds)}\n"
+        f"Example (never repeat it): {json.dumps({'kind': kinds[0], 'text': text}, ensure_ascii=False)}"
     )

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from pydantic import TypeAdapter
 
+from flujo_aros.contract.checks import Check
 from flujo_aros.contract.instruction import (
+    EXAMPLE,
     block_instruction,
     event_instruction,
     json_instruction,
     tagged_instruction,
 )
-from flujo_aros.contract.payload import Block, WrittenEvent, event_model
+from flujo_aros.contract.payload import Block, Event, WrittenEvent, event_model, written_model
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.values import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -37,6 +40,8 @@ class JsonContract(Generic[T_co]):
     mode: Mode = "json"
     risk: Risk = Risk.INFERRED
     """How risky an edit may be before the reading is rejected, unless the call says otherwise."""
+    checks: tuple[Check, ...] = field(default=(), kw_only=True)
+    """What a value must be beyond its schema; each is judged once a value could be read."""
 
     @property
     def json_schema(self) -> JsonSchema:
@@ -61,6 +66,16 @@ class JsonContract(Generic[T_co]):
         """The words for the prompt that ask for this output."""
         return json_instruction(self.json_schema)
 
+    def as_output(self) -> Any:
+        """This contract as an output type of a pydantic-ai agent: `result.output` is then the typed value.
+
+        ```python
+        agent = Agent(model, output_type=Output.tagged("result", Order).as_output(), capabilities=[Aros()])
+        ```
+        """
+        # The host's classes live above this layer, and whoever reads texts only need not load them.
+        return importlib.import_module("flujo_aros.agents.outputs").output_spec(self)
+
     def validate(self, value: object) -> Verdict[T_co]:
         """Judge a JSON value. Never raises for bad data."""
         return self.values.validate(value)
@@ -73,6 +88,13 @@ class TaggedContract(JsonContract[T_co]):
     tag: str = ""
     strict: bool = True
     """Take the payload as valid JSON only (in one optional fence), without any repair."""
+    max_retries: int = field(default=0, kw_only=True)
+    """How often a model is told what was wrong and asked again, in the same conversation."""
+
+    @property
+    def opening(self) -> str:
+        """The opening tag, which the prompt must name."""
+        return f"<{self.tag}>"
 
     def where(self) -> JsonSchema:
         """The tag."""
@@ -89,6 +111,13 @@ class BlockContract(JsonContract[Block]):
 
     block_key: str = ""
     required: tuple[str, ...] = ()
+
+    @property
+    def json_schema(self) -> JsonSchema:
+        """The schema of the block; empty where the contract is inert."""
+        if not self.keys:
+            return {}
+        return {"type": "object", "properties": {key: {} for key in self.keys}, "required": list(self.keys)}
 
     def where(self) -> JsonSchema:
         """The keys that must stand in the block."""
@@ -110,6 +139,27 @@ class EventContract(JsonContract[WrittenEvent]):
 
     kinds: tuple[str, ...] = ()
     fallback: str = ""
+    fields: tuple[str, ...] = ()
+    example: str = EXAMPLE
+    """The text of the example in the instruction. Whoever repeats it has said nothing."""
+
+    @cached_property
+    def model(self) -> type[Event]:
+        """The event as a strict pydantic model, for a provider or a client that enforces one.
+
+        `kind` is one of the kinds and nothing else, `text` and the further fields must be there; `winner` and `scores`
+        are typed, and may be left out.
+        """
+        return event_model(self.kinds, self.fields)
+
+    @cached_property
+    def _model_schema(self) -> JsonSchema:
+        return self.model.model_json_schema()
+
+    @property
+    def json_schema(self) -> JsonSchema:
+        """The schema of `model`."""
+        return self._model_schema
 
     def where(self) -> JsonSchema:
         """The kinds, and which one stands in for a wrong one."""
@@ -117,7 +167,7 @@ class EventContract(JsonContract[WrittenEvent]):
 
     def instruction(self) -> str:
         """The words for the prompt that ask for this output, with an example."""
-        return event_instruction(self.kinds, tuple(self.shape.properties))
+        return event_instruction(self.kinds, self.fields, self.example)
 
 
 Contract: TypeAlias = JsonContract[T_co]
@@ -154,18 +204,29 @@ class Output:
 
     @overload
     @staticmethod
-    def tagged(tag: str, like: type[T] | TypeAdapter[T], *, strict: bool = True) -> TaggedContract[T]: ...
+    def tagged(
+        tag: str, like: type[T] | TypeAdapter[T], *, strict: bool = True, max_retries: int = 0
+    ) -> TaggedContract[T]: ...
     @overload
     @staticmethod
-    def tagged(tag: str, like: Any, *, strict: bool = True) -> TaggedContract[Any]: ...
+    def tagged(tag: str, like: Any, *, strict: bool = True, max_retries: int = 0) -> TaggedContract[Any]: ...
     @staticmethod
-    def tagged(tag: str, like: Any, *, strict: bool = True) -> TaggedContract[Any]:
+    def tagged(tag: str, like: Any, *, strict: bool = True, max_retries: int = 0) -> TaggedContract[Any]:
         """The payload is one JSON value between `<tag>` and `</tag>`; the last complete pair counts.
 
-        One fence around the payload is fine; with `strict=False` it may also need lossless repairs. Raises
-        `ContractError` for a blank tag. `like` as in `json`.
+        One fence around the payload is fine; with `strict=False` it may also need lossless repairs. `max_retries`
+        says how often a model may be told what was wrong and asked again, in the same conversation. The prompt must
+        name the opening tag. `like` as in `json`. Raises `ContractError` for a blank tag and for a `max_retries` that
+        is not a whole number of at least 0.
         """
-        return TaggedContract(Output.json(like).values, "tagged", Risk.LOSSLESS, _named(tag, "tag"), strict)
+        return TaggedContract(
+            Output.json(like).values,
+            "tagged",
+            Risk.LOSSLESS,
+            _named(tag, "tag"),
+            strict,
+            max_retries=_whole(max_retries, "max_retries"),
+        )
 
     @staticmethod
     def text(tag: str) -> TaggedContract[str]:
@@ -184,22 +245,58 @@ class Output:
         return BlockContract(TypeValues[Block](Block), "block", Risk.LOSSLESS, key, others if key else ())
 
     @staticmethod
-    def event(kinds: Iterable[str], fields: Iterable[str] = (), *, fallback: str | None = None) -> EventContract:
+    def event(
+        kinds: Iterable[str],
+        fields: Iterable[str] = (),
+        *,
+        fallback: str | None = None,
+        checks: Iterable[Check] = (),
+        example: str = EXAMPLE,
+    ) -> EventContract:
         """The reply is one event: a JSON object with a `kind` out of `kinds`, a `text`, and more keys if it likes.
 
-        A wrong or missing kind becomes `fallback` (by default the first kind), which is reported. A reply without JSON
-        is taken as the text of such an event, with `_raw_fallback: true` in it and trust SYNTHESIZED. Raises
-        `ContractError` without any kind.
+        `fields` are further keys to ask for. A wrong or missing kind becomes `fallback` (by default the first kind),
+        which is reported. A reply without JSON is taken as the text of such an event, with `_raw_fallback: true` in it
+        and trust SYNTHESIZED. `checks` judge the event, such as `winner_in(cast)`: what fails is asked for once more.
+        `example` is the text of the example in `instruction()`; an echo of it is no answer. Raises `ContractError`
+        without any kind.
         """
-        known = tuple(dict.fromkeys(kind.strip() for kind in kinds if kind.strip()))
+        known = _names(kinds, "kinds")
         if not known:
             message = "an event contract needs at least one kind"
             raise ContractError(message)
         if fallback is not None and fallback not in known:
             message = f"the fallback kind {fallback!r} is none of the kinds: {', '.join(known)}"
             raise ContractError(message)
-        values = TypeValues[WrittenEvent](event_model(tuple(fields)))
-        return EventContract(values, "event", Risk.INFERRED, known, fallback or known[0])
+        further = tuple(name for name in _names(fields, "fields") if name not in ("kind", "text"))
+        private = [name for name in further if name.startswith("_")]
+        if private:
+            message = f"the field {private[0]!r} cannot be asked for: names with a leading underscore are ours"
+            raise ContractError(message)
+        values = TypeValues[WrittenEvent](written_model(further))
+        return EventContract(
+            values, "event", Risk.INFERRED, known, fallback or known[0], further, example, checks=tuple(checks)
+        )
+
+
+def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        message = f"{what}={names!r} is one text: write a list, [{names!r}]"
+        raise ContractError(message)
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def with_checks(contract: Contract[T], checks: Iterable[Check]) -> Contract[T]:
+    """The contract with further checks on its values; the contract itself where there are none."""
+    further = tuple(checks)
+    return replace(contract, checks=(*contract.checks, *further)) if further else contract
+
+
+def _whole(number: object, what: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        message = f"{what}={number!r}: it is a whole number, 0 or more"
+        raise ContractError(message)
+    return number
 
 
 def _named(name: str, what: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -16,6 +16,10 @@ class Block:
 
     fields: JsonObject
     prose: str
+
+
+PLACEHOLDER: Final = "…"
+"""The text of an event whose reply held nothing that was meant to be said."""
 
 
 class Event(BaseModel):
@@ -31,6 +35,16 @@ class Event(BaseModel):
     winner: str | None = None
     scores: dict[str, float] | None = None
 
+    @property
+    def is_raw_fallback(self) -> bool:
+        """Whether the model wrote no event, and its prose was taken for one."""
+        return bool((self.model_extra or {}).get("_raw_fallback"))
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the text is a placeholder: the reply held nothing that was meant to be said."""
+        return self.text.strip(" .…") == ""
+
 
 class WrittenEvent(BaseModel):
     """An event as a model wrote it: the kind may be missing or wrong."""
@@ -43,7 +57,18 @@ class WrittenEvent(BaseModel):
     scores: dict[str, float] | None = None
 
 
-def event_model(fields: tuple[str, ...]) -> type[WrittenEvent]:
+def written_model(fields: tuple[str, ...]) -> type[WrittenEvent]:
     """`WrittenEvent` with these further fields, which may be absent."""
     further: dict[str, Any] = {name: (Any, None) for name in fields if name not in WrittenEvent.model_fields}
     return create_model("WrittenEvent", __base__=WrittenEvent, **further) if further else WrittenEvent
+
+
+WELL_KNOWN: Final[dict[str, Any]] = {"winner": (str | None, None), "scores": (dict[str, float], {})}
+"""Fields of a verdict: typed, and never required."""
+
+
+def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
+    """A strict event: one of these kinds, a text, every further field a text as well."""
+    members: dict[str, Any] = {name: WELL_KNOWN.get(name, (str, ...)) for name in fields}
+    members["kind"] = (Literal[kinds], ...)
+    return create_model("Event", __base__=Event, **members)

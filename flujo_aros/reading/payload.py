@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from flujo_aros.contract.checks import Check, judge
 from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
-from flujo_aros.contract.payload import Block, Event, WrittenEvent
+from flujo_aros.contract.payload import PLACEHOLDER, Block, Event, WrittenEvent
 from flujo_aros.contract.reasoning import mask_reasoning
 from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
@@ -174,21 +176,67 @@ _OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")
 _SCRATCH: Final = re.compile(
     r"\b(?:we|i) (?:need|must|should|have) to\b|\bJSON\b|\bthoughts?\s*:|\bit must be\b|\bthe (?:user|prompt) \b", re.I
 )
-PLACEHOLDER: Final = "…"
-"""The text of an event whose reply held nothing that was meant to be said."""
 
 
 def read_event(text: str, contract: EventContract, look: Look) -> Outcome[Event]:
-    """An event: JSON with a kind and a text, else what was said in prose. Never rejected for want of JSON."""
-    outcome = look(text, JsonContract(contract.values, "json", contract.risk))
+    """An event: JSON with a kind and a text, else what was said in prose. Never rejected for want of JSON.
+
+    An echo of the prompt's form or example is set aside; with nothing beside it the reply says nothing.
+    """
+    heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
+    outcome = look(heard, JsonContract(contract.values, "json", contract.risk))
     if isinstance(outcome, Accepted):
+        if _is_slot(outcome.value.text, contract.example):
+            return _echoed(text)
         return _of_a_kind(outcome, contract, text)
     if isinstance(outcome, Rejected) and outcome.reason in (Reason.NO_JSON, Reason.REFUSED):
-        said = _said(mask_reasoning(text, unopened=True).strip())
+        prose = mask_reasoning(text, unopened=True).strip()
+        if heard != text or (prose and _is_slot(prose.strip("\"'"), contract.example)):
+            return _echoed(text)
+        said = _said(prose)
         event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
         return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)
     return outcome
+
+
+def _echo_of(example: str) -> re.Pattern[str]:
+    """Matches the form or the example of the instruction, as an object of its own."""
+    slot = rf"(?:\.\.\.|…|{re.escape(json.dumps(example, ensure_ascii=False)[1:-1])})"
+    return re.compile(
+        rf'\{{\s*"kind"\s*:\s*"[^"{{}}]{{0,200}}"\s*,\s*"text"\s*:\s*"{slot}"[^{{}}]{{0,2000}}(?:\{{[^{{}}]{{0,200}}\}}[^{{}}]{{0,200}})?\}}'
+    )
+
+
+def _is_slot(said: str, example: str) -> bool:
+    """Whether a text is the example of the prompt, or dots that were to be filled in."""
+    return said.strip() == example or (bool(said.strip()) and not said.strip(" .…"))
+
+
+def _echoed(text: str) -> Rejected:
+    words = "it repeats the example of the prompt, or leaves its dots, instead of saying something"
+    return Rejected(Reason.ECHOED_SCHEMA, (Issue("$.text", "echoed_example", words),), text)
+
+
+def judged(outcome: Outcome[T], checks: tuple[Check, ...]) -> Outcome[T]:
+    """The outcome after these checks: what they have against a value rejects it, what they clean is told."""
+    if not checks or not isinstance(outcome, Accepted):
+        return outcome
+    value, issues, cleaned = judge(outcome.value, checks)
+    if issues:
+        return Rejected(Reason.INVALID, issues, outcome.text)
+    if not cleaned:
+        return outcome
+    trust = outcome.trust if outcome.trust is Trust.SYNTHESIZED else Trust.LOSSY
+    return replace(outcome, value=value, trust=trust, repairs=(*outcome.repairs, *cleaned))
+
+
+def no_contest(event: Event, text: str) -> Accepted[Event]:
+    """An event whose winner could not be settled: it names none, and says so by `no_contest: true`."""
+    given = event.model_dump(exclude_unset=True)
+    settled = Event.model_validate({**given, "winner": None, "no_contest": True})
+    repair = Repair("no-contest", Risk.LOSSY, "$.winner", (0, len(text)), str(event.winner), "null")
+    return Accepted(settled, Trust.SYNTHESIZED, "first", (repair,), text)
 
 
 def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Outcome[Event]:

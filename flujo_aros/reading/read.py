@@ -20,7 +20,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
 from flujo_aros.reading.gather import DEPTH, Pick
-from flujo_aros.reading.payload import read_block, read_event, read_tagged
+from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
 from flujo_aros.reading.search import Search
 
 T = TypeVar("T")
@@ -71,16 +71,19 @@ def read(
     if compiled.mode == "json" and truncated is not True and limits.max_depth >= DEPTH:
         valid = read_strict(text, compiled)
         if valid is not None:
-            return Accepted(valid.value, Trust.CLEAN, "first", (), text)
-    options = _Options(risk, truncated, pick, limits)
-    if compiled.mode == "json":
-        return _read_json(text, compiled, options)
+            return judged(Accepted(valid.value, Trust.CLEAN, "first", (), text), compiled.checks)
+    return judged(_read(text, compiled, _Options(risk, truncated, pick, limits)), compiled.checks)
+
+
+def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]:
+    if contract.mode == "json":
+        return _read_json(text, contract, options)
     look = partial(_read_json, options=options)
-    if isinstance(compiled, TaggedContract):
-        return read_tagged(text, cast("TaggedContract[T]", compiled), look)
-    if isinstance(compiled, BlockContract):
-        return cast("Outcome[T]", read_block(text, compiled))
-    return cast("Outcome[T]", read_event(text, cast("EventContract", compiled), look))
+    if isinstance(contract, TaggedContract):
+        return read_tagged(text, contract, look)
+    if isinstance(contract, BlockContract):
+        return read_block(text, contract)
+    return read_event(text, cast("EventContract", contract), look)
 
 
 def _check(text: object, risk: object, pick: str) -> None:

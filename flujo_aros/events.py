@@ -97,6 +97,8 @@ class ReadFinished:
     repairs: tuple[Repair, ...] = ()
     issues: tuple[Issue, ...] = ()
     schema_hash: str | None = None
+    contract: object = field(default=None, repr=False)
+    """The contract that the reply was read with."""
     text: str = field(default="", repr=False)
     capture: bool = False
 

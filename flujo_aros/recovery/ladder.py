@@ -114,7 +114,11 @@ def _read(reply: Reply, task: Task[T], stage: str) -> Outcome[T]:
             trust=None if isinstance(outcome, Rejected) else outcome.trust.value,
             reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
             repairs=tuple(outcome.repairs) if isinstance(outcome, Accepted) else (),
-            text=reply.text if task.capture else "",
+            issues=outcome.issues if isinstance(outcome, Rejected) else (),
+            schema_hash=task.contract.fingerprint,
+            contract=task.contract,
+            text=reply.text,
+            capture=task.capture,
         )
     )
     return outcome

@@ -205,7 +205,9 @@ def test_stages_tell_what_they_did():
     assert [type(event) for event in heard] == [ReadFinished, StageStarted, ReadFinished, ReadFinished, StageFinished]
     assert heard[1] == StageStarted(stage="llm_repair", reason="invalid")
     assert heard[-1] == StageFinished(stage="llm_repair", outcome="accepted", reason=None, calls=2)
-    assert all(event.text == "" for event in heard if isinstance(event, ReadFinished))
+    readings = [event for event in heard if isinstance(event, ReadFinished)]
+    assert [event.text for event in readings] == [BAD, "no", GOOD]
+    assert not any(event.capture for event in readings)
 
 
 def test_a_plan_that_is_given_up_still_ends_its_stage():

@@ -28,7 +28,7 @@ _SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTE
 _BLANK: Final = re.compile(r"\s*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _KEY: Final = re.compile(
-    r"\s*(?:(?://[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
+    r"\s*(?:(?:(?://|#)[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
     r"(?:[\"“”„«]{1,2}(?P<q>[^\"“”»\n:]{0,120})[\"”“»]{1,2}\s*(?:[:：]|=>?)"
     r"|['‘`](?P<s>[^'’`\n:]{1,120})['’`]\s*(?:[:：]|=>?)"
     r"|(?P<b>\w[\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*[\"'“\[{\d\-+tfnTFN]|\s*\Z)"

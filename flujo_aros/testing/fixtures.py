@@ -1,0 +1,34 @@
+"""Fixtures for pytest. In your `conftest.py`: `pytest_plugins = ["flujo_aros.testing.fixtures"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from flujo_aros.events import Event, observing
+from flujo_aros.testing.scripted import ScriptedModel
+
+ScriptModel = Callable[..., ScriptedModel]
+
+
+@pytest.fixture
+def script_model() -> Iterator[ScriptModel]:
+    """Makes scripted models; the test fails if it leaves a reply of theirs unused."""
+    made: list[ScriptedModel] = []
+
+    def make(*replies: object, **options: object) -> ScriptedModel:
+        made.append(ScriptedModel(*replies, **options))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - what ScriptedModel takes
+        return made[-1]
+
+    yield make
+    unused = sum(model.left for model in made)
+    assert not unused, f"{unused} scripted replies were never asked for"  # noqa: S101 - a fixture judges
+
+
+@pytest.fixture
+def aros_events() -> Iterator[list[Event]]:
+    """Every event of the test, in order: what was asked, read, repaired and settled."""
+    heard: list[Event] = []
+    with observing(heard.append):
+        yield heard

@@ -1,0 +1,161 @@
+"""A model that answers from a script, so that tests of agents and pipelines need no provider and no key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+
+from flujo_aros.errors import UsageError
+
+Answer: TypeAlias = "str | ToolCallPart[Any] | ModelResponse | Exception"
+"""What a model may be scripted to do: write, call a tool, answer with any response, or fail."""
+ScriptedReply: TypeAlias = "Answer | Callable[[str], Answer]"
+
+PROFILE: Final = ModelProfile(supports_json_schema_output=True, supports_json_object_output=True)
+_CHUNK: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call of a scripted model: everything that it was told, and how it was asked for its output."""
+
+    messages: tuple[ModelMessage, ...]
+    instructions: str
+    settings: ModelSettings
+    output_mode: str
+
+    @property
+    def prompt(self) -> str:
+        """All that the model could read, instructions first."""
+        parts = [str(getattr(part, "content", "")) for message in self.messages for part in message.parts]
+        return "\n".join([self.instructions, *parts] if self.instructions else parts)
+
+
+class ScriptedModel(FunctionModel):
+    """A pydantic-ai model whose replies are given, in order; it remembers what it was asked.
+
+    A reply is a text, a `ToolCallPart`, a whole `ModelResponse`, an exception to raise, or a function that gets the
+    prompt and gives one of these. `cut(text)` makes one that met the token limit. `then` answers every call after
+    the last; without it a further call is an `AssertionError` that shows its prompt. Streamed replies come in pieces
+    of a few characters. `profile` says what the model can do; by default it can be made to follow a schema.
+
+    >>> from pydantic_ai import Agent
+    >>> model = ScriptedModel("four")
+    >>> Agent(model).run_sync("two and two?").output, model.asked[0].prompt
+    ('four', 'two and two?')
+    """
+
+    def __init__(
+        self,
+        *replies: ScriptedReply,
+        then: ScriptedReply | None = None,
+        profile: ModelProfile = PROFILE,
+        name: str = "scripted",
+    ) -> None:
+        super().__init__(self._answer, stream_function=self._stream, model_name=name, profile=profile)
+        self._replies = list(replies)
+        self._then = then
+        self._ended: FinishReason | None = None
+        self.asked: list[Asked] = []
+
+    @property
+    def calls(self) -> int:
+        """How often the model was asked."""
+        return len(self.asked)
+
+    @property
+    def left(self) -> int:
+        """How many replies of the script were not asked for."""
+        return max(0, len(self._replies) - len(self.asked))
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Stream the next reply, with the reason why it ends."""
+        streamed = super().request_stream(messages, model_settings, model_request_parameters, run_context)
+        async with streamed as response:
+            response.finish_reason = self._ended
+            yield response
+
+    async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        response = self._next(messages, info)
+        await asyncio.sleep(0)
+        return response
+
+    async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        response = self._next(messages, info)
+        self._ended = response.finish_reason
+        if not any(isinstance(part, (TextPart, ToolCallPart)) for part in response.parts):
+            yield ""  # a stream has at least one piece
+        for index, part in enumerate(response.parts):
+            if isinstance(part, ToolCallPart):
+                yield {index: DeltaToolCall(part.tool_name, "", tool_call_id=part.tool_call_id)}
+                for piece in _pieces(part.args_as_json_str() if not isinstance(part.args, str) else part.args):
+                    yield {index: DeltaToolCall(json_args=piece)}
+            elif isinstance(part, TextPart):
+                for piece in _pieces(part.content):
+                    yield piece
+
+    def _next(self, messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
+        mode = info.model_request_parameters.output_mode
+        asked = Asked(tuple(messages), info.instructions or "", info.model_settings or ModelSettings(), mode)
+        self.asked.append(asked)
+        at = len(self.asked) - 1
+        reply = self._replies[at] if at < len(self._replies) else self._then
+        if reply is None:
+            message = f"call {at + 1} has no reply in a script of {len(self._replies)}; it was asked:\n{asked.prompt}"
+            raise AssertionError(message)
+        if callable(reply):
+            reply = reply(asked.prompt)
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, ModelResponse):
+            return replace(reply)
+        if isinstance(reply, str):
+            return ModelResponse(parts=[TextPart(reply)], finish_reason="stop")
+        return ModelResponse(parts=[reply], finish_reason="tool_call")
+
+
+def cut(text: str) -> ModelResponse:
+    """A reply that met the token limit after this text.
+
+    >>> cut('{"a": ').finish_reason
+    'length'
+    """
+    return ModelResponse(parts=[TextPart(text)], finish_reason="length")
+
+
+class ScriptedModels:
+    """Scripted models by name, for pipelines whose agents name theirs: `Runner(pipeline, models=ScriptedModels(...))`.
+
+    Raises `UsageError` for a name that is not there.
+    """
+
+    def __init__(self, models: Mapping[str, ScriptedModel]) -> None:
+        self._models = dict(models)
+
+    async def model(self, name: str) -> ScriptedModel:
+        """The model of this name."""
+        if name not in self._models:
+            known = ", ".join(self._models)
+            raise UsageError(f"there is no scripted model {name!r}; there are: {known}")
+        return self._models[name]
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)] or [""]

@@ -1,0 +1,94 @@
+"""A scripted model answers in order, streams, fails as told, and remembers what it was asked."""
+
+import asyncio
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ToolCallPart
+
+from flujo_aros import Aros, OutputError, UsageError
+from flujo_aros.testing import ScriptedModel, ScriptedModels, cut
+
+pytest_plugins = ["flujo_aros.testing.fixtures"]
+
+
+class Item(BaseModel):
+    name: str
+
+
+def ran(agent, prompt):
+    return asyncio.run(agent.run(prompt)).output
+
+
+def test_replies_come_in_order():
+    model = ScriptedModel("one", "two")
+    agent = Agent(model)
+    assert [ran(agent, "a"), ran(agent, "b")] == ["one", "two"]
+    assert [asked.prompt for asked in model.asked] == ["a", "b"]
+    assert model.left == 0
+
+
+def test_one_call_too_many_shows_its_prompt():
+    with pytest.raises(AssertionError, match=r"call 1 has no reply in a script of 0; it was asked:\nhello"):
+        ran(Agent(ScriptedModel()), "hello")
+
+
+def test_then_answers_every_further_call():
+    agent = Agent(ScriptedModel("one", then="more"))
+    assert [ran(agent, "x") for _ in range(3)] == ["one", "more", "more"]
+
+
+def test_a_function_sees_the_prompt():
+    assert ran(Agent(ScriptedModel(str.upper)), "hello") == "HELLO"
+
+
+def test_an_error_is_raised():
+    with pytest.raises(ModelHTTPError):
+        ran(Agent(ScriptedModel(ModelHTTPError(429, "m"))), "x")
+
+
+def test_an_output_tool_can_be_called():
+    model = ScriptedModel(ToolCallPart("final_result", '{"name": "pen"}'))
+    assert ran(Agent(model, output_type=Item), "x") == Item(name="pen")
+
+
+def test_a_cut_reply_is_a_truncated_one():
+    model = ScriptedModel(cut('{"name": "pe'), then=cut('{"name": "pe'))
+    with pytest.raises(OutputError) as raised:
+        ran(Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()]), "x")
+    assert raised.value.reason == "truncated"
+
+
+def test_a_streamed_reply_is_the_same_in_pieces():
+    async def run():
+        async with Agent(ScriptedModel("Hello, wide world")).run_stream("x") as result:
+            return [piece async for piece in result.stream_text(delta=True, debounce_by=None)]
+
+    pieces = asyncio.run(run())
+    assert len(pieces) > 1
+    assert "".join(pieces) == "Hello, wide world"
+
+
+def test_a_cut_stream_says_so():
+    async def run():
+        async with Agent(ScriptedModel(cut("Hello, wi"))).run_stream("x") as result:
+            await result.get_output()
+            return result.response.finish_reason
+
+    assert asyncio.run(run()) == "length"
+
+
+def test_models_by_name_name_the_known_ones():
+    models = ScriptedModels({"local:a": ScriptedModel("x")})
+    with pytest.raises(UsageError, match="there is no scripted model 'local:b'; there are: local:a"):
+        asyncio.run(models.model("local:b"))
+
+
+def test_the_fixture_makes_models(script_model, aros_events):
+    """`script_model` makes them, `aros_events` hears what was done with the replies."""
+    model = script_model("```json\n{'name': 'pen'}\n```")
+    output = ran(Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()]), "x")
+    assert output == Item(name="pen")
+    assert [event.trust for event in aros_events if type(event).__name__ == "ReadFinished"] == ["lossless"]

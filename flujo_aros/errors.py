@@ -6,6 +6,7 @@ ArosError
 │   ├── BlueprintError                  a blueprint that cannot be loaded; carries findings with line and column
 │   ├── TemplateError                   an input template that names something that is not there
 │   └── LocalModelError                 the local model cannot be started; says which command mends it
+├── LimitReached                        a model call that was not made, because a usage limit is used up
 └── OutputError                         only from `.value` and `.output`: somebody asked for a value that there is not
 
 Bad data is a value (`Rejected`, `Degraded`) until somebody asks for `.value`. Errors of the caller's own code are
@@ -63,6 +64,10 @@ class TemplateError(UsageError):
 
 class LocalModelError(UsageError):
     """The local model cannot be started. The message is one sentence and says what to do."""
+
+
+class LimitReached(ArosError):
+    """A model call was not made, because what a step or a run may use is used up. Settles the step as failed."""
 
 
 class OutputError(ArosError):

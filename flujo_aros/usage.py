@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +52,15 @@ class Usage:
         if self.unmeasured_requests:
             plain["unmeasured_requests"] = self.unmeasured_requests
         return plain
+
+
+class Allowance(Protocol):
+    """Says before each model call whether it may be made, and hears afterwards what it has used."""
+
+    async def reserve(self) -> None:
+        """Wait until a call may be made. Raises `LimitReached` when none may be made any more."""
+        ...
+
+    def settle(self, usage: Usage) -> None:
+        """Tell what the call of the oldest open reservation has used; also when it failed or was cancelled."""
+        ...

@@ -1,26 +1,96 @@
-"""What a step may see while it runs, and how values become plain JSON and text."""
+"""What a step may see while it runs, what it may ask of the run, and how values become plain JSON and text."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.usage import Usage
+from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import ModelSource
+    from flujo_aros.agents.drivers import Live, ModelSource
+    from flujo_aros.outcome import Outcome
+    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.ledger import StepResult
+    from flujo_aros.pipeline.shared import SharedContext, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person has answered to a paused step."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class BodyResult:
+    """How the steps of a body ended.
+
+    `failed` is the nested step because of which the body failed, `degraded` the first one whose text was handed on in
+    place of a value. `last` is how its last step ended, `outputs` has the value of each by name, `writes` what they
+    have put into the context, in order, and `shared` the context as it stands after them.
+    """
+
+    scope: str
+    last: StepResult[Any]
+    outputs: Mapping[str, Any]
+    shared: SharedContext
+    failed: StepResult[Any] | None = None
+    degraded: StepResult[Any] | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every step of it has given something to go on with."""
+        return self.failed is None
+
+    @property
+    def value(self) -> Any:
+        """What it hands on: the value of its last step, or the text of a degraded one."""
+        return self.last.handed_on
+
+    @property
+    def outcome(self) -> Outcome[Any] | None:
+        """The outcome of its last step."""
+        return self.last.outcome
+
+    @property
+    def writes(self) -> tuple[Write, ...]:
+        """What its steps have put into the context."""
+        return self.shared.writes
+
+
+class BodyRunner(Protocol):
+    """Runs nested steps through the execution and the ledger of the run."""
+
+    async def __call__(
+        self,
+        body: Pipeline,
+        *,
+        scope: str,
+        kind: str | None,
+        previous: Any,
+        variables: Mapping[str, Any],
+        given: Any,
+        shared: SharedContext,
+        inherit: bool,
+    ) -> BodyResult:
+        """Run the steps one after the other, as steps of their own in the ledger."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
     """One step's view of the run: what came before, where its models come from, and where its usage goes.
 
-    `outputs` has the value of every earlier step by name. `spend` must be told what each model call has used, at
-    once, so that nothing is lost when the step is cancelled.
+    `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a copy of its own:
+    whatever a function changes in it is forgotten. `variables` are the names that a map or a loop adds. `spend` must
+    be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `allowance` is
+    asked before each model call. `live` wants each piece of a reply as it comes; None: nobody is watching. `answer` is
+    what a person has said to the step in which the run had paused.
     """
 
     input: Any
@@ -29,15 +99,73 @@ class StepContext:
     context: Mapping[str, Any]
     spend: Callable[[Usage], None]
     models: ModelSource | None = None
+    name: str = ""
+    variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    live: Live | None = None
+    allowance: Allowance | None = None
+    answer: Answer | None = None
+    shared: SharedContext | None = None
+    bodies: BodyRunner | None = None
 
     def names(self) -> dict[str, Any]:
-        """The names that a template may use."""
+        """The names that a template or a condition may use."""
         return {
+            **self.variables,
             "input": self.input,
             "previous_step": self.previous,
             "steps": {name: {"output": value} for name, value in self.outputs.items()},
-            "context": self.context,
+            "context": {"initial_prompt": self.input, **self.context},
         }
+
+    async def run_body(
+        self,
+        body: Pipeline,
+        *,
+        scope: str = "",
+        kind: str | None = None,
+        previous: Any,
+        variables: Mapping[str, Any] | None = None,
+        shared: SharedContext | None = None,
+    ) -> BodyResult:
+        """Run nested steps, named `NAME/SCOPE/STEP`, through the same execution and ledger as all others.
+
+        With a `kind` the scope is a step of its own in the ledger, such as the branch of a parallel step. The steps
+        see what this one sees; what they write to the context stands in the result, for the kind to decide on.
+        Raises `PauseRun` when one of them pauses, and passes cancellation on.
+        """
+        return await self._run(body, scope, kind, previous, self.input, variables or {}, shared, inherit=True)
+
+    async def run_pipeline(
+        self, body: Pipeline, *, given: Any, shared: SharedContext, scope: str = "", kind: str | None = None
+    ) -> BodyResult:
+        """Run a pipeline that knows nothing of this one: its own input and context, no names from around it."""
+        return await self._run(body, scope, kind, given, given, {}, shared, inherit=False)
+
+    async def _run(
+        self,
+        body: Pipeline,
+        scope: str,
+        kind: str | None,
+        previous: Any,
+        given: Any,
+        variables: Mapping[str, Any],
+        shared: SharedContext | None,
+        *,
+        inherit: bool,
+    ) -> BodyResult:
+        if self.bodies is None or self.shared is None:
+            raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
+        merged = {**self.variables, **variables} if inherit else variables
+        return await self.bodies(
+            body,
+            scope=scope,
+            kind=kind,
+            previous=previous,
+            variables=merged,
+            given=given,
+            shared=shared or self.shared.fork(),
+            inherit=inherit,
+        )
 
 
 def as_plain(value: Any) -> Any:

@@ -6,247 +6,110 @@ There is no "running" result: a `StepResult` exists only when its step has ended
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
-from flujo_aros.errors import ArosError, OutputError
-from flujo_aros.outcome import Accepted, Degraded, Outcome, Rejected
-from flujo_aros.pipeline.context import as_plain
+from flujo_aros.errors import ArosError
+from flujo_aros.outcome import Degraded, Outcome, Rejected
+from flujo_aros.pipeline.results import OnDegraded, RunResult, RunStatus, StepResult, StepStatus, run_status
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import StageRecord
+    from flujo_aros.pipeline.context import BodyResult
+    from flujo_aros.pipeline.shared import Write
+
+__all__ = [
+    "OnDegraded",
+    "PauseRun",
+    "RunLedger",
+    "RunResult",
+    "RunStatus",
+    "Settlement",
+    "Slot",
+    "StepResult",
+    "StepStatus",
+    "run_status",
+    "sentence_of",
+]
 
 T = TypeVar("T")
-
-OnDegraded: TypeAlias = Literal["accept", "fail"]
 
 _MAX_ERROR_CHARS: Final = 2000
 
 
-class StepStatus(StrEnum):
-    """How a step ended."""
+class PauseRun(Exception):
+    """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
-    SUCCESS = "success"
-    DEGRADED = "degraded"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-    PAUSED = "paused"
-
-
-class RunStatus(StrEnum):
-    """How a run ended. `completed` is the only one that may be trusted without looking further."""
-
-    COMPLETED = "completed"
-    DEGRADED = "degraded"
-    FAILED = "failed"
-    PAUSED = "paused"
-    CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult(Generic[T]):
-    """How one step ended, and what came of it.
-
-    `error` is one sentence whenever there is no trusted value. `exception` is what the step raised, untouched.
-    `degraded_accepted` is True where the step itself says `on_degraded: accept`: its text then counts as its value.
+    `input_schema` is the JSON Schema that the answer must satisfy. `step` is filled in by the run.
     """
 
-    name: str
-    kind: str
-    status: StepStatus
-    outcome: Outcome[T] | None
-    usage: Usage
-    attempts: int
-    seconds: float
-    stages: tuple[StageRecord, ...] = ()
-    error: str | None = None
-    exception: BaseException | None = field(default=None, repr=False, compare=False)
-    degraded_accepted: bool = False
-
-    @property
-    def value(self) -> T:
-        """The value of the step. Raises `OutputError`, which names the step, when there is none."""
-        if isinstance(self.outcome, Accepted) and self.status is StepStatus.SUCCESS:
-            return self.outcome.value
-        if isinstance(self.outcome, Degraded) and self.degraded_accepted:
-            return cast("T", self.outcome.text)  # the step asked for it: `on_degraded: accept`
-        raise self._refusal() from self.exception
-
-    @property
-    def ok(self) -> bool:
-        """Whether the step did what it promised: success, or degraded where the step accepts that."""
-        return self.status is StepStatus.SUCCESS or (self.status is StepStatus.DEGRADED and self.degraded_accepted)
-
-    @property
-    def handed_on(self) -> Any:
-        """What the next step gets: the value, or the text of a degraded step. None for a step that gave nothing."""
-        if isinstance(self.outcome, Accepted):
-            return self.outcome.value
-        return self.outcome.text if isinstance(self.outcome, Degraded) else None
-
-    @property
-    def trust(self) -> str | None:
-        """What the value is worth; None where there is none."""
-        return None if self.outcome is None or isinstance(self.outcome, Rejected) else self.outcome.trust.value
-
-    @property
-    def reason(self) -> str | None:
-        """Why there is no value, as the word of `Reason`; None where there is one, or where the step raised."""
-        rejected = _rejection(self.outcome)
-        return None if rejected is None else rejected.reason.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: one entry of `steps` in `aros run --json`."""
-        accepted = self.outcome if isinstance(self.outcome, Accepted) else None
-        usage = self.usage.to_dict()
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "status": self.status.value,
-            "trust": self.trust,
-            "origin": accepted.origin if accepted else None,
-            "reason": self.reason,
-            "output": as_plain(self.handed_on),
-            "repairs": [repair.to_dict() for repair in accepted.repairs] if accepted else [],
-            "stages": [
-                {"stage": stage.stage, "outcome": stage.outcome, "reason": stage.reason, "calls": stage.calls}
-                for stage in self.stages
-            ],
-            "calls": self.usage.requests,
-            "usage": usage,
-            "cost": usage["cost"],
-            "seconds": round(self.seconds, 3),
-        }
-
-    def _refusal(self) -> OutputError:
-        rejected = _rejection(self.outcome)
-        tried = tuple(stage.stage for stage in self.stages)
-        after = f" (tried: {', '.join(tried)})" if tried else ""
-        told = rejected.outline() if rejected else self.error  # an error message quotes nothing that a model wrote
-        why = f": {told}" if told else ""
-        return OutputError(
-            f"step {self.name!r} has no value: {self.status.value}{why}{after}",
-            reason=rejected.reason if rejected else None,
-            issues=rejected.issues if rejected else (),
-            step=self.name,
-            stages=tried,
-            texts=(rejected.text,) if rejected else (),
-            usage=self.usage,
-            raw_matched=rejected.raw_matched if rejected else None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """How a run ended: one result for each step of the pipeline, in order. Totals are derived from them."""
-
-    run_id: str
-    pipeline: str
-    status: RunStatus
-    steps: tuple[StepResult[Any], ...]
-    seconds: float
-
-    @property
-    def usage(self) -> Usage:
-        """Everything that the steps have used, failed and repair calls included."""
-        return Usage.total(step.usage for step in self.steps)
-
-    @property
-    def output(self) -> Any:
-        """The value of the last step. Raises `OutputError` when the run has none to trust."""
-        culprit = self._culprit()
-        return (culprit or self.steps[-1]).value
-
-    @property
-    def error(self) -> dict[str, Any] | None:
-        """Which step kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed."""
-        culprit = self._culprit()
-        if culprit is None:
-            return None
-        return {"step": culprit.name, "reason": culprit.reason, "message": culprit.error or culprit.status.value}
-
-    def raise_for_status(self) -> None:
-        """Raise `OutputError` unless the run completed; what the step raised is its `__cause__`."""
-        culprit = self._culprit()
-        if culprit is not None:
-            _ = culprit.value
-        if self.status is not RunStatus.COMPLETED:
-            message = f"run {self.run_id} of {self.pipeline!r} did not complete: {self.status.value}"
-            raise OutputError(message, usage=self.usage)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: exactly what `aros run --json` prints."""
-        return {
-            "run_id": self.run_id,
-            "blueprint": self.pipeline,
-            "status": self.status.value,
-            "output": as_plain(self.steps[-1].handed_on) if self.status in _WITH_OUTPUT and self.steps else None,
-            "steps": [step.to_dict() for step in self.steps],
-            "usage": self.usage.to_dict(),
-            "error": self.error,
-        }
-
-    def _culprit(self) -> StepResult[Any] | None:
-        """The step that decided a status other than completed: the worst, and of equals the first."""
-        wrong = [step for step in self.steps if not step.ok]
-        return min(wrong, key=lambda step: _SEVERITY.index(step.status), default=None)
-
-
-_WITH_OUTPUT: Final = (RunStatus.COMPLETED, RunStatus.DEGRADED)
-_SEVERITY: Final = (
-    StepStatus.CANCELLED,
-    StepStatus.FAILED,
-    StepStatus.PAUSED,
-    StepStatus.DEGRADED,
-    StepStatus.SKIPPED,
-    StepStatus.SUCCESS,
-)
-_RUN_STATUS_OF: Final = {
-    StepStatus.CANCELLED: RunStatus.CANCELLED,
-    StepStatus.FAILED: RunStatus.FAILED,
-    StepStatus.PAUSED: RunStatus.PAUSED,
-    StepStatus.DEGRADED: RunStatus.DEGRADED,
-    # Skipped without anything that explains it: the run did not do all it was asked to.
-    StepStatus.SKIPPED: RunStatus.FAILED,
-}
-
-
-def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:
-    """The one status of a run, from how its steps ended: completed only if every single one is all right."""
-    wrong = [step.status for step in steps if not step.ok]
-    return _RUN_STATUS_OF[min(wrong, key=_SEVERITY.index)] if wrong else RunStatus.COMPLETED
+    def __init__(self, message: str, input_schema: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.input_schema = input_schema
+        self.step: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement(Generic[T]):
-    """What a step reports when it has done its work: the outcome, how many attempts it took, which stages ran."""
+    """What a step reports when it has done its work: the outcome, how many attempts it took, which stages ran.
 
-    outcome: Outcome[T]
+    For steps with steps inside: `cause` is the nested step that decided how this one ended, and `writes` is what the
+    nested steps may put into the context. With an `error` the step has failed, whatever the outcome.
+    """
+
+    outcome: Outcome[T] | None
     attempts: int = 1
     stages: tuple[StageRecord, ...] = ()
+    cause: StepResult[Any] | None = None
+    writes: tuple[Write, ...] = ()
+    error: str | None = None
+    exception: BaseException | None = None
+    replaced: str | None = None
+
+    @classmethod
+    def of(cls, body: BodyResult, *, what: str = "") -> Settlement[Any]:
+        """What a body has come to, passed on as it is; `what` names the body where it failed."""
+        if body.failed is not None:
+            return cls.because_of(body.failed, what)
+        return cls(body.outcome, cause=body.degraded, writes=body.writes)
+
+    @classmethod
+    def because_of(cls, cause: StepResult[Any], what: str = "") -> Settlement[Any]:
+        """The failure of a step because a nested one has failed."""
+        told = f"step {cause.name!r} {cause.status.value}: {cause.error or cause.status.value}"
+        outcome = cause.outcome if isinstance(cause.outcome, Rejected) else None
+        error = f"{what} failed: {told}" if what else told
+        return cls(outcome, cause=cause, error=error, exception=cause.exception)
 
 
 class Slot:
     """The place of one started step in the ledger: a context manager that settles exactly once, however it is left.
 
     Left with a reported outcome: success, degraded or failed. Left without one: failed. Left by an `Exception`:
-    failed, and the exception is kept on the result instead of going on. Left by anything else (cancellation,
-    Ctrl-C, exit): cancelled, and it goes on.
+    failed, and the exception is kept on the result instead of going on. Left by `PauseRun`: paused, and by anything
+    else (cancellation, Ctrl-C, exit): cancelled; both go on.
     """
 
     def __init__(self, name: str, kind: str, on_degraded: OnDegraded | None = None) -> None:
         self.name = name
         self.kind = kind
+        self.writes: tuple[Write, ...] = ()
         self._on_degraded = on_degraded
         self._reported: Settlement[Any] | None = None
         self._spent: list[Usage] = []
         self._started = 0.0
         self._result: StepResult[Any] | None = None
+
+    @classmethod
+    def replayed(cls, result: StepResult[Any], writes: tuple[Write, ...]) -> Slot:
+        """The slot of a step that had settled before the run was resumed."""
+        slot = cls(result.name, result.kind)
+        slot._result, slot.writes = result, writes
+        return slot
 
     @property
     def result(self) -> StepResult[Any]:
@@ -270,6 +133,11 @@ class Slot:
             raise AssertionError(f"step {self.name!r} reported twice")
         self._reported = settlement
 
+    def excuse(self, by: str) -> None:
+        """Let how the step ended not count against the run, because the step of that name goes on in spite of it."""
+        if self.result.counts_against:
+            self._result = replace(self.result, excused_by=by)
+
     def __enter__(self) -> Self:
         self._started = time.perf_counter()
         return self
@@ -278,39 +146,51 @@ class Slot:
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if raised is None:
-            self._settle(*self._judge())
+            self._settle(*self._judge(), self._reported)
+            return False
+        if isinstance(raised, PauseRun):
+            self._settle(StepStatus.PAUSED, f"waits for an answer: {raised.message}", None)
             return False
         ours = isinstance(raised, Exception)
-        self._settle(StepStatus.FAILED if ours else StepStatus.CANCELLED, _sentence(raised), raised)
+        status = StepStatus.FAILED if ours else StepStatus.CANCELLED
+        self._settle(status, sentence_of(raised), Settlement(None, exception=raised))
         return ours
 
     def _judge(self) -> tuple[StepStatus, str | None]:
-        if self._reported is None:
+        reported = self._reported
+        if reported is None:
             return StepStatus.FAILED, "the step ended without a result"
-        outcome = self._reported.outcome
-        if isinstance(outcome, Rejected):
-            return StepStatus.FAILED, outcome.headline()
-        if isinstance(outcome, Degraded):
-            status = StepStatus.FAILED if self._on_degraded == "fail" else StepStatus.DEGRADED
-            return status, outcome.because.headline()
+        if reported.error is not None:
+            return StepStatus.FAILED, reported.error
+        if isinstance(reported.outcome, Rejected):
+            return StepStatus.FAILED, reported.outcome.headline()
+        degraded = StepStatus.FAILED if self._on_degraded == "fail" else StepStatus.DEGRADED
+        if isinstance(reported.outcome, Degraded):
+            return degraded, reported.outcome.because.headline()
+        if reported.cause is not None:
+            return degraded, f"step {reported.cause.name!r} degraded: {reported.cause.error}"
+        if reported.outcome is None:
+            return StepStatus.FAILED, "the step ended without a result"
         return StepStatus.SUCCESS, None
 
-    def _settle(self, status: StepStatus, error: str | None, exception: BaseException | None = None) -> None:
+    def _settle(self, status: StepStatus, error: str | None, reported: Settlement[Any] | None) -> None:
         if self._result is not None:
             raise AssertionError(f"step {self.name!r} settled twice")
-        reported = self._reported if exception is None else None
+        told: Settlement[Any] = reported or Settlement(None)
         self._result = StepResult(
             name=self.name,
             kind=self.kind,
             status=status,
-            outcome=reported.outcome if reported else None,
+            outcome=told.outcome,
             usage=Usage.total(self._spent),
-            attempts=reported.attempts if reported else 1,
+            attempts=told.attempts,
             seconds=time.perf_counter() - self._started,
-            stages=reported.stages if reported else (),
+            stages=told.stages,
             error=error,
-            exception=exception,
+            exception=told.exception,
             degraded_accepted=self._on_degraded == "accept",
+            caused_by=told.cause.name if told.cause else None,
+            replaced=told.replaced,
         )
 
 
@@ -336,6 +216,28 @@ class RunLedger:
         slot = self._slots[name] = Slot(name, kind, on_degraded)
         return slot
 
+    def replay(self, slot: Slot) -> None:
+        """Take over how a step ended before the run was resumed."""
+        if slot.name in self._slots:
+            raise AssertionError(f"step {slot.name!r} started twice")
+        self._slots[slot.name] = slot
+
+    def free_name(self, name: str) -> str:
+        """A name that no step has yet: this one, or `NAME 2`, `NAME 3` for a second and a third time round."""
+        candidates = (name, *(f"{name} {number}" for number in range(2, len(self._slots) + 3)))
+        return next(candidate for candidate in candidates if candidate not in self._slots)
+
+    @property
+    def settled(self) -> tuple[Slot, ...]:
+        """The slots of all steps that have ended, in the order of their starts."""
+        return tuple(slot for slot in self._slots.values() if slot.settled)
+
+    def excuse(self, scope: str, by: str) -> None:
+        """Let nothing that has ended at or inside this name count against the run."""
+        for name, slot in self._slots.items():
+            if slot.settled and (name == scope or name.startswith(f"{scope}/")):
+                slot.excuse(by)
+
     def __enter__(self) -> Self:
         return self
 
@@ -343,30 +245,24 @@ class RunLedger:
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._seconds = time.perf_counter() - self._started
-        if raised is not None:  # it ended between two steps, or while what the run holds was being closed
+        if raised is not None and not isinstance(raised, PauseRun):
+            # It ended between two steps, or while what the run holds was being closed.
             self._stopped = RunStatus.FAILED if isinstance(raised, Exception) else RunStatus.CANCELLED
 
     @property
     def result(self) -> RunResult:
         """The run as it ended. Asking while a step is still open is a programming error."""
-        steps = tuple(self._result_of(name, kind) for name, kind in self._planned)
+        skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
+        steps = (*(slot.result for slot in self._slots.values()), *skipped)
         seconds = time.perf_counter() - self._started if self._seconds is None else self._seconds
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, seconds)
 
-    def _result_of(self, name: str, kind: str) -> StepResult[Any]:
-        slot = self._slots.get(name)
-        if slot is not None:
-            return slot.result
-        return StepResult(name, kind, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error="an earlier step ended the run")
+
+def _skipped(name: str, kind: str) -> StepResult[Any]:
+    return StepResult(name, kind, StepStatus.SKIPPED, None, Usage(), 0, 0.0, error="an earlier step ended the run")
 
 
-def _rejection(outcome: Outcome[Any] | None) -> Rejected | None:
-    if isinstance(outcome, Degraded):
-        return outcome.because
-    return outcome if isinstance(outcome, Rejected) else None
-
-
-def _sentence(raised: BaseException) -> str:
+def sentence_of(raised: BaseException) -> str:
     """What was raised, in one line: our own errors are sentences already, others are named by their type."""
     text = str(raised).strip()
     kind = type(raised).__name__

@@ -1,0 +1,148 @@
+"""The context that steps share: read by all, changed only by what a successful step writes, never in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import Error as CopyError
+from copy import deepcopy
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import BaseModel, ValidationError
+
+from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.template import nearest
+
+Path: TypeAlias = tuple[str, ...]
+Write: TypeAlias = tuple[Path, Any]
+"""A place in the context, and what was put there."""
+
+_UNCHANGING: Final = (str, int, float, bool, bytes, type(None))
+
+
+class SharedContext:
+    """The context as the steps of one sequence see and change it, and what they have written to it so far.
+
+    Free, a mapping that takes any key, or typed: then each write is validated by the pydantic model.
+
+    >>> shared = SharedContext.of({"language": "de"})
+    >>> shared.write([(("order", "total"), 12)])
+    >>> shared.data
+    {'language': 'de', 'order': {'total': 12}}
+    """
+
+    __slots__ = ("data", "model", "writes")
+
+    def __init__(self, data: Mapping[str, Any], model: type[BaseModel] | None = None) -> None:
+        self.data = data
+        self.model = model
+        self.writes: tuple[Write, ...] = ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | BaseModel | None) -> SharedContext:
+        """The context that a caller gives. Raises `UsageError` for what is none."""
+        if given is None:
+            return cls({})
+        if isinstance(given, BaseModel):
+            return cls(_fields(given), type(given))
+        if isinstance(cast("object", given), Mapping):
+            return cls(dict(given))
+        raise UsageError(f"context must be a mapping or a pydantic model, not {given!r}")
+
+    @property
+    def value(self) -> Mapping[str, Any] | BaseModel:
+        """The context as the caller knows it: a mapping, or a model of the type that was given."""
+        return self.data if self.model is None else self.model.model_validate(dict(self.data))
+
+    def fork(self, keys: Iterable[str] | None = None) -> SharedContext:
+        """The context for steps whose writes are kept apart, of these keys or of all. Raises `UsageError`."""
+        if keys is None:
+            return SharedContext(self.data, self.model)
+        wanted = list(keys)
+        for key in wanted:
+            if key not in self.data:
+                raise UsageError(f"there is no {key!r} in the context{nearest(key, self.data)}")
+        # A part of a typed context need not be a whole one: writes are validated when they come back.
+        return SharedContext({key: self.data[key] for key in wanted})
+
+    def isolated(self) -> dict[str, Any]:
+        """A copy that a step may do with as it likes. What cannot be copied, such as a connection, is shared."""
+        return {key: value if isinstance(value, _UNCHANGING) else _copied(value) for key, value in self.data.items()}
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """Put values at their places, all of them or none. Raises `UsageError` for a place that cannot be."""
+        data = self.data
+        for path, value in writes:
+            if self.model is not None and path[0] not in self.model.model_fields and not _open(self.model):
+                raise UsageError(f"the context has no {path[0]!r}{nearest(path[0], self.model.model_fields)}")
+            data = cast("Mapping[str, Any]", _put(data, path, value, ()))
+        if self.model is not None and writes:
+            data = _fields(_validated(self.model, data, ()))
+        self.data = data
+        self.writes += tuple(writes)
+
+
+def path_of(dotted: str) -> Path:
+    """The place that a dotted path names; a leading `context.` is the context itself."""
+    return tuple(dotted.removeprefix("context.").split("."))
+
+
+def find(data: Any, path: Path) -> Any:
+    """What stands at a place. Raises `UsageError` with the nearest name where there is nothing."""
+    for depth, key in enumerate(path):
+        members = _fields(data) if isinstance(data, BaseModel) else data
+        if not isinstance(members, Mapping) or key not in members:
+            where = ".".join(path[:depth]) or "the context"
+            known = cast("Mapping[str, Any]", members) if isinstance(members, Mapping) else {}
+            raise UsageError(f"there is no {key!r} in {where}{nearest(key, map(str, known))}")
+        data = cast("Mapping[str, Any]", members)[key]
+    return data
+
+
+def members_of(value: Any) -> list[Write] | None:
+    """The writes that merge a mapping or a model into the context; None for what is neither."""
+    if isinstance(value, BaseModel):
+        value = _fields(value)
+    if not isinstance(value, Mapping):
+        return None
+    members = cast("Mapping[object, Any]", value)
+    return [((key,), member) for key, member in members.items() if isinstance(key, str)]
+
+
+def _put(container: Any, path: Path, value: Any, above: Path) -> Any:
+    key, rest = path[0], path[1:]
+    if container is None:
+        container = {}
+    if isinstance(container, BaseModel):
+        fields = _fields(container)
+        changed = {**fields, key: _put(fields.get(key), rest, value, (*above, key)) if rest else value}
+        return _validated(type(container), changed, above)
+    if not isinstance(container, Mapping):
+        where = ".".join(above)
+        kind = type(cast("object", container)).__name__
+        raise UsageError(f"context.{where} is a {kind}; {'.'.join((*above, *path))!r} cannot be put inside it")
+    members = cast("Mapping[str, Any]", container)
+    return {**members, key: _put(members.get(key), rest, value, (*above, key)) if rest else value}
+
+
+def _validated(model: type[BaseModel], data: Mapping[str, Any], above: Path) -> BaseModel:
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(("context", *above, *map(str, first["loc"])))
+        raise UsageError(f"{place} does not take this: {first['msg'][:1].lower()}{first['msg'][1:]}") from error
+
+
+def _fields(model: BaseModel) -> dict[str, Any]:
+    return {**{name: getattr(model, name) for name in type(model).model_fields}, **(model.model_extra or {})}
+
+
+def _open(model: type[BaseModel]) -> bool:
+    return model.model_config.get("extra") == "allow"
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return deepcopy(value)
+    except (TypeError, CopyError):
+        return value

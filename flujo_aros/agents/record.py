@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai.messages import ModelResponse
-from pydantic_ai.models import ModelRequestContext, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
@@ -18,7 +18,7 @@ from flujo_aros.errors import OutputError
 from flujo_aros.events import Event, StageFinished
 from flujo_aros.outcome import Degraded, Outcome, Rejected
 from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.usage import Usage
+from flujo_aros.usage import Allowance, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,18 @@ class RunRecord:
 
     contract: Contract[Any] | None = None
     ladder: Ladder | None = None
+    allowance: Allowance | None = None
+    """Asked before each model call of the run."""
+    resolve: Callable[[str], Awaitable[Model]] | None = None
+    """Gives the models that a stage names."""
+    secrets: tuple[str, ...] = ()
+    """Values that no repair prompt may hold."""
+    appended: str = ""
+    """What was put behind a streamed reply, which by then had been shown."""
+    settled: tuple[str, Outcome[Any]] | None = None
+    """A text that was recovered while it still streamed, and what it came to."""
+    prompt_cut: str = ""
+    """Why the provider seems to have cut the prompt, in one sentence; empty while nothing says so."""
     outcome: Outcome[Any] | None = None
     """What the latest reply came to; None while it is not known, and where there was nothing to read."""
     error: OutputError | None = None
@@ -62,7 +74,7 @@ class RunRecord:
     def begin_request(self, context: ModelRequestContext) -> None:
         """A model call is about to be made: what is known of the reply before it no longer holds."""
         self.calls += 1
-        self.response, self.stream, self.outcome = None, None, None
+        self.response, self.stream, self.outcome, self.settled = None, None, None, None
         self.settings = context.model_settings
         self.parameters = context.model_request_parameters
 

@@ -1,0 +1,419 @@
+"""The journal: every run, step, call, reading and repair in a database, as it happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import singledispatchmethod
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+from sqlalchemy import Engine
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.events import (
+    AgentFinished,
+    AgentStarted,
+    AskFinished,
+    AskStarted,
+    Event,
+    ReadFinished,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StagePassed,
+    StageStarted,
+    StepFinished,
+    StepStarted,
+)
+from flujo_aros.telemetry import told
+from flujo_aros.telemetry.masking import Mask
+from flujo_aros.telemetry.opening import DEFAULT, open_database
+from flujo_aros.telemetry.records import JournalRun, Story
+from flujo_aros.telemetry.where import Where, own_scope, step_place, steps_around, value_place, where
+from flujo_aros.telemetry.writing import Row, Writer
+from flujo_aros.usage import Usage
+
+_AGENT_STATUS: Final = {"accepted": "completed", "degraded": "degraded", "cancelled": "cancelled"}
+_HOST: Final = socket.gethostname()
+
+
+class Journal:
+    """Keeps what happens in a database: give it to a runner, or to `observing`, as an observer.
+
+    `url` is a file or a URL (`sqlite:///FILE`, `postgresql://…`); by default `.aros/runs.sqlite` in the working
+    folder. Texts are masked before they are written (see `Mask`), also `secrets`, values that you name; of each text
+    `max_text` characters are kept, or none with `content=False`. `max_runs` is how many runs are kept: the oldest go
+    when the journal is opened. Several processes may use one journal at once.
+
+    Raises `UsageError` when the database cannot be opened. After that it never raises into a run: while the database
+    cannot be written, rows wait. What a killed process loses is its last tenth of a second.
+
+    >>> from flujo_aros.events import observing
+    >>> from flujo_aros.pipeline.runner import Runner
+    >>> from flujo_aros.pipeline.step import Call
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Journal(f"{folder}/runs.sqlite") as journal:
+    ...     _ = Runner(Call("count", function=len), observers=[journal]).run_sync("four")
+    ...     [(run.pipeline, run.status) for run in journal.runs()]
+    [('count', 'completed')]
+    """
+
+    def __init__(
+        self,
+        url: str | Path = DEFAULT,
+        *,
+        secrets: Iterable[str] = (),
+        content: bool = True,
+        max_text: int = 100_000,
+        max_runs: int | None = 10_000,
+        create: bool = True,
+    ) -> None:
+        self.url = url
+        self._engine: Engine = open_database(url, create=create)
+        self._engine_pid = os.getpid()
+        self._writer = Writer(self._engine_here, Mask.of_environment(secrets))
+        self._content = content
+        self._max_text = max_text
+        self._ids = count(time.time_ns())
+        self._rows: dict[int, Row] = {}
+        self._asked: dict[tuple[int, str], tuple[str, str | None]] = {}
+        self._contracts: set[str] = set()
+        if max_runs is not None and create:
+            self.prune(max_runs=max_runs)
+
+    def __call__(self, event: Event, /) -> None:
+        """Take one event."""
+        self._take(event)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until all that was told so far is in the database; False if it could not be written in time."""
+        return self._writer.flush(timeout)
+
+    def close(self) -> None:
+        """Write what is left and let go of the database. Also done when the process ends."""
+        self._writer.close()
+        self._engine.dispose()
+
+    @property
+    def dropped(self) -> int:
+        """How many rows were lost because the database could not be written for too long."""
+        return self._writer.dropped
+
+    def runs(
+        self,
+        *,
+        limit: int | None = 20,
+        since: datetime | None = None,
+        status: str | None = None,
+        pipeline: str | None = None,
+    ) -> list[JournalRun]:
+        """The runs, newest first."""
+        self.flush()
+        with self._engine_here().connect() as connection:
+            return told.runs(connection, limit=limit, since=since, status=status, pipeline=pipeline)
+
+    def story(self, run: str = "last") -> Story:
+        """All of one run. `run` is its id, the beginning of one, or `last`.
+
+        Raises `UsageError` when there is no such run, or more than one.
+        """
+        self.flush()
+        with self._engine_here().connect() as connection:
+            return told.story(connection, run)
+
+    def prune(self, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
+        """Remove runs that started longer ago than that, and all but the newest `max_runs`. Says how many went."""
+        self.flush()
+        with self._engine_here().begin() as connection:
+            return told.prune(connection, older_than=older_than, max_runs=max_runs)
+
+    def _engine_here(self) -> Engine:
+        if os.getpid() != self._engine_pid:  # a forked child must not use the connections of its parent
+            self._engine.dispose(close=False)
+            self._engine_pid = os.getpid()
+        return self._engine
+
+    @property
+    def engine(self) -> Engine:
+        """The database, for questions of your own."""
+        return self._engine_here()
+
+    @singledispatchmethod
+    def _take(self, event: Event) -> None:
+        """Live events are not kept: what they come to is in the reading."""
+
+    @_take.register
+    def _(self, event: RunStarted) -> None:
+        self._start_run(event.run_id, event.pipeline, "pipeline")
+
+    @_take.register
+    def _(self, event: RunFinished) -> None:
+        self._end_run(event.status, event.usage, event.seconds)
+
+    @_take.register
+    def _(self, event: AgentStarted) -> None:
+        if own_scope() == _scope_of_run(where()):  # else it is part of what is kept already
+            self._start_run(event.run_id, event.name or "agent", "agent")
+
+    @_take.register
+    def _(self, event: AgentFinished) -> None:
+        if own_scope() == _scope_of_run(where()):
+            self._end_run(_AGENT_STATUS.get(event.outcome, "failed"), event.usage, event.seconds)
+        self._forget(own_scope())
+
+    @_take.register
+    def _(self, event: StepStarted) -> None:
+        around, scope = where(), own_scope()
+        run = self._rows.get(_scope_of_run(around))
+        self._rows[scope] = row = {
+            "run_id": event.run_id,
+            "id": next(self._ids),
+            "parent_id": self._parent_id(scope),
+            "pipeline": None if run is None else run["pipeline"],
+            "name": event.name,
+            "place": step_place(event.name),
+            "kind": event.kind,
+            "status": "running",
+            "trust": None,
+            "reason": None,
+            "error": None,
+            "attempts": None,
+            "started": time.time(),
+            "seconds": None,
+            **_used(Usage()),
+        }
+        self._put("aros_steps", row)
+
+    @_take.register
+    def _(self, event: StepFinished) -> None:
+        scope = own_scope()
+        row = self._rows.pop(scope, None)
+        self._forget(scope)
+        if row is None:
+            return
+        row = {
+            **row,
+            "status": event.status,
+            "trust": event.trust,
+            "reason": event.reason,
+            "error": self._clipped(event.error),
+            "attempts": event.attempts,
+            "seconds": event.seconds,
+            **_used(event.usage),
+        }
+        self._put("aros_steps", row)
+
+    @_take.register
+    def _(self, event: StageStarted) -> None:
+        row = self._row_of_stage(event.stage, because=event.reason, outcome="running")
+        if row is not None:
+            self._rows[own_scope()] = row
+            self._put("aros_stages", row)
+
+    @_take.register
+    def _(self, event: StageFinished) -> None:
+        row = self._rows.pop(own_scope(), None)
+        if row is not None:
+            ended = {"outcome": event.outcome, "reason": event.reason, "calls": event.calls}
+            self._put("aros_stages", {**row, **ended, "seconds": time.time() - row["started"]})
+
+    @_take.register
+    def _(self, event: StagePassed) -> None:
+        row = self._row_of_stage(event.stage, outcome="passed", why=event.why, seconds=0.0)
+        if row is not None:
+            self._put("aros_stages", row)
+
+    @_take.register
+    def _(self, event: AskStarted) -> None:
+        around = where()
+        self._asked[around.owner, event.stage] = (event.model, None)
+        if around.run_id is None:
+            return
+        row = {
+            "run_id": around.run_id,
+            "id": next(self._ids),
+            "step_id": self._step_id(around),
+            "stage": event.stage,
+            "attempt": event.attempt,
+            "model": event.model,
+            "constrained": event.constrained,
+            "started": time.time(),
+            "seconds": None,
+            **_used(Usage()),
+            "finish_reason": None,
+            "fault": None,
+            "prompt": self._text(event.prompt),
+        }
+        self._rows[-around.owner] = row  # an agent makes one call at a time
+        self._put("aros_asks", row)
+
+    @_take.register
+    def _(self, event: AskFinished) -> None:
+        around = where()
+        model = event.model or self._asked.get((around.owner, event.stage), ("", None))[0]
+        self._asked[around.owner, event.stage] = (model, event.finish_reason)
+        row = self._rows.pop(-around.owner, None)
+        if row is None:
+            return
+        ended = {
+            "model": model,
+            "seconds": event.seconds or time.time() - row["started"],
+            **_used(event.usage),
+            "finish_reason": event.finish_reason,
+            "fault": self._clipped(event.fault),
+        }
+        self._put("aros_asks", {**row, **ended})
+
+    @_take.register
+    def _(self, event: ReadFinished) -> None:
+        around = where()
+        if around.run_id is None:
+            return
+        step = self._rows.get(around.step.id) if around.step else None
+        model, finish = self._asked.get((around.owner, event.stage), ("", None))
+        run = self._rows.get(_scope_of_run(around))
+        reading = {
+            "run_id": around.run_id,
+            "id": next(self._ids),
+            "step_id": self._step_id(around),
+            "place": step["place"] if step else "",
+            "pipeline": run["pipeline"] if run else None,
+            "stage": event.stage,
+            "model": model,
+            "outcome": event.outcome,
+            "trust": event.trust,
+            "reason": event.reason,
+            "schema_hash": event.schema_hash,
+            "finish_reason": finish,
+            "issues": self._issues(event),
+            "text": self._text(event.text),
+            "chars": len(event.text),
+            "at": time.time(),
+        }
+        self._put("aros_readings", reading)
+        self._put_repairs(event, reading)
+        self._put_contract(event)
+
+    def _put_repairs(self, event: ReadFinished, reading: Row) -> None:
+        same = {name: reading[name] for name in ("run_id", "step_id", "model", "at")}
+        for repair in event.repairs:
+            row = {
+                **same,
+                "id": next(self._ids),
+                "reading_id": reading["id"],
+                "step_place": reading["place"],
+                "code": repair.code,
+                "risk": repair.risk.name.lower(),
+                "path": repair.path,
+                "place": value_place(repair.path),
+                "start": repair.span[0],
+                "stop": repair.span[1],
+                "before": self._text(repair.before),
+                "after": self._text(repair.after),
+            }
+            self._put("aros_repairs", row)
+
+    def _put_contract(self, event: ReadFinished) -> None:
+        known = event.schema_hash
+        if known is None or known in self._contracts or event.contract is None:
+            return
+        self._contracts.add(known)
+        contract = cast("Contract[Any]", event.contract)
+        spec = {"mode": contract.mode, "schema": contract.json_schema, **contract.where()}
+        row = {"schema_hash": known, "spec": json.dumps(spec, ensure_ascii=False)}
+        self._writer.put("aros_contracts", (known,), row)
+
+    def _start_run(self, run_id: str, pipeline: str, kind: str) -> None:
+        self._rows[own_scope()] = row = {
+            "run_id": run_id,
+            "pipeline": pipeline,
+            "kind": kind,
+            "status": "running",
+            "started": time.time(),
+            "seconds": None,
+            **_used(Usage()),
+            "host": _HOST,
+            "pid": os.getpid(),
+        }
+        self._writer.put("aros_runs", (run_id,), row)
+
+    def _end_run(self, status: str, usage: Usage, seconds: float) -> None:
+        row = self._rows.pop(own_scope(), None)
+        if row is not None:
+            row = {**row, "status": status, "seconds": seconds, **_used(usage)}
+            self._writer.put("aros_runs", (row["run_id"],), row, soon=True)
+
+    def _row_of_stage(self, stage: str, **known: Any) -> Row | None:
+        around = where()
+        if around.run_id is None:
+            return None
+        empty = {"because": None, "reason": None, "calls": 0, "why": "", "seconds": None}
+        own = {"run_id": around.run_id, "id": next(self._ids), "step_id": self._step_id(around), "stage": stage}
+        return {**own, **empty, "started": time.time(), **known}
+
+    def _put(self, table: str, row: Row) -> None:
+        self._writer.put(table, (row["run_id"], row["id"]), dict(row))
+
+    def _step_id(self, around: Where) -> int:
+        row = self._rows.get(around.step.id) if around.step else None
+        return 0 if row is None else cast("int", row["id"])
+
+    def _parent_id(self, own: int) -> int:
+        parents = [self._rows[scope.id] for scope in steps_around() if scope.id != own and scope.id in self._rows]
+        return cast("int", parents[-1]["id"]) if parents else 0
+
+    def _forget(self, owner: int) -> None:
+        for key in [key for key in self._asked if key[0] == owner]:
+            del self._asked[key]
+        self._rows.pop(-owner, None)
+
+    def _issues(self, event: ReadFinished) -> str:
+        if not self._content:
+            return json.dumps([{"path": "", "code": issue.code, "message": ""} for issue in event.issues])
+        return json.dumps([issue.to_dict() for issue in event.issues], ensure_ascii=False)
+
+    def _text(self, text: str) -> str:
+        return text[: self._max_text] if self._content else ""
+
+    def _clipped(self, text: str | None) -> str | None:
+        return None if text is None else text[: self._max_text]
+
+
+def _scope_of_run(around: Where) -> int:
+    return around.run.id if around.run else 0
+
+
+def _used(usage: Usage) -> dict[str, Any]:
+    return {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost": usage.cost,
+        "unmeasured_requests": usage.unmeasured_requests,
+    }
+
+
+def open_journal(named: str | None, *, secrets: Sequence[str] = ()) -> Journal | None:
+    """The journal that the settings name: None for `off`, the default file when they name none.
+
+    >>> open_journal("off") is None
+    True
+    """
+    if named is not None and named.strip().lower() in ("off", "none", "false", "0", ""):
+        return None
+    return Journal(named or DEFAULT, secrets=secrets)

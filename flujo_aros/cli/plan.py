@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -94,27 +94,25 @@ def _function_name(step: Call) -> str:
 
 def _agent_step(step: Step) -> dict[str, Any]:
     from flujo_aros.agents.agent import AgentSpec
-    from flujo_aros.pipeline import facts
-    from flujo_aros.recovery.defaults import ladder_for
 
-    agent: Any = facts.effective_agent(step)
-    contract = facts.effective_contract(step)
-    ladder = None if contract is None else facts.effective_ladder(step) or ladder_for(contract)
+    facts = step.facts
+    agent, contract = facts.agent, facts.contract
     return {
         "agent": agent.model_dump(mode="json") if isinstance(agent, AgentSpec) else {"object": type(agent).__name__},
-        "enforcement": step.processing.enforcement,
+        "enforcement": facts.enforcement,
         "contract": None
         if contract is None
-        else {"source": _source(step), "schema_hash": contract.fingerprint, "schema": contract.json_schema},
-        "ladder": None if ladder is None else ladder.model_dump(mode="json"),
+        else {
+            "source": _SOURCES[facts.schema_source or "contract"],
+            "promoted": facts.promoted,
+            "schema_hash": contract.fingerprint,
+            "schema": contract.json_schema,
+        },
+        "ladder": None if facts.ladder is None else facts.ladder.model_dump(mode="json"),
     }
 
 
-def _source(step: Step) -> str:
-    """Where the contract in force was written: the same order as `facts.effective_contract`."""
-    if step.contract is not None:
-        return "step.contract"
-    return "step.processing.schema" if step.processing.schema is not None else "agent.output_schema"
+_SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}
 
 
 def _print_for_a_person(plan: dict[str, Any], console: Console) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from flujo_aros.outcome import Issue
+from flujo_aros.contract.checks import Check
+from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.ledger import OnDegraded
 
 if TYPE_CHECKING:
+    from flujo_aros.pipeline.condition import Condition
+    from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.step import PipelineStep
+    from flujo_aros.pipeline.template import InputTemplate
 
-Check: TypeAlias = Callable[[Any], "Issue | str | None"]
-"""Judges a value: None if it is right, else what is wrong with it."""
+STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
+"""A step's name: one line without quotes and braces; `/` joins the names of nested steps."""
+
+SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+"""A place in the context: names joined by dots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,12 @@ class StepLimits:
     max_requests: int | None = None
     max_tokens: int | None = None
     max_cost: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_requests", "max_tokens", "max_cost"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 0:
+                raise UsageError(f"usage_limits.{name} must be 0 or more, not {limit!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +50,8 @@ class Common:
     of the context. `checks` judge the value; a failing one sends an agent's reply up its ladder. `fallback` runs in
     place of a step that failed. `retries` repeats the step after errors of the infrastructure (a rate limit, a server
     error, a broken connection), never after bad data. `timeout` is in seconds, all retries included.
+
+    A kind with a `__post_init__` of its own calls `super().__post_init__()` first: it checks name and options.
     """
 
     on_degraded: OnDegraded | None = None
@@ -48,3 +64,75 @@ class Common:
     retries: int = 0
     timeout: float | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        check_name(getattr(self, "name", None))
+        for problem in _problems(self):
+            raise UsageError(f"step {getattr(self, 'name', '')!r}: {problem}")
+
+    def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
+        """A pipeline of this step and what follows."""
+        from flujo_aros.pipeline.flow import Pipeline
+
+        return Pipeline([cast("PipelineStep", self)]) >> other
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """Every template of the step itself, for checks across steps; those of nested steps are not among them."""
+        return ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every condition of the step itself."""
+        return ()
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The pipelines inside this step, by the word that names them in the run ledger."""
+        return {}
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The models that it and its nested steps ask for by name."""
+        inner = [body.models for body in self.bodies.values()]
+        return frozenset().union(*inner, self.fallback.models if self.fallback else ())
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether the value is a mapping, which can be merged into the context; None: not known before it runs."""
+        return None
+
+    @property
+    def wants_mapping(self) -> bool:
+        """Whether it is known to need a mapping as its input."""
+        return False
+
+    def prepare(self) -> None:
+        """Raise a `UsageError` for what can be known to be wrong, before any model call."""
+        for body in self.bodies.values():
+            for step in body.steps:
+                step.prepare()
+        if self.fallback is not None:
+            self.fallback.prepare()
+
+
+def check_name(name: object) -> None:
+    """Raise a `UsageError` for what is no name of a step."""
+    if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
+        raise UsageError(f"not a name for a step: {name!r}; use one line without quotes, braces and `/`")
+
+
+def _problems(step: Common) -> Iterator[str]:
+    if step.on_degraded is not None and step.on_degraded not in get_args(OnDegraded):
+        yield f"on_degraded must be one of {', '.join(get_args(OnDegraded))}, not {step.on_degraded!r}"
+    if step.sink_to is not None and not SINK.fullmatch(step.sink_to):
+        yield f"sink_to is a dotted path in the context such as result.text, not {step.sink_to!r}"
+    if step.retries < 0:
+        yield f"retries must be 0 or more, not {step.retries!r}"
+    if step.timeout is not None and not step.timeout > 0:
+        yield f"timeout is a number of seconds above 0, not {step.timeout!r}"
+    for check in cast("tuple[object, ...]", step.checks):
+        if not callable(check):
+            yield f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
+    if step.fallback is not None and not hasattr(step.fallback, "run"):
+        yield f"fallback is a step, not {step.fallback!r}"

@@ -2,60 +2,210 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.contract.checks import Check, judge
 from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract.written import WrittenContract
+from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Risk
+from flujo_aros.pipeline.processing import Enforcement
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.degrade import Degrade
 
 if TYPE_CHECKING:
-    from flujo_aros.pipeline.step import Step
+    from flujo_aros.pipeline.ledger import StepResult
+    from flujo_aros.pipeline.step import PipelineStep, Step
+
+T = TypeVar("T")
+
+SchemaSource: TypeAlias = Literal["contract", "processing", "agent"]
+Mode: TypeAlias = Literal["auto", "prompted", "native", "tool", "own"]
+
+DEGRADED_KEY = "text"
+"""The key under which the text of a degraded step stands where the next step needs a mapping."""
 
 # Keys that say nothing about what a text must be.
 _WORDS_ONLY = {"type", "title", "description"}
 
 
-def effective_contract(step: Step) -> Contract[Any] | None:
-    """What the reply of an agent step must satisfy; None: any text.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What holds for an agent step after all defaults.
 
-    The step's contract, else its `processing.schema`, else (promotion) the agent's `output_schema`, unless
-    `structured_output: off` keeps that away. `enforcement: off` asks for nothing, and neither does a schema that
-    says no more than `type: string`.
+    `contract` is what its reply must satisfy, checks and risk included; None: any text. `schema_source` says where
+    the schema in force was written, and `promoted` that only the agent has it, so that the step enforces what it does
+    not mention. `mode` is how the output is asked for; "own": the step's agent is made in Python and decides that.
+    `mergeable`: whether the value is a mapping; None: not known. `late_checks` are those that no contract can hold.
     """
+
+    agent: Any
+    contract: Contract[Any] | None
+    schema_source: SchemaSource | None
+    promoted: bool
+    mode: Mode
+    enforcement: Enforcement
+    ladder: Ladder | None
+    mergeable: bool | None
+    settings: Mapping[str, Any]
+    late_checks: tuple[Check, ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()
+
+
+def effective(step: Step) -> Facts:
+    """What holds for an agent step, after all defaults.
+
+    The schema is that of the step's contract, else its `processing.schema`, else (promotion) the agent's
+    `output_schema`, unless `structured_output: off` keeps that away. `enforcement: off` asks for nothing, and neither
+    does a schema that says no more than `type: string`.
+    """
+    like, source = _like(step)
+    contract = _contract(step, like)
+    own = not isinstance(step.agent, AgentSpec)
+    return Facts(
+        agent=_agent(step),
+        contract=contract,
+        schema_source=source if contract is not None or own else None,
+        promoted=source == "agent" and (contract is not None or own),
+        mode=_mode(step),
+        enforcement=step.processing.enforcement,
+        ladder=None if contract is None else _ladder(step, contract),
+        mergeable=_mergeable(step, contract),
+        settings=dict(step.model_settings),
+        late_checks=step.checks if contract is None else (),
+        warnings=step.processing.warnings,
+    )
+
+
+def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
+    """What the next step gets from this one: its value, or the text of a degraded step.
+
+    Such a text becomes `{"text": …}` where the next step needs a mapping: its function takes one, or its templates
+    ask for `previous_step.text`.
+    """
+    given = result.handed_on
+    if result.trust == "degraded" and isinstance(given, str) and following is not None and _needs_mapping(following):
+        return {DEGRADED_KEY: given}
+    return given
+
+
+def mergeable(step: PipelineStep) -> bool | None:
+    """Whether the value of a step of any kind is a mapping: the author's word, else what can be known; None: open."""
+    return step.gives_mapping if step.mergeable_output is None else step.mergeable_output
+
+
+def judged(outcome: Outcome[T], checks: tuple[Check, ...]) -> Outcome[T]:
+    """The outcome after these checks: a value that one of them refuses is rejected."""
+    if not checks or not isinstance(outcome, Accepted):
+        return outcome
+    value, issues, cleaned = judge(outcome.value, checks)
+    if issues:
+        return Rejected(Reason.INVALID, issues, outcome.text)
+    return replace(outcome, value=value, repairs=(*outcome.repairs, *cleaned)) if cleaned else outcome
+
+
+def missing_keys(paths: Sequence[str], context: Mapping[str, Any]) -> list[str]:
+    """Those of the dotted paths that have no value in the context; null is none."""
+    return [path for path in paths if _at(context, path.split(".")) is None]
+
+
+def returns_mapping(function: object) -> bool | None:
+    """Whether a function's return annotation is a mapping or a model; None: it does not say."""
+    found = _annotations(function).get("return", inspect.Parameter.empty)
+    return None if found is inspect.Parameter.empty else _is_mapping(found)
+
+
+def takes_mapping(function: object) -> bool:
+    """Whether the annotation of a function's first parameter is a mapping or a model."""
+    names = [name for name in _annotations(function) if name != "return"]
+    first = _first_parameter(function)
+    return first in names and _is_mapping(_annotations(function)[first]) is True
+
+
+def _like(step: Step) -> tuple[Any, SchemaSource | None]:
+    if step.contract is not None and not isinstance(step.contract, WrittenContract):
+        return step.contract, "contract"
+    if step.processing.schema is not None:
+        return step.processing.schema, "processing"
+    if step.processing.structured_output == "off":
+        return None, None
+    if isinstance(step.agent, AgentSpec):
+        return step.agent.output_schema, None if step.agent.output_schema is None else "agent"
+    own = getattr(step.agent, "output_type", str)
+    return None, None if own is str else "agent"
+
+
+def _contract(step: Step, like: Any) -> Contract[Any] | None:
     if step.processing.enforcement == "off":
         return None
-    like = step.contract if step.contract is not None else step.processing.schema
-    if like is None and isinstance(step.agent, AgentSpec) and step.processing.structured_output != "off":
-        like = step.agent.output_schema
-    return None if like is None or _any_text(like) else compile_contract(like)
-
-
-def effective_agent(step: Step) -> Any:
-    """The agent with the step's wish for the provider's own schema mode, where the agent leaves that open."""
-    agent = step.agent
-    if not isinstance(agent, AgentSpec) or agent.output_mode != "auto":
-        return agent
-    if step.processing.structured_output == "auto":
-        return agent
-    mode = "prompted" if step.processing.structured_output == "off" else "native"
-    return agent.model_copy(update={"output_mode": mode})
-
-
-def effective_ladder(step: Step) -> Ladder | None:
-    """The stages that the step may climb; None: those that suit its contract.
-
-    Text in place of a value is offered only where the step accepts it (`on_degraded: accept`).
-    """
-    contract = effective_contract(step)
-    if contract is None:
+    where = step.contract if isinstance(step.contract, WrittenContract) else None
+    if where is None and (like is None or _any_text(like)):
         return None
-    default = ladder_for(contract)
-    stages = () if step.processing.enforcement == "validate" else default.stages
-    if step.on_degraded == "accept" and not any(isinstance(stage, Degrade) for stage in stages):
-        stages = (*stages, Degrade())
-    return None if stages == default.stages else default.model_copy(update={"stages": stages})
+    ceiling, wanted = step.processing.ceiling, step.processing.conversions
+    if isinstance(like, dict) and (wanted is not None):
+        like = _with_conversions(cast("JsonSchema", like), ceiling or Risk.INFERRED, wanted)
+    made = compile_contract(like) if where is None else where.contract(like if where.takes_schema else None)
+    if ceiling is not None:
+        made = replace(made, risk=ceiling)
+    return replace(made, checks=(*made.checks, *step.checks)) if step.checks else made
+
+
+def _agent(step: Step) -> Any:
+    """The agent with the step's own model, settings and way of asking for the output."""
+    if not isinstance(step.agent, AgentSpec):
+        return step.agent
+    mode = _mode(step)
+    changed: dict[str, Any] = {} if mode == step.agent.output_mode else {"output_mode": mode}
+    if step.model is not None:
+        changed["model"] = step.model
+    if step.model_settings:
+        changed["model_settings"] = {**step.agent.model_settings, **step.model_settings}
+    return step.agent.model_copy(update=changed) if changed else step.agent
+
+
+def _mode(step: Step) -> Mode:
+    if not isinstance(step.agent, AgentSpec):
+        return "own"
+    if step.agent.output_mode != "auto":
+        return step.agent.output_mode
+    if step.processing.native:
+        return "native"
+    return "prompted" if step.processing.structured_output == "off" else "auto"
+
+
+def _ladder(step: Step, contract: Contract[Any]) -> Ladder:
+    """The stages that the step may climb: those that it names, else those that suit its contract.
+
+    Text in place of a value is offered where the step names `degrade` or accepts it (`on_degraded: accept`).
+    """
+    ladder = step.processing.ladder(ladder_for(contract))
+    if step.processing.enforcement == "validate":
+        ladder = ladder.model_copy(update={"stages": ()})
+    if step.on_degraded == "accept" and not any(isinstance(stage, Degrade) for stage in ladder.stages):
+        ladder = ladder.model_copy(update={"stages": (*ladder.stages, Degrade())})
+    return ladder
+
+
+def _mergeable(step: Step, contract: Contract[Any] | None) -> bool | None:
+    if contract is None:
+        own = getattr(step.agent, "output_type", str)
+        return False if own is str or isinstance(step.agent, AgentSpec) else _is_mapping(own)
+    if contract.mode in ("text", "block"):
+        return contract.mode == "block"
+    kinds = contract.shape.types
+    if not kinds:
+        return True if contract.shape.properties or contract.mode == "event" else None
+    return kinds == {"object"}
 
 
 def _any_text(like: object) -> bool:
@@ -63,3 +213,90 @@ def _any_text(like: object) -> bool:
         return False
     schema = cast("dict[str, Any]", like)
     return schema.get("type") == "string" and schema.keys() <= _WORDS_ONLY
+
+
+_CONVERTED = ("integer", "number", "boolean")
+
+
+def _with_conversions(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSchema:
+    """The schema with a word on the risk at each place: only the wanted conversions of texts are made."""
+
+    def rewritten(node: Any) -> Any:
+        if isinstance(node, list):
+            return [rewritten(each) for each in cast("list[Any]", node)]
+        if not isinstance(node, dict):
+            return node
+        members = cast("dict[str, Any]", node)
+        return {key: value if key in _LITERAL else inner(key, value) for key, value in members.items()} | _hint(members)
+
+    def inner(key: str, value: Any) -> Any:
+        if key in ("properties", "$defs", "definitions", "patternProperties") and isinstance(value, dict):
+            return {name: rewritten(each) for name, each in cast("dict[str, Any]", value).items()}
+        return rewritten(value)
+
+    def _hint(node: dict[str, Any]) -> dict[str, Any]:
+        kinds = node.get("type")
+        listed = cast("list[str]", kinds) if isinstance(kinds, list) else [kinds]
+        hints = node.get("x-aros", {})
+        if "risk" in hints or not any(kind in (*_CONVERTED, "array") for kind in listed):
+            return {}
+        risk = Risk.INFERRED if any(kind in wanted for kind in listed) else Risk.LOSSLESS
+        if "array" in listed and not any(kind in _CONVERTED for kind in listed):
+            risk = max(risk, ceiling)
+        return {"x-aros": {**hints, "risk": risk.name.lower()}}
+
+    return cast("JsonSchema", rewritten(schema))
+
+
+# Keywords whose value is data and no schema.
+_LITERAL = ("const", "default", "enum", "examples", "required", "x-aros")
+
+
+def _needs_mapping(step: PipelineStep) -> bool:
+    if step.wants_mapping and any(read.whole_previous for template in step.templates for read in template.reads):
+        return True
+    return any(read.names("previous_step", DEGRADED_KEY) for template in step.templates for read in template.reads)
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, Any]", value).get(name)
+        else:
+            value = getattr(value, name, None) if isinstance(value, BaseModel) else None
+    return value
+
+
+def _annotations(function: object) -> dict[str, Any]:
+    if not callable(function) or isinstance(function, type):
+        return {}
+    target = function if inspect.isroutine(function) else type(function).__call__
+    try:
+        return typing.get_type_hints(target)
+    except (NameError, TypeError):  # an annotation that cannot be had here says nothing
+        return {}
+
+
+def _first_parameter(function: object) -> str | None:
+    try:
+        parameters = inspect.signature(cast("Callable[..., Any]", function)).parameters
+    except (TypeError, ValueError):
+        return None
+    return next(iter(parameters), None)
+
+
+def _is_mapping(annotation: Any) -> bool | None:
+    """Whether values of this type are mappings; None where it does not say."""
+    if annotation is Any or isinstance(annotation, TypeVar):
+        return None
+    if isinstance(annotation, TypeAdapter):
+        return None
+    origin = typing.get_origin(annotation) or annotation
+    if origin in (typing.Union, types.UnionType):
+        found = {_is_mapping(each) for each in typing.get_args(annotation)}
+        return found.pop() if len(found) == 1 else None
+    if not isinstance(origin, type):
+        return None
+    if origin is object or issubclass(origin, (Accepted, Rejected)):
+        return None
+    return issubclass(origin, (Mapping, BaseModel)) or dataclasses.is_dataclass(origin) or typing.is_typeddict(origin)

@@ -1,4 +1,4 @@
-"""Steps: the protocol that every kind implements, and the first kinds, `Step` (an agent) and `Call` (a callable)."""
+"""Steps: the protocol that every kind implements, and the two kinds that do work: `Step` (an agent) and `Call`."""
 
 from __future__ import annotations
 
@@ -8,32 +8,38 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
-
-from pydantic import ConfigDict
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.signal import CompletionSignal, refuse_iterations
+from flujo_aros.contract.written import WrittenContract, written_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Outcome, Rejected, Trust
-from flujo_aros.pipeline import facts
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.pipeline.common import Common, StepLimits
 from flujo_aros.pipeline.context import StepContext
+from flujo_aros.pipeline.facts import Facts, effective, judged, missing_keys, returns_mapping, takes_mapping
+from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import OnDegraded, Settlement
+from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.template import InputTemplate, nearest
 
 if TYPE_CHECKING:
+    from flujo_aros.agents.drivers import AgentRun
+    from flujo_aros.pipeline.condition import Condition
     from flujo_aros.pipeline.flow import Pipeline
 
-Enforcement: TypeAlias = Literal["off", "validate", "repair"]
-StructuredOutput: TypeAlias = Literal["off", "auto", "openai_json", "outlines", "xgrammar"]
-
 PREVIOUS: Final = "{{ previous_step }}"
+
+REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z]\w*)", re.ASCII)
+"""How a callable is named in a blueprint: one public name of one module, so that no attribute walk is possible."""
 
 
 @runtime_checkable
 class PipelineStep(Protocol):
-    """What every kind of step is to a pipeline and its runner.
+    """What every kind of step is to a pipeline and its runner; `Common` gives all but `name`, `kind` and `run`.
 
     `run` says what came of the work; whatever it raises settles the step, so it need not catch anything. Its events
     go to the observers through `events.emit`, so there is one way for events, at any depth.
@@ -55,13 +61,78 @@ class PipelineStep(Protocol):
         ...
 
     @property
+    def updates_context(self) -> bool:
+        """Whether its value is merged into the context."""
+        ...
+
+    @property
+    def mergeable_output(self) -> bool | None:
+        """The author's word on whether the value is a mapping."""
+        ...
+
+    @property
+    def sink_to(self) -> str | None:
+        """Where in the context the value goes."""
+        ...
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What the value must be beyond its contract."""
+        ...
+
+    @property
+    def fallback(self) -> PipelineStep | None:
+        """What runs in its place if it fails."""
+        ...
+
+    @property
+    def usage_limits(self) -> StepLimits | None:
+        """The most that it may use."""
+        ...
+
+    @property
+    def retries(self) -> int:
+        """How often it is repeated after errors of the infrastructure."""
+        ...
+
+    @property
+    def timeout(self) -> float | None:
+        """How many seconds it may take, retries included."""
+        ...
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What its author noted about it."""
+        ...
+
+    @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """Every template of the step, for checks across steps."""
+        """Every template of the step itself, for checks across steps."""
+        ...
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every condition of the step itself, for the same checks."""
+        ...
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The pipelines inside this step, by the word that names them in the run ledger."""
         ...
 
     @property
     def models(self) -> frozenset[str]:
         """The models that it asks for by name."""
+        ...
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether its value is a mapping; None: not known before it runs."""
+        ...
+
+    @property
+    def wants_mapping(self) -> bool:
+        """Whether it is known to need a mapping as its input."""
         ...
 
     def prepare(self) -> None:
@@ -73,43 +144,17 @@ class PipelineStep(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Processing:
-    """A step's `processing` block: what its reply must satisfy, and how hard to try.
-
-    `enforcement`: "repair" reads, validates and climbs the ladder; "validate" reads and validates, without further
-    model calls; "off" takes the text as it is. `structured_output`: "openai_json", "outlines" and "xgrammar" all ask
-    for the provider's own schema or grammar mode; "off" also keeps the agent's schema from being enforced.
-    """
-
-    structured_output: StructuredOutput = "auto"
-    schema: dict[str, Any] | None = None
-    enforcement: Enforcement = "repair"
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    def __post_init__(self) -> None:
-        _one_of("structured_output", self.structured_output, get_args(StructuredOutput))
-        _one_of("enforcement", self.enforcement, get_args(Enforcement))
-
-
-class _Chained:
-    """`a >> b` for everything that is a step."""
-
-    def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
-        """A pipeline of this step and what follows."""
-        from flujo_aros.pipeline.flow import Pipeline
-
-        return Pipeline([cast("PipelineStep", self)]) >> other
-
-
 @dataclass(frozen=True)
-class Step(_Chained):
+class Step(Common):
     """One agent step: render the input, call the agent, read its reply against the contract.
 
     `agent` is an `AgentSpec`, or a pydantic-ai `Agent` of your own. `contract` is a type, a pydantic model, a JSON
-    Schema or an `Output.*`; without one the agent's own schema holds (see `facts.effective_contract`).
-    `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run goes on
-    with the text and ends `degraded`. Raises `UsageError` for what is wrong, before any call.
+    Schema or an `Output.*`; a text (`"tagged:result"`) says where the payload stands, and the schema is that of
+    `processing` or of the agent. Without a contract the agent's own schema holds (see `facts.effective`).
+    `model` and `model_settings` (temperature, top_p, max_tokens, …) are this step's own and win over the agent's.
+
+    With `max_iterations` above 1 the agent is asked again and again, until its reply carries the
+    `completion_signal`; the step fails if it never does. Raises `UsageError` for what is wrong, before any call.
 
     >>> Step("greet", agent=AgentSpec(model="local:smollm2"), input="Greet {{ input }}").name
     'greet'
@@ -118,64 +163,113 @@ class Step(_Chained):
     name: str
     agent: AgentSpec | Any
     contract: Any = None
-    input: str = PREVIOUS
+    input: InputLike = PREVIOUS
     processing: Processing = field(default_factory=Processing)
-    on_degraded: OnDegraded | None = None
+    model: str | None = field(default=None, kw_only=True)
+    model_settings: Mapping[str, Any] = field(default_factory=dict[str, Any], kw_only=True)
+    max_iterations: int = field(default=1, kw_only=True)
+    completion_signal: str | None = field(default=None, kw_only=True)
     kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_degraded(self.name, self.on_degraded)
-        if self.contract is not None and self.processing.schema is not None:
-            raise UsageError(f"step {self.name!r} has both a contract and processing.schema; give one of them")
+        super().__post_init__()
         if self.agent is None or isinstance(cast("object", self.agent), (str, dict)):
             raise UsageError(f"the agent of step {self.name!r} must be an AgentSpec or an Agent, not {self.agent!r}")
-        for like in (self.contract, self.processing.schema):
+        if isinstance(self.contract, str):
+            object.__setattr__(self, "contract", written_contract(self.contract))
+        where = isinstance(self.contract, WrittenContract)
+        if self.contract is not None and self.processing.schema is not None and not where:
+            raise UsageError(f"step {self.name!r} has both a contract and processing.schema; give one of them")
+        for like in (None if where else self.contract, self.processing.schema):
             if like is not None:
                 compile_contract(like)
-        object.__setattr__(self, "_input", _compile_input(self.name, self.input))
+        object.__setattr__(self, "_input", _compiled(self.name, self.input))
+        self._check_iterations()
+
+    def _check_iterations(self) -> None:
+        where = f"step {self.name!r}"
+        if self.max_iterations < 1:
+            raise UsageError(f"{where}: max_iterations must be 1 or more, not {self.max_iterations!r}")
+        if (self.completion_signal is None) != (self.max_iterations == 1):
+            raise UsageError(f"{where}: max_iterations above 1 and completion_signal belong together; give both")
+        if self.completion_signal is not None:
+            CompletionSignal(self.completion_signal)
+            refuse_iterations(self.facts.contract, self.max_iterations, where)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What holds for this step after all defaults."""
+        return effective(self)
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """The compiled input."""
-        return (self._template,)
+        """The templates of the input."""
+        return self._given.templates
 
     @property
     def models(self) -> frozenset[str]:
         """The names of the models that this step asks for by name."""
-        return frozenset([self.agent.model] if isinstance(self.agent, AgentSpec) else [])
+        agent = self.facts.agent
+        return super().models | ({agent.model} if isinstance(agent, AgentSpec) else frozenset())
 
     @property
-    def _template(self) -> InputTemplate:
-        return cast("InputTemplate", self.__dict__["_input"])
+    def gives_mapping(self) -> bool | None:
+        """Whether the contract wants an object."""
+        return self.facts.mergeable
 
-    def prepare(self) -> None:
-        """Nothing: all that can be known was checked when the step was made."""
+    @property
+    def _given(self) -> Input:
+        return cast("Input", self.__dict__["_input"])
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the agent. The outcome may be a rejection: that is a failed step, not an exception."""
+        names = context.names()
+        missing = missing_keys(self.processing.required_context_keys, names["context"])
+        if missing:
+            words = f"the context has no value for {', '.join(missing)}, which the step requires"
+            return Settlement(Rejected(Reason.INVALID, (Issue("$", "missing_context", words),), ""), attempts=0)
+        prompt = self._given.text(names)
+        if self.completion_signal is None:
+            run = await self._ask(prompt, context)
+            return Settlement(judged(run.outcome, self.facts.late_checks), run.calls, run.stages)
+        return await self._iterate(prompt, CompletionSignal(self.completion_signal), context)
+
+    async def _iterate(self, prompt: str, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
+        calls, stages = 0, ()
+        text = f"{prompt}\n\n{signal.instruction()}"
+        for _ in range(self.max_iterations):
+            run = await self._ask(text, context)
+            calls, stages = calls + run.calls, (*stages, *run.stages)
+            said = run.outcome.text
+            if not isinstance(run.outcome, Accepted):
+                return Settlement(run.outcome, calls, stages)
+            if signal.stands_in(said, self.facts.contract):
+                return Settlement(judged(run.outcome, self.facts.late_checks), calls, stages)
+        words = f"no {signal.mark} within {self.max_iterations} iterations"
+        return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
+
+    async def _ask(self, prompt: str, context: StepContext) -> AgentRun[Any]:
         from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
 
-        prompt = self._template.text(context.names())
-        run = await run_agent(
-            facts.effective_agent(self),
+        known = self.facts
+        return await run_agent(
+            known.agent,
             prompt,
-            facts.effective_contract(self),
-            facts.effective_ladder(self),
+            known.contract,
+            known.ladder,
             models=context.models,
             usage_sink=context.spend,
         )
-        return Settlement(run.outcome, run.calls, run.stages)
 
 
 @dataclass(frozen=True)
-class Call(_Chained):
+class Call(Common):
     """One callable step: `function(input, **params)`, sync or async.
 
     `function` is a callable, or "package.module:name", imported when the pipeline first runs. Its input is the value
-    of a lone `{{ expression }}` as it is, else the rendered text. A sync function runs in a thread of its own. It may
-    return an `Outcome` (such as that of `read`): a rejection then fails the step. What it raises fails the step and
-    is kept on the result.
+    of a lone `{{ expression }}` as it is, else the rendered text; an object or list of templates is such an object
+    with their values. A sync function runs in a thread of its own. It may return an `Outcome` (such as that of
+    `read`): a rejection then fails the step. What it raises fails the step and is kept on the result.
 
     >>> Call("count", function=len).name
     'count'
@@ -184,78 +278,58 @@ class Call(_Chained):
     name: str
     function: Callable[..., Any] | str
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    input: str = PREVIOUS
-    on_degraded: OnDegraded | None = None
+    input: InputLike = PREVIOUS
     kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_degraded(self.name, self.on_degraded)
+        super().__post_init__()
         if isinstance(self.function, str) and not REFERENCE.fullmatch(self.function):
             message = f"the function of step {self.name!r} must be 'package.module:name', not {self.function!r}"
             raise UsageError(message)
         if not isinstance(self.function, str) and not callable(self.function):
             raise UsageError(f"the function of step {self.name!r} cannot be called: {self.function!r}")
-        object.__setattr__(self, "_input", _compile_input(self.name, self.input))
+        object.__setattr__(self, "_input", _compiled(self.name, self.input))
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
-        """The compiled input."""
-        return (self._template,)
+        """The templates of the input."""
+        return self._given.templates
 
     @property
-    def models(self) -> frozenset[str]:
-        """None: what a function asks for is its own business."""
-        return frozenset()
+    def gives_mapping(self) -> bool | None:
+        """What the function's return annotation says, where it has one and is at hand."""
+        return returns_mapping(self.function)
 
     @property
-    def _template(self) -> InputTemplate:
-        return cast("InputTemplate", self.__dict__["_input"])
+    def wants_mapping(self) -> bool:
+        """Whether the annotation of the function's first parameter is a mapping or a model."""
+        return takes_mapping(self.function)
+
+    @property
+    def _given(self) -> Input:
+        return cast("Input", self.__dict__["_input"])
 
     def prepare(self) -> None:
         """Import the function, so that a wrong name is found before any model call. Raises `UsageError`."""
         self._resolved()
+        super().prepare()
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the function and take what it returns as the value."""
-        call = partial(self._resolved(), self._template.value(context.names()), **self.params)
+        call = partial(self._resolved(), self._given.value(context.names()), **self.params)
         result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
         if inspect.isawaitable(result):
             result = await result
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
         outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
-        return Settlement(outcome)
+        return Settlement(judged(outcome, self.checks))
 
     def _resolved(self) -> Callable[..., Any]:
         return self.function if callable(self.function) else _imported(self.name, self.function)
 
 
-REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z]\w*)", re.ASCII)
-"""How a callable is named in a blueprint: one public name of one module, so that no attribute walk is possible."""
-
-STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
-"""A step's name: one line without quotes and braces; `/` joins the names of nested steps."""
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
-        raise UsageError(f"not a name for a step: {name!r}; use one line without quotes, braces and `/`")
-
-
-def _check_degraded(name: str, on_degraded: object) -> None:
-    if on_degraded is not None:
-        _one_of(f"on_degraded of step {name!r}", on_degraded, get_args(OnDegraded))
-
-
-def _one_of(what: str, value: object, valid: tuple[str, ...]) -> None:
-    if value not in valid:
-        raise UsageError(f"{what} must be one of {', '.join(valid)}, not {value!r}")
-
-
-def _compile_input(name: str, source: object) -> InputTemplate:
-    if not isinstance(source, str):
-        raise UsageError(f"the input of step {name!r} must be a template text, not {source!r}")
-    return InputTemplate(source, where=f"input of step {name!r}")
+def _compiled(name: str, source: object) -> Input:
+    return compile_input(source, where=f"input of step {name!r}")
 
 
 def _imported(step: str, reference: str) -> Callable[..., Any]:

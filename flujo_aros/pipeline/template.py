@@ -69,6 +69,11 @@ class InputTemplate:
     def __repr__(self) -> str:
         return f"InputTemplate({self.source!r})"
 
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """Itself: an input may also be made of several."""
+        return (self,)
+
     def text(self, names: Mapping[str, Any]) -> str:
         """The text that a model reads. Objects and lists in it are JSON. Raises `TemplateError`."""
         return "".join(self._run(self._program, dict(names))[0])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flujo_aros.blueprint.load import load_blueprint
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.values import Valid
-from flujo_aros.pipeline.facts import effective_contract
+from flujo_aros.pipeline.facts import effective
 from flujo_aros.pipeline.ledger import RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step
@@ -29,7 +29,7 @@ def prompts(ticket: str) -> list[str]:
 
 def test_it_is_two_agent_steps_whose_schemas_are_enforced():
     assert [step.name for step in PIPELINE.steps] == ["triage", "reply"]
-    assert all(isinstance(step, Step) and effective_contract(step) is not None for step in PIPELINE.steps)
+    assert all(isinstance(step, Step) and effective(step).contract is not None for step in PIPELINE.steps)
 
 
 @given(st.text(max_size=3000) | st.text(max_size=200).map(lambda text: text * 50))

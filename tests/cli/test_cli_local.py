@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from flujo_aros.blueprint.load import load_blueprint
-from flujo_aros.pipeline.facts import effective_contract
+from flujo_aros.pipeline.facts import effective
 from flujo_aros.pipeline.step import Step
 
 from .conftest import COMMAND, Aros
@@ -33,7 +33,7 @@ def test_ticket_becomes_values_that_satisfy_their_schemas(aros_process: Aros) ->
     assert document["status"] == "completed"
     for step, made in zip(load_blueprint(BLUEPRINT).steps, document["steps"], strict=True):
         assert isinstance(step, Step)
-        contract = effective_contract(step)
+        contract = effective(step).contract
         assert contract is not None
         jsonschema_rs.validate(contract.json_schema, made["output"])
         assert made["calls"] >= 1

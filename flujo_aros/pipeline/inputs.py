@@ -1,0 +1,94 @@
+"""The `input` of a step: one template, or an object or list with templates at its leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeAlias, cast
+
+from flujo_aros.errors import TemplateError
+from flujo_aros.pipeline.context import as_text
+from flujo_aros.pipeline.template import InputTemplate
+
+InputLike: TypeAlias = "str | Mapping[str, Any] | list[Any]"
+"""What may be written as the input of a step."""
+
+
+class Input(Protocol):
+    """A compiled input: text for a model, or a value for a callable."""
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """Every template in it."""
+        ...
+
+    def text(self, names: Mapping[str, Any]) -> str:
+        """What a model reads. Raises `TemplateError`."""
+        ...
+
+    def value(self, names: Mapping[str, Any]) -> Any:
+        """What a callable gets. Raises `TemplateError`."""
+        ...
+
+
+class ShapedInput:
+    """An object or list whose texts are templates: a value for a callable, JSON for a model.
+
+    A leaf that is one lone `{{ expression }}` is the value itself; other leaves stay as they are.
+
+    >>> ShapedInput({"who": "{{ input }}", "n": 3}, where="input").value({"input": ["Ann"]})
+    {'who': ['Ann'], 'n': 3}
+    """
+
+    def __init__(self, source: Mapping[str, Any] | list[Any], *, where: str) -> None:
+        self._shape = _compiled(source, where, "")
+        self.templates = tuple(_templates(self._shape))
+
+    def text(self, names: Mapping[str, Any]) -> str:
+        """The rendered object as JSON."""
+        return as_text(self.value(names))
+
+    def value(self, names: Mapping[str, Any]) -> Any:
+        """The object with every template replaced by its value."""
+        return _rendered(self._shape, names)
+
+
+def compile_input(source: object, *, where: str) -> Input:
+    """The input that is written so. Raises `TemplateError` for what can be known to be wrong."""
+    if isinstance(source, str):
+        return InputTemplate(source, where=where)
+    if isinstance(source, (Mapping, list)):
+        return ShapedInput(cast("Mapping[str, Any]", source), where=where)
+    raise TemplateError(f"{where} must be a template, or an object or list of templates, not {source!r}")
+
+
+def _compiled(source: object, where: str, path: str) -> Any:
+    if isinstance(source, str):
+        return InputTemplate(source, where=f"{where}, at {path[1:]}" if path else where)
+    if isinstance(source, Mapping):
+        members = cast("Mapping[object, object]", source)
+        return {str(key): _compiled(value, where, f"{path}.{key}") for key, value in members.items()}
+    if isinstance(source, (list, tuple)):
+        elements = cast("list[object]", source)
+        return [_compiled(value, where, f"{path}.{index}") for index, value in enumerate(elements)]
+    return source
+
+
+def _templates(shape: object) -> Iterator[InputTemplate]:
+    if isinstance(shape, InputTemplate):
+        yield shape
+    elif isinstance(shape, dict):
+        for value in cast("dict[str, object]", shape).values():
+            yield from _templates(value)
+    elif isinstance(shape, list):
+        for value in cast("list[object]", shape):
+            yield from _templates(value)
+
+
+def _rendered(shape: Any, names: Mapping[str, Any]) -> Any:
+    if isinstance(shape, InputTemplate):
+        return shape.value(names)
+    if isinstance(shape, dict):
+        return {key: _rendered(value, names) for key, value in cast("dict[str, Any]", shape).items()}
+    if isinstance(shape, list):
+        return [_rendered(value, names) for value in cast("list[Any]", shape)]
+    return shape

@@ -1,0 +1,219 @@
+"""A step's `processing` block: what its reply must satisfy, how far it may be repaired, and how hard to try."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+
+from pydantic import ConfigDict, ValidationError
+
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Risk
+from flujo_aros.pipeline.template import nearest
+from flujo_aros.recovery.ladder import Ladder
+
+Enforcement: TypeAlias = Literal["off", "validate", "repair"]
+StructuredOutput: TypeAlias = Literal["off", "auto", "openai_json", "outlines", "xgrammar"]
+Aop: TypeAlias = Literal["off", "minimal", "full"]
+RiskWord: TypeAlias = Literal["lossless", "inferred", "lossy"]
+
+CONVERSIONS: Final[Mapping[str, str]] = {
+    "integer": "str->int",
+    "number": "str->float",
+    "boolean": "str->bool",
+    "array": "str->array",
+}
+"""For each type of a schema the one conversion that `coercion.allow` may name."""
+
+STAGE_NAMES: Final[Mapping[str, str]] = {
+    "stricter_reprompt": "retry",
+    "llm": "llm_repair",
+    "extractor": "extract",
+    "extract_from_text": "extract",
+    "degrade_to_string": "degrade",
+}
+"""Other words for stages, and which stage each means."""
+
+_LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
+_PRECHECK_KEYS: Final = ("enabled", "required_context_keys")
+_NATIVE: Final = ("openai_json", "outlines", "xgrammar")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coercion:
+    """How far a reply may be bent into shape.
+
+    `tolerant_level`: 0 lets only the wrapping change (risk LOSSLESS), 1 what was clearly meant (INFERRED, the
+    default), 2 also what was cut or rounded (LOSSY). `allow` names the conversions of texts that are wanted, by type
+    (`{"integer": ["str->int"]}`): with it, those and no others are made, at any level.
+    """
+
+    tolerant_level: Literal[0, 1, 2] | None = None
+    max_unescape_depth: int | None = None
+    anyof_strategy: Literal["first-pass"] | None = None
+    allow: dict[str, list[str]] | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    def __post_init__(self) -> None:
+        if self.tolerant_level not in (None, 0, 1, 2):
+            raise UsageError(f"coercion.tolerant_level must be 0, 1 or 2, not {self.tolerant_level!r}")
+        if self.max_unescape_depth is not None and self.max_unescape_depth < 0:
+            raise UsageError(f"coercion.max_unescape_depth must be 0 or more, not {self.max_unescape_depth!r}")
+        if self.anyof_strategy not in (None, "first-pass"):
+            raise UsageError(f"coercion.anyof_strategy must be 'first-pass', not {self.anyof_strategy!r}")
+        for kind, conversions in (self.allow or {}).items():
+            if kind not in CONVERSIONS:
+                raise UsageError(f"coercion.allow has no type {kind!r}{nearest(kind, CONVERSIONS)}")
+            for wrong in set(conversions) - {CONVERSIONS[kind]}:
+                raise UsageError(f"coercion.allow.{kind} may name {CONVERSIONS[kind]!r} only, not {wrong!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processing:
+    """What a step's reply must satisfy, how far it may be repaired, and how hard to try.
+
+    `enforcement`: "repair" reads, validates and climbs the ladder; "validate" reads and validates, without further
+    model calls; "off" takes the text as it is. `structured_output`: "openai_json", "outlines" and "xgrammar" all ask
+    for the provider's own schema or grammar mode, and so does `enforce_grammar`; "off" also keeps the agent's schema
+    from being enforced. `risk` is the riskiest repair allowed; without it `coercion.tolerant_level` says so, and
+    without that `aop`. `stages` are the rungs of the ladder, by name or with their options. Raises `UsageError`.
+
+    >>> Processing(stages=("retry", {"stage": "llm_repair", "attempts": 1}), max_calls=3).max_calls
+    3
+    """
+
+    structured_output: StructuredOutput = "auto"
+    schema: dict[str, Any] | None = None
+    enforcement: Enforcement = "repair"
+    aop: Aop | None = None
+    coercion: Coercion = field(default_factory=Coercion)
+    enforce_grammar: bool = False
+    risk: RiskWord | None = None
+    stages: tuple[str | dict[str, Any], ...] | None = None
+    max_stages: int | None = None
+    max_calls: int | None = None
+    max_cost: Decimal | None = None
+    deadline: float | None = None
+    reasoning_precheck: dict[str, Any] | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    def __post_init__(self) -> None:
+        one_of("structured_output", self.structured_output, get_args(StructuredOutput))
+        one_of("enforcement", self.enforcement, get_args(Enforcement))
+        if self.aop is not None:
+            one_of("aop", self.aop, get_args(Aop))
+        if self.risk is not None:
+            one_of("risk", self.risk, get_args(RiskWord))
+        if self.enforce_grammar and self.structured_output == "off":
+            raise UsageError("enforce_grammar asks for what structured_output: off forbids; leave one of them out")
+        _check_precheck(self.reasoning_precheck)
+        self.ladder(Ladder())  # so that a wrong stage or limit is found now
+
+    @property
+    def native(self) -> bool:
+        """Whether the provider is to enforce the schema itself."""
+        return self.enforce_grammar or self.structured_output in _NATIVE
+
+    @property
+    def ceiling(self) -> Risk | None:
+        """The riskiest repair allowed; None: the contract's own default."""
+        if self.risk is not None:
+            return Risk[self.risk.upper()]
+        if self.coercion.tolerant_level is not None:
+            return _LEVELS[self.coercion.tolerant_level]
+        return Risk.LOSSLESS if self.aop == "off" else None
+
+    @property
+    def conversions(self) -> frozenset[str] | None:
+        """The schema types into which a text may be converted; None: those that the risk allows."""
+        if self.coercion.allow is not None:
+            return frozenset(kind for kind, conversions in self.coercion.allow.items() if conversions)
+        return frozenset() if self.aop == "minimal" else None
+
+    @property
+    def required_context_keys(self) -> tuple[str, ...]:
+        """The dotted paths of the context that must have a value before the model is asked."""
+        precheck = self.reasoning_precheck or {}
+        return tuple(precheck.get("required_context_keys") or ()) if precheck.get("enabled", True) else ()
+
+    @property
+    def warnings(self) -> tuple[tuple[str, str], ...]:
+        """What is said here and changes nothing, as pairs of a key and a sentence."""
+        return tuple(_warnings(self))
+
+    def ladder(self, default: Ladder) -> Ladder:
+        """The ladder with the stages and limits of this block in place of the default's. Raises `UsageError`."""
+        said = {
+            "max_stages": self.max_stages,
+            "max_calls": self.max_calls,
+            "max_cost": self.max_cost,
+            "deadline": self.deadline,
+        }
+        changed: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        if self.stages is not None:
+            changed["stages"] = [stage for each in self.stages for stage in _stage(each)]
+        if not changed:
+            return default
+        kept = {name: getattr(default, name) for name in type(default).model_fields}
+        try:
+            return Ladder.model_validate({**kept, **changed})
+        except ValidationError as error:
+            raise UsageError("; ".join(_stage_sentences(error))) from error
+
+
+def one_of(what: str, value: object, valid: tuple[str, ...]) -> None:
+    """Raise a `UsageError` for a word that is none of the valid ones."""
+    if value not in valid:
+        raise UsageError(f"{what} must be one of {', '.join(valid)}, not {value!r}")
+
+
+def _stage(written: object) -> list[Any]:
+    if not isinstance(written, str):
+        return [written]
+    name = STAGE_NAMES.get(written, written)
+    return [] if name == "deterministic" else [{"stage": name}]  # reading is deterministic and always first
+
+
+def _stage_sentences(error: ValidationError) -> list[str]:
+    sentences: list[str] = []
+    for detail in error.errors(include_url=False):
+        place = ".".join(str(part) for part in detail["loc"])
+        if detail["type"] == "union_tag_invalid":
+            context = detail.get("ctx", {})
+            tag, known = str(context.get("tag")), str(context.get("expected_tags", "")).replace("'", "").split(", ")
+            sentences.append(f"there is no stage {tag!r}{nearest(tag, known)}")
+        elif detail["type"] == "union_tag_not_found":
+            sentences.append(f"{place}: a stage is a name, or a mapping with `stage: NAME`")
+        elif detail["type"] == "extra_forbidden":
+            sentences.append(f"{place}: there is no such option")
+        else:
+            sentences.append(f"{place}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
+    return sentences
+
+
+def _check_precheck(precheck: dict[str, Any] | None) -> None:
+    for key, value in (precheck or {}).items():
+        if key not in _PRECHECK_KEYS:
+            raise UsageError(
+                f"reasoning_precheck.{key} is not run here: only `enabled` and `required_context_keys` are; "
+                "judge a plan in a step of its own"
+            )
+        if key == "enabled" and not isinstance(value, bool):
+            raise UsageError(f"reasoning_precheck.enabled must be true or false, not {value!r}")
+        if key != "enabled" and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            raise UsageError(f"reasoning_precheck.{key} must be a list of names, not {value!r}")
+
+
+def _warnings(processing: Processing) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if processing.coercion.max_unescape_depth is not None:
+        why = "JSON inside a JSON text is unwrapped once, as an INFERRED repair; `risk: lossless` forbids it"
+        found.append(("coercion.max_unescape_depth", f"has no effect: {why}"))
+    if processing.enforcement == "off":
+        useless = [name for name in ("aop", "risk", "stages", "max_stages", "max_calls") if getattr(processing, name)]
+        found += [(name, "has no effect with `enforcement: off`") for name in useless]
+    if processing.enforcement == "validate" and processing.stages:
+        found.append(("stages", "has no effect with `enforcement: validate`, which makes no further model calls"))
+    return found

@@ -17,6 +17,7 @@ from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
 from flujo_aros.cli.run import run_command
+from flujo_aros.cli.runs import runs_command
 from flujo_aros.cli.screen import complain
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
 
@@ -60,6 +61,7 @@ def aros(
 app.command("run", no_args_is_help=True)(run_command)
 app.command("plan", no_args_is_help=True)(plan_command)
 app.command("read", no_args_is_help=True)(read_command)
+app.command("runs")(runs_command)
 app.command("bench", no_args_is_help=True)(bench_command)
 
 

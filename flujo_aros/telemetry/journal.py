@@ -408,12 +408,12 @@ def _used(usage: Usage) -> dict[str, Any]:
     }
 
 
-def open_journal(named: str | None, *, secrets: Sequence[str] = ()) -> Journal | None:
+def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool = True) -> Journal | None:
     """The journal that the settings name: None for `off`, the default file when they name none.
 
     >>> open_journal("off") is None
     True
     """
-    if named is not None and named.strip().lower() in ("off", "none", "false", "0", ""):
+    if named is not None and named.strip().lower() in ("off", "none", "false", "0"):
         return None
-    return Journal(named or DEFAULT, secrets=secrets)
+    return Journal(named or DEFAULT, secrets=secrets, create=create)

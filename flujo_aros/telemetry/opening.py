@@ -19,6 +19,7 @@ from flujo_aros.telemetry.tables import ABOUT, METADATA, VERSION
 DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
 """The journal of a folder, unless another is named."""
 
+_EXPECTED: Final = "expected a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 _BUSY_MS: Final = 5_000
 _TRIES: Final = 20
 _PRAGMAS: Final = (
@@ -43,8 +44,7 @@ def database_url(source: str | Path) -> URL:
     try:
         url = make_url(told)
     except ArgumentError as error:
-        message = "the journal's URL cannot be read: expected sqlite:///FILE or postgresql://USER@HOST/DATABASE"
-        raise UsageError(message) from error
+        raise UsageError(f"the journal's URL cannot be read: {_EXPECTED}") from error
     return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgresql", "postgres") else url
 
 
@@ -56,10 +56,12 @@ def open_database(source: str | Path, *, create: bool = True) -> Engine:
     url = database_url(source)
     if url.get_backend_name() == "sqlite":
         _check_file(url, create=create)
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise UsageError(f"the journal {shown(url)} is neither SQLite nor PostgreSQL: {_EXPECTED}")
     try:
         engine = create_engine(url)
     except (NoSuchModuleError, ModuleNotFoundError) as error:
-        message = f"the journal {shown(url)} needs a driver that is not installed: {error}; try pip install psycopg"
+        message = f"the journal {shown(url)} needs a driver: {error}; pip install 'psycopg[binary]'"
         raise UsageError(message) from error
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _prepare)

@@ -142,7 +142,7 @@ class Chapter:
     def final(self) -> JournalReading | None:
         """The reading that decided: the accepted one, else the last."""
         accepted = [reading for reading in self.readings if reading.outcome != "rejected"]
-        return (accepted or list(self.readings) or [None])[-1]
+        return next(reversed(accepted or self.readings), None)
 
 
 @dataclass(frozen=True, slots=True)

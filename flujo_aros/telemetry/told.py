@@ -61,11 +61,11 @@ def find(connection: Connection, run: str) -> str:
         found = connection.execute(newest.limit(1)).scalars().all()
         if not found:
             raise UsageError("the journal is empty: run something first")
-        return found[0]
+        return str(found[0])
     begins = RUNS.c.run_id.startswith(run, autoescape=True)
     found = connection.execute(newest.where(or_(begins)).limit(_SHOWN_MATCHES + 1)).scalars().all()
     if run in found or len(found) == 1:
-        return run if run in found else found[0]
+        return run if run in found else str(found[0])
     if not found:
         raise UsageError(f"there is no run {run!r} in the journal; `aros runs` lists them")
     several = ", ".join(found[:_SHOWN_MATCHES])
@@ -195,8 +195,8 @@ def _stage(row: Row[Any]) -> JournalStage:
 
 def _ask(row: Row[Any]) -> JournalAsk:
     fields = _fields(row, "id", "step_id", "stage", "attempt", "started", "seconds", "finish_reason", "fault")
-    texts = {"model": row.model or "", "prompt": row.prompt or ""}
-    return JournalAsk(**fields, **texts, constrained=bool(row.constrained), usage=_usage(row))
+    fields |= {"model": row.model or "", "prompt": row.prompt or ""}
+    return JournalAsk(**fields, constrained=bool(row.constrained), usage=_usage(row))
 
 
 def _reading(row: Row[Any], repairs: Mapping[int, list[JournalRepair]]) -> JournalReading:
@@ -222,5 +222,4 @@ def _repair(row: Row[Any]) -> JournalRepair:
 
 
 def _fields(row: Row[Any], *names: str) -> dict[str, Any]:
-    found = row._mapping  # noqa: SLF001 (the public way to a row by names, says its documentation)
-    return {name: found[name] for name in names}
+    return {name: getattr(row, name) for name in names}

@@ -1,0 +1,21 @@
+"""The journal that the commands read: the one of the settings, or that of this folder."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:
+    from flujo_aros.telemetry.journal import Journal
+
+
+def open_to_read() -> Journal:
+    """The journal, which must be there. Raises `UsageError` when it is off, or when nothing has been journalled."""
+    from flujo_aros.telemetry.journal import open_journal  # here: `aros --help` need not load a database
+
+    journal = open_journal(os.environ.get("AROS_JOURNAL"), create=False)
+    if journal is None:
+        raise UsageError("the journal is off: AROS_JOURNAL or the settings say so")
+    return journal

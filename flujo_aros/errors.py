@@ -15,12 +15,14 @@ never wrapped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.outcome import Issue, Reason
-    from flujo_aros.usage import Usage
 
 
 class ArosError(Exception):
@@ -70,11 +72,53 @@ class LimitReached(ArosError):
     """A model call was not made, because what a step or a run may use is used up. Settles the step as failed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a value: the stage, what came of it, what the model wrote, what it has used.
+
+    `stage` is "first" for the model's own reply. `outcome` is accepted, degraded, rejected, or "passed" for a stage
+    that was not run, or not further; then `why` says why not.
+    """
+
+    stage: str
+    outcome: str
+    reason: Reason | None = None
+    issues: tuple[Issue, ...] = ()
+    text: str = field(default="", repr=False)
+    raw_matched: str | None = field(default=None, repr=False)
+    usage: Usage = field(default_factory=Usage)
+    why: str = ""
+
+    def explain(self) -> str:
+        """The attempt for a person, with what the model wrote."""
+        if self.outcome == "passed":
+            return f"{self.stage}: not run, {self.why}"
+        reason = f", {self.reason.value}" if self.reason else ""
+        lines = [f"{self.stage}: {self.outcome}{reason} ({_spent(self.usage)})"]
+        lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
+        lines += [f"  | {line}" for line in self.text.splitlines()]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "stage": self.stage,
+            "outcome": self.outcome,
+            "reason": self.reason.value if self.reason else None,
+            "issues": [issue.to_dict() for issue in self.issues],
+            "text": self.text,
+            "usage": self.usage.to_dict(),
+            "why": self.why,
+        }
+
+
 class OutputError(ArosError):
     """Somebody asked for a value that there is not.
 
-    Raised only by `.value` of an outcome or a step, and by `.output` of a run. The message names the step, the
-    reason and what was tried; the texts that the model wrote are attributes and not part of the message.
+    Raised only by `.value` of an outcome or a step, and by `.output` of a run. The message is short: it names the
+    step, the reason and what was tried. `explain()` says everything. `attempts` has each try with its stage, reason,
+    issues, raw text and usage; `context` is whatever the caller wants to reach from the error, such as the id of the
+    run and the work that was done before it. The texts that the model wrote are not part of the message.
     """
 
     def __init__(
@@ -88,6 +132,8 @@ class OutputError(ArosError):
         texts: tuple[str, ...] = (),
         usage: Usage | None = None,
         raw_matched: str | None = None,
+        attempts: tuple[Attempt, ...] = (),
+        context: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -97,3 +143,40 @@ class OutputError(ArosError):
         self.texts = texts
         self.usage = usage
         self.raw_matched = raw_matched
+        self.attempts = attempts
+        self.context: dict[str, Any] = dict(context or {})
+
+    def explain(self) -> str:
+        """Everything that is known, for a person: every attempt with what the model wrote, the usage, the context."""
+        lines = [str(self)]
+        if self.attempts:
+            lines += [_indented(attempt.explain()) for attempt in self.attempts]
+        else:
+            lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
+            lines += [_indented(f"| {text}") for text in self.texts]
+        if self.usage is not None:
+            lines.append(f"  in all: {_spent(self.usage)}")
+        lines += [f"  {name}: {value}" for name, value in self.context.items()]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: what `explain()` says, without the context."""
+        return {
+            "message": str(self),
+            "reason": self.reason.value if self.reason else None,
+            "step": self.step,
+            "issues": [issue.to_dict() for issue in self.issues],
+            "stages": list(self.stages),
+            "attempts": [attempt.to_dict() for attempt in self.attempts],
+            "usage": self.usage.to_dict() if self.usage is not None else None,
+        }
+
+
+def _spent(usage: Usage) -> str:
+    calls = f"{usage.requests} call{'s' * (usage.requests != 1)}"
+    cost = f", ${usage.cost}" if usage.cost is not None else ""
+    return f"{calls}, {usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.errors import OutputError
+from flujo_aros.errors import Attempt, OutputError
+from flujo_aros.usage import Usage
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -142,7 +143,7 @@ class Rejected:
     """No value, and why. Asking for `.value` raises `OutputError`.
 
     `raw_matched` is what stood between the tags of a tagged contract, `draft` the nearest JSON that was read.
-    `seen` says for each candidate in the text why it lost.
+    `seen` says for each candidate in the text why it lost. `attempts` tells what a ladder has tried, if there was one.
     """
 
     reason: Reason
@@ -151,6 +152,7 @@ class Rejected:
     raw_matched: str | None = None
     draft: Draft | None = None
     seen: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = field(default=(), compare=False, repr=False)
     kind: ClassVar[Literal["rejected"]] = "rejected"
 
     @property
@@ -164,8 +166,11 @@ class Rejected:
             f"no value: {self.outline()}",
             reason=self.reason,
             issues=self.issues,
-            texts=(self.text,),
+            stages=stages_tried(self.attempts),
+            texts=tuple(attempt.text for attempt in self.attempts if attempt.text) or (self.text,),
+            usage=Usage.total(attempt.usage for attempt in self.attempts) if self.attempts else None,
             raw_matched=self.raw_matched,
+            attempts=self.attempts,
         )
 
     def outline(self) -> str:
@@ -231,6 +236,12 @@ class Degraded:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: outcome, text and the rejection behind it."""
         return {"outcome": self.kind, "text": self.text, "trust": self.trust.value, "because": self.because.to_dict()}
+
+
+def stages_tried(attempts: Iterable[Attempt]) -> tuple[str, ...]:
+    """The stages that ran, each once, in their order."""
+    ran = (attempt.stage for attempt in attempts if attempt.outcome != "passed" and attempt.stage != "first")
+    return tuple(dict.fromkeys(ran))
 
 
 Outcome: TypeAlias = Accepted[T_co] | Degraded | Rejected

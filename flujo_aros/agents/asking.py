@@ -7,13 +7,14 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final, TypeVar, cast
+from time import perf_counter
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from pydantic_ai import Agent, NativeOutput, StructuredDict
+from pydantic_ai import Agent, NativeOutput, StructuredDict, capture_run_messages
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UsageLimitExceeded, UserError
-from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest
-from pydantic_ai.models import Model
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
@@ -21,9 +22,11 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.wire import object_schema
+from flujo_aros.contract.output import Contract
+from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, emit, span
 from flujo_aros.outcome import Outcome
-from flujo_aros.recovery.plan import Ask, Plan, Reply, advance
+from flujo_aros.recovery.plan import Ask, Native, Plan, Reply, advance
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
@@ -59,12 +62,17 @@ def was_cut(finish: FinishReason | None) -> bool | None:
     return False if finish == "stop" else None
 
 
+Resolve: TypeAlias = Callable[[str], Awaitable[Model]]
+"""Gives the model of a name. Raises `UsageError` for one that cannot be had."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAnswers:
     """Answers asks by a bare agent on this model: no tools, no deps, no `Aros`; history only where an ask wants it.
 
     Works with the usage and the limits of the caller: a limit that would be passed raises `UsageLimitExceeded` before
-    the call. Errors of the provider become a `Reply` with a fault; everything else passes through.
+    the call. Errors of the provider, and models that cannot be had, become a `Reply` with a fault; everything else
+    passes through.
     """
 
     model: Model
@@ -74,71 +82,160 @@ class ModelAnswers:
     along: tuple[AbstractCapability[Any], ...] = ()
     """What of the caller's capabilities goes along: instrumentation, so that the call has a span like any other."""
     conversation: tuple[ModelMessage, ...] = ()
-    """The messages of the run up to the request that is being answered, for a constrained ask."""
+    """The messages of the run up to the request that is being answered, for an ask in the conversation."""
+    resolve: Resolve | None = None
+    """Gives the models that an ask names, such as `local:NAME`; by default those that pydantic-ai knows."""
+    capture: bool = False
+    """Whether observers may keep the prompts."""
 
     async def __call__(self, ask: Ask) -> Reply:
         """Make one model call."""
-        before = copy(self.usage)
-        fault: str | None = "interrupted"
-        with span(AskStarted(stage=ask.stage, attempt=ask.attempt)):
-            try:
-                reply = await self._reply(ask, before)
-                fault = reply.fault
-            finally:
-                used = difference(self.usage, before)
-                emit(AskFinished(stage=ask.stage, attempt=ask.attempt, usage=used, fault=fault))
+        try:
+            model = await self._model(ask)
+            output = self._output_of(ask, model)
+        except UsageError as error:
+            return Reply("", fault=str(error))
+        if self.limits is not None:
+            self.limits.check_before_request(self.usage)
+        reply = await self._told(ask, model, output)
         self.record.texts.append(reply.text)
         return reply
 
-    async def _reply(self, ask: Ask, before: RunUsage) -> Reply:
-        output, refused = self._output_of(ask)
-        if refused is not None:
-            return Reply("", fault=refused)
+    async def _told(self, ask: Ask, model: Model, output: Any) -> Reply:
+        """The call between its two events: whatever happens, what it has used is told."""
+        before, began = copy(self.usage), perf_counter()
+        fault: str | None = "interrupted"
+        finish: FinishReason | None = None
+        made = True
+        self.record.calls += 1
+        started = AskStarted(
+            stage=ask.stage,
+            attempt=ask.attempt,
+            model=model.model_name,
+            constrained=ask.way == "constrained",
+            prompt=ask.prompt,
+            capture=self.capture,
+        )
+        with span(started):
+            try:
+                reply, finish = await self._reply(ask, model, output)
+                fault = reply.fault
+            except UsageLimitExceeded:
+                made = self.usage.requests > before.requests
+                self.record.calls -= not made
+                raise
+            finally:
+                used = difference(self.usage, before)
+                used = _at_least_one(used) if made else used
+                emit(
+                    AskFinished(
+                        stage=ask.stage,
+                        attempt=ask.attempt,
+                        usage=used,
+                        model=model.model_name,
+                        seconds=perf_counter() - began,
+                        finish_reason=finish,
+                        fault=fault,
+                    )
+                )
+        return replace(reply, usage=used)
+
+    async def _reply(self, ask: Ask, model: Model, output: Any) -> tuple[Reply, FinishReason | None]:
+        settings = _bare(self.record.settings)
+        if ask.max_tokens is not None:
+            settings["max_tokens"] = ask.max_tokens
         agent: Agent[Any, Any] = Agent(
-            self.model,
+            model,
             output_type=output,
             name=f"aros_{ask.stage}",
             retries=0,
-            model_settings=_bare(self.record.settings),
+            model_settings=settings,
             capabilities=self.along,
         )
-        self.record.calls += 1
-        try:
-            result = await self._run(agent, ask)
-        except PROVIDER_FAULTS as error:
-            return Reply("", usage=difference(self.usage, before), fault=sentence(error))
-        except UsageLimitExceeded:
-            self.record.calls -= self.usage.requests == before.requests  # refused before it was made
-            raise
-        finish = result.response.finish_reason
-        used = difference(self.usage, before)
-        return Reply(result.response.text or "", was_cut(finish), used, refused=finish == "content_filter")
+        with capture_run_messages() as messages:
+            try:
+                await self._run(agent, ask)
+            except PROVIDER_FAULTS as error:
+                response = messages[-1] if messages else None
+                if not isinstance(response, ModelResponse) or not response.text:
+                    return Reply("", fault=sentence(error)), None
+                # The host refuses what it cannot use itself, such as a cut reply: here it is read like any other.
+        response = cast("ModelResponse", messages[-1])
+        finish = response.finish_reason
+        return Reply(response.text or "", was_cut(finish), refused=finish == "content_filter"), finish
 
     async def _run(self, agent: Agent[Any, Any], ask: Ask) -> AgentRunResult[Any]:
-        if not ask.constrained:
+        if ask.way == "bare":
             return await agent.run(ask.prompt, usage=self.usage, usage_limits=self.limits)
         last = self.conversation[-1]
         told = last.instructions if isinstance(last, ModelRequest) else None
         return await agent.run(
-            message_history=self.conversation, instructions=told, usage=self.usage, usage_limits=self.limits
+            ask.prompt or None,
+            message_history=[*self.conversation, *_turns(ask.said, told)],
+            instructions=told,
+            usage=self.usage,
+            usage_limits=self.limits,
         )
 
-    def _output_of(self, ask: Ask) -> tuple[Any, str | None]:
-        """What the model is asked for, or why it cannot be asked."""
-        if not ask.constrained:
-            return str, None
-        sent = self.record.parameters
-        if not self.conversation or (sent is not None and sent.output_mode == "native"):
-            return None, "the provider was asked to enforce the schema already"
-        if not self.model.profile.get("supports_json_schema_output"):
-            return None, f"the model {self.model.model_name} cannot be made to follow a schema"
-        schema = ask.contract.json_schema
-        if object_schema(schema) != schema:
-            return None, "only the schema of an object can be enforced"
+    async def _model(self, ask: Ask) -> Model:
+        if ask.model is None:
+            return self.model
+        return await (self.resolve or named_model)(ask.model)
+
+    def _output_of(self, ask: Ask, model: Model) -> Any:
+        """What the model is asked for. Raises `UsageError` if it cannot be asked so."""
+        if ask.way != "bare" and not self.conversation:
+            message = "the messages of the run are not known, so that its question cannot be asked again"
+            raise UsageError(message)
+        if ask.way != "constrained":
+            return str
+        if not model.profile.get("supports_json_schema_output"):
+            message = f"the model {model.model_name} cannot be made to follow a schema"
+            raise UsageError(message)
+        if not _is_of_object(ask.contract):
+            message = "only the schema of an object can be enforced"
+            raise UsageError(message)
         try:
-            return NativeOutput(StructuredDict(schema)), None
+            return NativeOutput(StructuredDict(ask.contract.json_schema))
         except UserError as error:  # a recursive schema
-            return None, str(error)
+            raise UsageError(str(error)) from error
+
+
+async def named_model(name: str) -> Model:
+    """The model of a name that pydantic-ai knows. Raises `UsageError` for any other."""
+    try:
+        return infer_model(name)
+    except (UserError, ImportError) as error:
+        message = f"the model {name!r} cannot be used: {error}"
+        raise UsageError(message) from error
+
+
+def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:
+    """Whether the provider of a run enforces the schema of the contract, or could."""
+    if sent is not None and sent.output_mode == "native":
+        return "on"
+    return "can" if model.profile.get("supports_json_schema_output") and _is_of_object(contract) else "no"
+
+
+def _is_of_object(contract: Contract[Any]) -> bool:
+    schema = contract.json_schema
+    return bool(schema) and contract.mode == "json" and object_schema(schema) == schema
+
+
+def _turns(said: tuple[str, ...], instructions: str | None) -> list[ModelMessage]:
+    """What was said after the question: replies of the model and, between them, our prompts."""
+    turns: list[ModelMessage] = []
+    for index, text in enumerate(said):
+        if index % 2 == 0:
+            turns.append(ModelResponse(parts=[TextPart(text)]))
+        else:
+            turns.append(ModelRequest(parts=[UserPromptPart(text)], instructions=instructions))
+    return turns
+
+
+def _at_least_one(used: Usage) -> Usage:
+    """The usage of a call that was made, also of one that failed: the host does not count those."""
+    return used if used.requests else replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
 
 
 def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None) -> UsageLimits | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
+from time import monotonic
 from typing import Any, NoReturn, TypeAlias
 
 from pydantic import ValidationError
@@ -25,7 +26,7 @@ from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_json
 from typing_extensions import TypeIs
 
-from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, was_cut
+from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, native_of, was_cut
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.partials import json_so_far
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
@@ -121,15 +122,25 @@ class Aros(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: Model) -> Model | None:
         """The model with its streams watched, so that an error in mid-stream can be mended."""
-        return WatchedModel(model, self.record, buffered=self.buffer_stream)
+        return WatchedModel(
+            model,
+            self.record,
+            buffered=self.buffer_stream,
+            capture=self.capture_content,
+            behind=None if self.record is None else self._put_behind,
+        )
 
     async def before_model_request(
         self,
-        ctx: RunContext[Any],  # noqa: ARG002 (the host's signature)
+        ctx: RunContext[Any],
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
-        """Count the call, and remember the settings for the calls of the ladder."""
-        self._record.begin_request(request_context)
+        """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
+        record = self._record
+        record.begin_request(request_context)
+        contract = self._contract or agent_contract(ctx)
+        if contract is not None and record.own_calls == 1:
+            refuse_misfit(contract, self._ladder(contract), request_context)
         return request_context
 
     async def on_model_request_error(
@@ -153,6 +164,8 @@ class Aros(AbstractCapability[Any]):
         record = self._record
         record.response = response
         record.parameters = request_context.model_request_parameters
+        record.prompt_cut = prompt_cut(request_context, response)
+        record.better_mode = better_mode(request_context)
 
         cut = was_cut(response.finish_reason)
 
@@ -181,7 +194,9 @@ class Aros(AbstractCapability[Any]):
         async def validate(accepted: Accepted[Any]) -> Any:
             if accepted.trust is Trust.CLEAN and accepted.text == text:
                 return await handler(output)  # what the model wrote is valid as it stands
-            return await handler(_json(accepted) if isinstance(output, str) else accepted.value)
+            if isinstance(output, str):
+                return await handler(wire.text_of(accepted))
+            return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
 
         call = output_context.tool_call
         return await self._recovered(ctx, wire, text, validate, call.tool_call_id if call else None)
@@ -189,16 +204,19 @@ class Aros(AbstractCapability[Any]):
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
     ) -> Any:
-        """Read a text output, if a contract was named for it; the host, or the function, gets the accepted JSON."""
-        wanted = self._contract
+        """Read a text output, if a contract was named for it; the host, or the function, gets what was accepted."""
+        own = contract_of(output_context.function_name)
+        wanted = own or self._contract
         plain = output_context.mode == "text" and isinstance(output, str)
         if wanted is None or not plain or ctx.partial_output:
             return await handler(output)
+        wire = Wire.of(wanted, wanted=True)
 
         async def validate(accepted: Accepted[Any]) -> Any:
-            return await handler(_json(accepted))
+            with settled_as(wire.settled(accepted, None)):
+                return await handler(wire.text_of(accepted))
 
-        return await self._recovered(ctx, Wire.of(wanted, wanted=True), output, validate)
+        return await self._recovered(ctx, wire, output, validate)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:  # noqa: ARG002 (the host's signature)
         """Tell in the metadata of the run what its output is worth."""
@@ -250,39 +268,58 @@ class Aros(AbstractCapability[Any]):
     async def _recovered(
         self, ctx: RunContext[Any], wire: Wire, text: str, validate: Validate, call_id: str | None = None
     ) -> Any:
-        record, ladder = self._record, self._ladder(wire.contract)
-        task = Task(wire.contract, capture=self.capture_content)
-        limits = limits_left(ctx.usage_limits, _uncounted(ctx, record))
-        answers = ModelAnswers(_model(ctx), ctx.usage, limits, record, _instruments(ctx), _asked(ctx))
-        finish = _finish(ctx, record)
-        first = Reply(text, was_cut(finish), refused=finish == "content_filter")
-        record.schema_ignored = _ignores_schema(record, first)
+        record, finish = self._record, finish_of(ctx, self._record)
+        climb = Climb(ctx, record, self._ladder(wire.contract), wire.contract, self.capture_content)
+        record.schema_ignored = _ignores_schema(record, text, finish)
         record.texts.append(text)
-        with observing(record.hear):
-            outcome = await adrive(ladder.climb(task, first), answers)
+        known = record.settled is not None and record.settled[0] == text
+        outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
+        value, refusal = await _validated(outcome, validate)
+        if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
+            # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
+            outcome = await climb.outcome(text, finish, refusal)
             value, refusal = await _validated(outcome, validate)
-            if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
-                # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
-                outcome = await adrive(ladder.climb(task, replace(first, objections=refusal)), answers)
-                value, refusal = await _validated(outcome, validate)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
         settled = wire.settled(outcome, value)
-        self._tell(ctx, outcome, settled, text, call_id)
+        self._tell(ctx, outcome, settled, text, call_id, wire)
         if isinstance(settled, Accepted):
             return value
         record.error = output_error(settled, record, record.spent(ctx.usage))
         raise record.error
 
-    def _tell(
-        self, ctx: RunContext[Any], outcome: Outcome[Any], settled: Outcome[Any], text: str, call_id: str | None
+    def _tell(  # noqa: PLR0913 (what a settled output consists of)
+        self,
+        ctx: RunContext[Any],
+        outcome: Outcome[Any],
+        settled: Outcome[Any],
+        text: str,
+        call_id: str | None,
+        wire: Wire,
     ) -> None:
         record = self._record
         record.outcome = settled
         if isinstance(outcome, Accepted) and is_mended(outcome, text):
             tell_message(record, ctx.messages, summary_of(settled, record, content=self.capture_content))
-            if self.clean_history:
-                clean_history(record, ctx.messages, _json(outcome), call_id)
+            # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it.
+            if self.clean_history or wire.contract.mode == "block":
+                clean_history(record, ctx.messages, wire.text_of(outcome), call_id)
+
+    async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
+        """The block that a reply lacks which has been shown already: it can only be put behind it."""
+        contract, text = self._contract or agent_contract(ctx), response.text
+        if not isinstance(contract, BlockContract) or response.tool_calls or not text or self.buffer_stream:
+            return ""
+        record = self._record
+        climb = Climb(ctx, record, self._ladder(contract), contract, self.capture_content)
+        outcome = await climb.outcome(text, response.finish_reason)
+        record.settled = (text, outcome)
+        if not isinstance(outcome, Accepted) or outcome.origin == "first":
+            return ""
+        record.appended = f"\n\n{json.dumps(outcome.value.fields, ensure_ascii=False)}"
+        whole = text + record.appended
+        record.settled = (whole, replace(outcome, value=Block(outcome.value.fields, text.strip()), text=whole))
+        return record.appended
 
 
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
@@ -299,53 +336,7 @@ async def _validated(outcome: Outcome[Any], validate: Validate) -> tuple[Any, tu
         return None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
 
 
-def _json(accepted: Accepted[Any]) -> str:
-    return to_json(accepted.value, inf_nan_mode="constants").decode()
-
-
-def _model(ctx: RunContext[Any]) -> Model:
-    """The model of the run. A realtime session has another kind, but no structured output that we would see."""
-    if not _asks(ctx.model):
-        message = f"Aros cannot ask {ctx.model.model_name!r} again: it is not a model for single requests"
-        raise UsageError(message)
-    return ctx.model
-
-
-def _asks(model: object) -> TypeIs[Model[Any]]:
-    return isinstance(model, Model)
-
-
-def _finish(ctx: RunContext[Any], record: RunRecord) -> FinishReason | None:
-    """Why the reply that is being validated ended; it is not in the history before its stream has ended."""
-    last = ctx.messages[-1] if ctx.messages else None
-    if isinstance(last, ModelResponse):
-        return last.finish_reason
-    return record.stream.so_far().finish_reason if isinstance(record.stream, WatchedStream) else None
-
-
-def _uncounted(ctx: RunContext[Any], record: RunRecord) -> RequestUsage | None:
-    """The usage of the reply that is being validated, where the host has not counted it yet: in its own stream."""
-    counted = bool(ctx.messages) and isinstance(ctx.messages[-1], ModelResponse)
-    return None if counted or record.stream is None else record.stream.usage
-
-
-def _instruments(ctx: RunContext[Any]) -> tuple[AbstractCapability[Any], ...]:
-    """The instrumentation of the run."""
-    parts: list[AbstractCapability[Any]] = []
-    if ctx.root_capability is not None:
-        ctx.root_capability.apply(parts.append)
-    return tuple(part for part in parts if isinstance(part, Instrumentation))
-
-
-def _asked(ctx: RunContext[Any]) -> tuple[ModelMessage, ...]:
-    """The conversation up to the request whose reply is being validated."""
-    messages = ctx.messages
-    while messages and not isinstance(messages[-1], ModelRequest):
-        messages = messages[:-1]
-    return tuple(messages)
-
-
-def _ignores_schema(record: RunRecord, reply: Reply) -> bool:
+def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
     """Whether a reply is what no grammar lets through: not JSON at all, although it was not cut."""
     asked = record.parameters is not None and record.parameters.output_mode == "native"
-    return asked and reply.truncated is not True and bool(reply.text.strip()) and parse_json(reply.text) is NOT_JSON
+    return asked and was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON

@@ -4,14 +4,51 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.contract.output import Contract, TaggedContract
+from flujo_aros.recovery.ladder import AnyStage, Ladder
+from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery.stages.extract import Extract
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery.stages.resume import Resume
+from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery.stages.simplify import Simplify
+from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.settings import Settings
 
-_REPAIR: Final = Ladder(stages=(LlmRepair(attempts=2),))
 _NOTHING: Final = Ladder(stages=())
+_DEFAULTS: Final = Settings()
 
 
-def ladder_for(contract: Contract[Any]) -> Ladder:
-    """Repair by a model call where the contract has a schema to repair towards; degrading to text is opt-in."""
-    return _REPAIR if contract.json_schema else _NOTHING
+def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Ladder:
+    """The ladder for a contract, as the settings want it.
+
+    *json*: `resume`, `llm_repair`, `retry`, `extract`, `degrade`. *tagged* and *text* are strict: as many retries in
+    the conversation as the contract says, none by default. *block*: one more ask, then a made-up block that says so.
+    *event*: one more ask if a check fails.
+    """
+    settings = settings or _DEFAULTS
+    if not settings.enabled:
+        return _NOTHING
+    if isinstance(contract, TaggedContract):
+        retries = contract.max_retries
+        return Ladder(stages=(Retry(attempts=retries),), max_calls=retries) if retries else _NOTHING
+    if contract.mode == "block":
+        return Ladder(stages=(Retry(), Synthesize()), max_calls=1)
+    if contract.mode == "event":
+        return Ladder(stages=(Retry(native=False),), max_calls=1) if contract.checks else _NOTHING
+    return Ladder(stages=_json_stages(settings), max_stages=settings.fallback.max_stages)
+
+
+def _json_stages(settings: Settings) -> tuple[AnyStage, ...]:
+    repair, fallback = settings.repair, settings.fallback
+    stages: list[AnyStage] = [Resume()]
+    if repair.enable_llm and repair.max_attempts:
+        stages.append(LlmRepair(attempts=repair.max_attempts))
+    stages.append(Retry())
+    if fallback.enable_extractor:
+        stages.append(Extract())
+    if settings.schema_simplify:
+        stages.append(Simplify())
+    if fallback.degrade_to_string:
+        stages.append(Degrade())
+    return tuple(stages)

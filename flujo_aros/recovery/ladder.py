@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from flujo_aros.events import ReadFinished, StageFinished, StageStarted, emit, span
-from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
-from flujo_aros.recovery.plan import Ask, Plan, Reply, Task, advance, read_reply
+from flujo_aros.contract.schema import is_dict
+from flujo_aros.outcome import Reason
+from flujo_aros.recovery.budget import Limits
+from flujo_aros.recovery.climb import Climb
+from flujo_aros.recovery.plan import Plan, Reply, Task
 from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery.stages.escalate import Escalate
+from flujo_aros.recovery.stages.extract import Extract
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery.stages.patch import Patch
+from flujo_aros.recovery.stages.resume import Resume
+from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery.stages.salvage import Salvage
+from flujo_aros.recovery.stages.simplify import Simplify
+from flujo_aros.recovery.stages.synthesize import Synthesize
 
 T = TypeVar("T")
 
-Stage: TypeAlias = Annotated[LlmRepair | Constrain | Degrade, Field(discriminator="stage")]
+AnyStage: TypeAlias = (
+    Resume | LlmRepair | Patch | Retry | Constrain | Escalate | Extract | Simplify | Salvage | Synthesize | Degrade
+)
+Stage: TypeAlias = Annotated[AnyStage, Field(discriminator="stage")]
 
-
-@dataclass(slots=True)
-class _Spent:
-    """What one climb has used so far."""
-
-    calls: int = 0
-    cost: Decimal = Decimal(0)
-    fallbacks: int = 0
+OTHER_NAMES: Final = {"stricter_reprompt": "retry", "llm": "llm_repair", "extractor": "extract"}
+"""Names that stages have elsewhere."""
+_READING: Final = ("read", "deterministic")
+"""Names of what every climb begins with, and that is therefore no stage."""
 
 
 class Ladder(BaseModel):
     """The ordered stages that a rejected reply goes through until one gives a value, and what they may spend.
 
     A stage that is not listed does not happen; a stage that does not answer the reason of the rejection is passed
-    over. The limits are checked before each model call.
+    over. The limits are checked before each stage and before each model call, and what they refuse is recorded.
+    As data, a stage is an object or just its name: `["llm_repair", {"stage": "retry", "attempts": 2}]`.
 
     >>> Ladder(stages=(LlmRepair(attempts=1),)).max_calls
     6
@@ -42,13 +50,26 @@ class Ladder(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    stages: tuple[Stage, ...] = (LlmRepair(attempts=2), Degrade())
+    stages: tuple[Stage, ...] = (Resume(), LlmRepair(attempts=2), Retry(), Extract(), Degrade())
     max_stages: int = Field(default=3, ge=0)
-    """How many fallback stages may run; `llm_repair` is not counted."""
+    """How many fallback stages may run; `resume` and `llm_repair` are not counted."""
     max_calls: int = Field(default=6, ge=0)
     """How many model calls all stages together may make, beyond the one that gave the first reply."""
     max_cost: Decimal | None = Field(default=None, ge=0)
     """How many US dollars all stages together may spend; a call whose price is not known counts as nothing."""
+    deadline: float | None = Field(default=None, ge=0)
+    """How many seconds after the first reply a stage may still make a call; a call under way is not broken off."""
+    adaptive: bool = False
+    """Order the stages by what they have achieved before, and leave out those that never gave a value."""
+
+    @field_validator("stages", mode="before")
+    @classmethod
+    def _by_name(cls, value: object) -> object:
+        """Stages given by their names alone, and by the names that they have elsewhere."""
+        if not isinstance(value, (list, tuple)):
+            return value
+        named = [_as_stage(part) for part in cast("list[object]", value)]
+        return tuple(part for part in named if not (is_dict(part) and part.get("stage") in _READING))
 
     def answers(self, reason: Reason) -> bool:
         """Whether any stage can do something about such a rejection."""
@@ -57,68 +78,19 @@ class Ladder(BaseModel):
     def climb(self, task: Task[T], first: Reply) -> Plan[T]:
         """The whole of recovery as a plan: read the first reply, then stage after stage until there is a value.
 
-        Ends with the accepted value (its `origin` names the stage), with `Degraded`, or with the first rejection:
-        the later ones are about repairs, not about the answer.
+        Ends with the accepted value (its `origin` names the stage), with `Degraded`, or with the first rejection: the
+        later ones are about repairs, not about the answer. For a tagged contract it is the latest answer's, since
+        every one of its attempts is an answer. A rejection carries all attempts.
+
+        Raises `UsageError` for a deadline without a clock.
         """
-        outcome = _read(first, task, "first")
-        if not isinstance(outcome, Rejected):
-            return outcome
-        past: tuple[Rejected, ...] = (outcome,)
-        spent = _Spent()
-        for stage in self.stages:
-            if past[0].reason not in stage.answers or (stage.fallback and spent.fallbacks >= self.max_stages):
-                continue
-            spent.fallbacks += stage.fallback
-            outcome = yield from self._climb_stage(stage, task, past, spent)
-            if isinstance(outcome, Accepted):
-                return replace(outcome, origin=stage.stage)
-            if not isinstance(outcome, Rejected):
-                return outcome
-            past += (outcome,)
-        return past[0]
-
-    def _climb_stage(
-        self, stage: LlmRepair | Constrain | Degrade, task: Task[T], past: tuple[Rejected, ...], spent: _Spent
-    ) -> Plan[T]:
-        name, before = stage.stage, spent.calls
-        ended, reason = "interrupted", None
-        with span(StageStarted(stage=name, reason=past[0].reason.value)):
-            try:
-                plan = stage.climb(task, past, lambda reply: _read(reply, task, name))
-                outcome = yield from self._within_limits(plan, past[-1], spent)
-                ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None
-            finally:
-                calls = spent.calls - before
-                emit(StageFinished(stage=name, outcome=ended, reason=reason, calls=calls))
-        return outcome
-
-    def _within_limits(self, plan: Plan[T], rejected: Rejected, spent: _Spent) -> Plan[T]:
-        with closing(plan):
-            step = advance(plan)
-            while isinstance(step, Ask):
-                if spent.calls >= self.max_calls or (self.max_cost is not None and spent.cost >= self.max_cost):
-                    return rejected
-                spent.calls += 1
-                reply = yield step
-                spent.cost += reply.usage.cost or 0
-                step = advance(plan, reply)
-            return step
+        limits = Limits(self.max_stages, self.max_calls, self.max_cost, self.deadline)
+        return (yield from Climb(task, limits, adaptive=self.adaptive).over(self.stages, first))
 
 
-def _read(reply: Reply, task: Task[T], stage: str) -> Outcome[T]:
-    outcome = read_reply(reply, task.contract)
-    emit(
-        ReadFinished(
-            stage=stage,
-            outcome=outcome.kind,
-            trust=None if isinstance(outcome, Rejected) else outcome.trust.value,
-            reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
-            repairs=tuple(outcome.repairs) if isinstance(outcome, Accepted) else (),
-            issues=outcome.issues if isinstance(outcome, Rejected) else (),
-            schema_hash=task.contract.fingerprint,
-            contract=task.contract,
-            text=reply.text,
-            capture=task.capture,
-        )
-    )
-    return outcome
+def _as_stage(part: object) -> Any:
+    if isinstance(part, str):
+        return {"stage": OTHER_NAMES.get(part, part)}
+    if is_dict(part) and part.get("stage") in OTHER_NAMES:
+        return {**part, "stage": OTHER_NAMES[str(part["stage"])]}
+    return part

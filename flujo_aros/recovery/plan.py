@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.read import read
+from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
 
+Way: TypeAlias = Literal["bare", "conversation", "constrained"]
+"""How a model is asked: `bare` = the prompt alone, without tools or history; `conversation` = the messages of the run
+again, then `said`, then the prompt; `constrained` = the same, with the provider enforcing the schema."""
+
+Native: TypeAlias = Literal["no", "can", "on"]
+"""Whether the provider enforces schemas: it cannot, it can but was not asked to, or it was asked to already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One model call that a stage wants made: a bare call, without tools or history.
+    """One model call that a stage wants made, never with tools. A driver that cannot make it answers with a fault.
 
-    `constrained` asks for something else: the conversation of the run again, with the provider enforcing the schema of
-    the contract. A driver that cannot do that answers with a fault.
+    `said` stands in the conversation between the question and the prompt: the failing reply and, by turns, the prompts
+    and replies of earlier attempts. An empty prompt asks the question of the run once more. `model` is another model
+    than that of the run, `max_tokens` another budget for the reply.
     """
 
     prompt: str
     stage: str
     attempt: int
     contract: Contract[Any]
-    constrained: bool = False
+    way: Way = "bare"
+    model: str | None = None
+    max_tokens: int | None = None
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +61,75 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """What a plan works on: the contract to satisfy. Deliberately without the user's prompt or messages,
-    so that no stage can leak them into a repair prompt.
+    """What a plan works on: the contract to satisfy, and what a driver knows that the plan cannot find out by itself.
 
-    `capture` lets the texts of replies into the events; off by default, because they may hold private data.
+    Deliberately without the user's prompt or messages, so that no stage can leak them into a repair prompt. `capture`
+    says that the texts of replies may be kept by observers; off by default, because they may hold private data.
+    `clock` gives the seconds for a deadline. `model` is the name of the run's model, `native` whether its provider
+    enforces schemas (None: not known), `max_tokens` the budget that its reply had (None: the provider's own).
+    `secrets` are values to be masked in every repair prompt beside the kinds that are known, `evidence` is what a
+    ladder adapts to.
     """
 
     contract: Contract[T]
     capture: bool = False
+    clock: Callable[[], float] | None = None
+    model: str = ""
+    native: Native | None = None
+    max_tokens: int | None = None
+    secrets: tuple[str, ...] = ()
+    evidence: Evidence | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One rejected reply, and the stage that it belongs to ("first" for the model's own)."""
+
+    stage: str
+    rejected: Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a stage knows of the climb so far: the rejected replies, the first one first."""
+
+    tries: tuple[Tried, ...]
+
+    @classmethod
+    def of(cls, first: Rejected) -> Past:
+        """The past of a climb that begins."""
+        return cls((Tried("first", first),))
+
+    def then(self, stage: str, rejected: Rejected) -> Past:
+        """The past after one more rejection."""
+        return Past((*self.tries, Tried(stage, rejected)))
+
+    @property
+    def first(self) -> Rejected:
+        """The rejection of the model's own reply."""
+        return self.tries[0].rejected
+
+    @property
+    def latest(self) -> Rejected:
+        """The latest rejection, of whichever stage."""
+        return self.tries[-1].rejected
+
+    @property
+    def current(self) -> Rejected:
+        """The rejection that the stages answer: the first one, or that of the same reply once it was made whole."""
+        return self._latest_of(("first", "resume"))
+
+    @property
+    def spoken(self) -> Rejected:
+        """The rejection of the latest answer to the question of the run; repairs and extracts are none."""
+        return self._latest_of(_ANSWERS)
+
+    def _latest_of(self, stages: tuple[str, ...]) -> Rejected:
+        replies = [tried.rejected for tried in self.tries if tried.stage in stages and tried.rejected.text.strip()]
+        return replies[-1] if replies else self.first
+
+
+_ANSWERS: Final = ("first", "resume", "retry", "constrain", "escalate", "simplify")
 _UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
 
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]

@@ -262,7 +262,7 @@ def test_any_replies_end_in_an_outcome_within_the_budget(texts, max_calls, attem
 def test_constrain_asks_the_conversation_once_more_with_the_schema_enforced(first, reason):
     ladder = Ladder(stages=(Constrain(),))
     (ask,), outcome = asked(ladder, first, Reply(GOOD))
-    assert (ask.stage, ask.prompt, ask.constrained) == ("constrain", "", True)
+    assert (ask.stage, ask.prompt, ask.way) == ("constrain", "", "constrained")
     assert outcome.value == Item(name="pen", qty=3)
     assert outcome.origin == "constrain"
     _, outcome = asked(ladder, first, Reply("", fault="the model cannot follow a schema"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from flujo_aros.outcome import Issue, Reason, Rejected
-from flujo_aros.recovery.plan import Ask, Plan, ReadReply, Task
+from flujo_aros.outcome import Reason
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task
 from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
@@ -33,10 +33,15 @@ class Constrain(Rung):
 
     stage: Literal["constrain"] = "constrain"
 
-    def climb(self, task: Task[T], past: tuple[Rejected, ...], read: ReadReply[T]) -> Plan[T]:
-        """One ask, read like any reply."""
+    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
+        """No schema to enforce, no provider that could, or one that did already."""
         if not task.contract.json_schema:
-            issue = Issue("$", "no_schema", "there is no schema that a provider could enforce")
-            return Rejected(past[0].reason, (issue,), past[0].text)
-        reply = yield Ask("", self.stage, 1, task.contract, constrained=True)
+            return "there is no schema that a provider could enforce"
+        if task.native == "on":
+            return "the provider was asked to enforce the schema already"
+        return "the model cannot be made to follow this schema" if task.native == "no" else None
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
+        """One ask, read like any reply."""
+        reply = yield Ask("", self.stage, 1, task.contract, way="constrained")
         return read(reply)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from flujo_aros.outcome import Degraded, Reason, Rejected
-from flujo_aros.recovery.plan import Plan, ReadReply, Task
+from flujo_aros.outcome import Degraded, Reason
+from flujo_aros.recovery.plan import Past, Plan, ReadReply, Task
 from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
@@ -15,11 +15,15 @@ class Degrade(Rung):
     """Hand back the model's own text as `Degraded`, which is never success; without any text, the rejection stays."""
 
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason)
+    asks: ClassVar[bool] = False
 
     stage: Literal["degrade"] = "degrade"
 
-    def climb(self, task: Task[T], past: tuple[Rejected, ...], read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
+    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
+        """No text to hand back."""
+        return None if past.current.text.strip() else "nothing was written that could be handed back"
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
         """End with the text of the first reply."""
-        first = past[0]
-        return Degraded(first.text, first) if first.text.strip() else first
+        return Degraded(past.current.text, past.current)
         yield  # makes this a plan that asks nothing

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from flujo_aros.outcome import Reason
+from flujo_aros.recovery.plan import Past, Task
 
 
 class Rung(BaseModel):
@@ -18,3 +19,9 @@ class Rung(BaseModel):
     """The reasons for a rejection that this stage can do something about."""
     fallback: ClassVar[bool] = True
     """Whether it counts towards `Ladder.max_stages`."""
+    asks: ClassVar[bool] = True
+    """Whether it makes model calls, so that the limits for calls, cost and time are its limits."""
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (for stages to say more)
+        """Why there is nothing that this stage could do here although it answers the reason, or None."""
+        return None

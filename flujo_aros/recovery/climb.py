@@ -1,0 +1,184 @@
+"""One climb over the stages of a ladder: what was tried, what it has used, and what was not tried and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from flujo_aros.errors import Attempt, UsageError
+from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, span
+from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected
+from flujo_aros.recovery.budget import Budget, Limits
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, advance, read_reply
+
+T = TypeVar("T")
+StageT = TypeVar("StageT", bound="Climbable")
+
+
+class Climbable(Protocol):
+    """A stage, as a climb sees it."""
+
+    answers: ClassVar[frozenset[Reason]]
+    fallback: ClassVar[bool]
+    asks: ClassVar[bool]
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage."""
+        ...
+
+    def passes(self, task: Task[T], past: Past) -> str | None:
+        """Why there is nothing to do for it."""
+        ...
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """Its plan."""
+        ...
+
+
+class Climb(Generic[T]):
+    """The state of one climb. The outcome tells its story: every attempt, and every stage that a limit refused."""
+
+    def __init__(self, task: Task[T], limits: Limits, *, adaptive: bool) -> None:
+        if limits.deadline is not None and task.clock is None:
+            message = "a ladder with a deadline needs to know the time: give the Task a clock"
+            raise UsageError(message)
+        self._task = task
+        self._adaptive = adaptive
+        self._budget = Budget(limits)
+        self._began = self._now()
+        self._attempts: list[Attempt] = []
+        self._unread = False
+
+    def over(self, stages: Sequence[Climbable], first: Reply) -> Plan[T]:
+        """Read the first reply, then stage after stage until there is a value."""
+        self._heard("first", first)
+        outcome = self._read(first, "first")
+        if not isinstance(outcome, Rejected):
+            return outcome
+        past = Past.of(outcome)
+        for stage in self._ordered(stages):
+            if past.current.reason not in stage.answers or self._is_passed(stage, past):
+                continue
+            outcome = yield from self._stage(stage, past)
+            if isinstance(outcome, Accepted):
+                return replace(outcome, origin=stage.stage)
+            if isinstance(outcome, Degraded):
+                return replace(outcome, because=self._with_story(outcome.because))
+            past = past.then(stage.stage, outcome)
+        return self._with_story(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
+
+    def _is_passed(self, stage: Climbable, past: Past) -> bool:
+        why = stage.passes(self._task, past) or self._refusal(stage) or self._evidence_against(stage)
+        if why is not None:
+            self._pass(stage, why)
+        return why is not None
+
+    def _refusal(self, stage: Climbable) -> str | None:
+        why = self._budget.against_stage() if stage.fallback else None
+        return why or (self._budget.against_call(self._seconds()) if stage.asks else None)
+
+    def _pass(self, stage: Climbable, why: str) -> None:
+        emit(StagePassed(stage=stage.stage, why=why))
+        self._attempts.append(Attempt(stage.stage, "passed", why=why))
+
+    def _stage(self, stage: Climbable, past: Past) -> Plan[T]:
+        name, before = stage.stage, self._budget.calls
+        self._budget.fallbacks += stage.fallback
+        ended, reason = "interrupted", None
+        with span(StageStarted(stage=name, reason=past.current.reason.value)):
+            try:
+                outcome = yield from self._within_limits(stage, past)
+                ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None
+            finally:
+                calls = self._budget.calls - before
+                emit(StageFinished(stage=name, outcome=ended, reason=reason, calls=calls))
+        self._settle(outcome)
+        return outcome
+
+    def _within_limits(self, stage: Climbable, past: Past) -> Plan[T]:
+        latest = past.latest
+
+        def read(reply: Reply) -> Outcome[T]:
+            nonlocal latest
+            outcome = self._read(reply, stage.stage)
+            latest = outcome if isinstance(outcome, Rejected) else latest
+            return outcome
+
+        with closing(stage.climb(self._task, past, read)) as plan:
+            step = advance(plan)
+            while isinstance(step, Ask):
+                why = self._budget.against_call(self._seconds())
+                if why is not None:
+                    self._pass(stage, f"no further call: {why}")
+                    return latest
+                self._budget.calls += 1
+                reply = yield step
+                self._budget.spend(reply.usage)
+                self._heard(stage.stage, reply)
+                step = advance(plan, reply)
+            return step
+
+    def _read(self, reply: Reply, stage: str) -> Outcome[T]:
+        outcome = read_reply(reply, self._task.contract)
+        self._settle(outcome)
+        rejected = outcome if isinstance(outcome, Rejected) else None
+        emit(
+            ReadFinished(
+                stage=stage,
+                outcome=outcome.kind,
+                trust=None if isinstance(outcome, Rejected) else outcome.trust.value,
+                reason=rejected.reason.value if rejected else None,
+                repairs=tuple(outcome.repairs) if isinstance(outcome, Accepted) else (),
+                issues=rejected.issues if rejected else (),
+                schema_hash=self._task.contract.fingerprint,
+                text=reply.text,
+                capture=self._task.capture,
+            )
+        )
+        return outcome
+
+    def _heard(self, stage: str, reply: Reply) -> None:
+        self._attempts.append(Attempt(stage, "rejected", text=reply.text, usage=reply.usage))
+        self._unread = True
+
+    def _settle(self, outcome: Outcome[T]) -> None:
+        """What the latest reply came to, as far as it is not known yet."""
+        if not self._unread:
+            return
+        self._unread = False
+        last = self._attempts[-1]
+        if isinstance(outcome, Rejected):
+            told = replace(last, reason=outcome.reason, issues=outcome.issues, raw_matched=outcome.raw_matched)
+            self._attempts[-1] = told
+        else:
+            self._attempts[-1] = replace(last, outcome=outcome.kind)
+
+    def _with_story(self, rejected: Rejected) -> Rejected:
+        return replace(rejected, attempts=tuple(self._attempts))
+
+    def _ordered(self, stages: Sequence[StageT]) -> list[StageT]:
+        """The stages in their order; where the ladder adapts, the most worthy of those that ask come first."""
+        if not self._adaptive or self._task.evidence is None:
+            return list(stages)
+        known = self._task.evidence
+        model, schema = self._task.model, self._task.contract.fingerprint
+        asking = [stage for stage in stages if stage.asks]
+        best = iter(sorted(asking, key=lambda stage: -known.about(model, schema, stage.stage).worth))
+        return [next(best) if stage.asks else stage for stage in stages]
+
+    def _evidence_against(self, stage: Climbable) -> str | None:
+        if not self._adaptive or self._task.evidence is None:
+            return None
+        known = self._task.evidence.about(self._task.model, self._task.contract.fingerprint, stage.stage)
+        if not stage.asks or not known.hopeless:
+            return None
+        return f"in {known.tries} tries with this model and schema it never gave a value"
+
+    def _now(self) -> float:
+        return self._task.clock() if self._task.clock is not None else 0.0
+
+    def _seconds(self) -> float:
+        return self._now() - self._began

@@ -1,0 +1,144 @@
+"""The stage that asks for the wrong places of an answer only, and leaves the right ones as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from flujo_aros.contract.output import Contract, Output
+from flujo_aros.errors import ContractError
+from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected
+from flujo_aros.reading.read import read as read_text
+from flujo_aros.recovery.places import Place, can_hold, place_of, schema_at, with_value
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
+from flujo_aros.recovery.prompts import declined, patch_prompt
+from flujo_aros.recovery.secrets import Vault
+from flujo_aros.recovery.stages.stage import Rung
+
+T = TypeVar("T")
+
+_WHOLE = frozenset({"required"})
+"""Issues that name the object; the missing key has an issue of its own."""
+
+
+class Patch(Rung):
+    """Ask for the failing fields of an answer that could be read, and put the replies into it; the rest is frozen.
+
+    One call for each attempt, with a prompt like that of `llm_repair`. What was right cannot change.
+    """
+
+    answers: ClassVar[frozenset[Reason]] = frozenset({Reason.INVALID})
+
+    stage: Literal["patch"] = "patch"
+    attempts: int = Field(default=1, ge=1, le=10)
+    """How often to ask. The second attempt asks for what is still wrong."""
+    max_fields: int = Field(default=20, ge=1, le=200)
+    """The most places to ask for; an answer with more of them is better asked for anew."""
+    max_chars: int = Field(default=60_000, ge=1_000)
+    """The longest prompt that may be sent."""
+    model: str | None = None
+    """The model to ask; by default that of the run."""
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:
+        """No draft, or issues that are not about places in it."""
+        failing = past.current
+        if failing.draft is None:
+            return "there is no answer of which only places are wrong"
+        places = _wrong(failing, failing.draft, task.contract.json_schema)
+        if not places or _form_of(places, task.contract.json_schema) is None:
+            return "what is wrong is not in places that could be asked for one by one"
+        return f"{len(places)} places are wrong, more than {self.max_fields}" if len(places) > self.max_fields else None
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """Ask until the patched answer is accepted or the attempts are used up."""
+        failing, schema = past.current, task.contract.json_schema
+        outcome: Outcome[T] = failing
+        for attempt in range(1, self.attempts + 1):
+            draft = failing.draft
+            places = _wrong(failing, draft, schema) if draft else {}
+            form = _form_of(places, schema)
+            if draft is None or form is None:
+                return outcome
+            vault = Vault(failing.text, task.secrets)
+            prompt = patch_prompt(form, replace(failing, issues=_only(failing, places)), vault)
+            if len(prompt) > self.max_chars:
+                return outcome
+            reply = yield Ask(prompt, self.stage, attempt, form, model=self.model)
+            refusal = declined(reply)
+            if refusal is not None:
+                return refusal
+            outcome = _patched(replace(reply, text=vault.restore(reply.text)), form, draft, places, read)
+            if not isinstance(outcome, Rejected):
+                return outcome
+            failing = outcome if outcome.draft else failing
+        return outcome
+
+
+def _patched(
+    reply: Reply, form: Contract[Any], draft: Draft, places: dict[str, Place], read: ReadReply[T]
+) -> Outcome[T]:
+    """What the draft comes to with the reply in it."""
+    if reply.fault is not None:
+        return read(reply)
+    answer = read_text(reply.text, form, truncated=reply.truncated)
+    if not isinstance(answer, Accepted):
+        return read(Reply(reply.text, reply.truncated))
+    whole = draft.value
+    for path, value in answer.value.items():
+        if path in places:
+            whole = with_value(whole, places[path], value)
+    outcome = read(Reply(to_json(whole, inf_nan_mode="constants").decode(), truncated=False))
+    if isinstance(outcome, Accepted):
+        return replace(outcome, repairs=(*answer.repairs, *outcome.repairs), trust=max_trust(outcome, answer))
+    return outcome
+
+
+def max_trust(one: Accepted[Any], other: Accepted[Any]) -> Any:
+    """The trust of a value that was put together of both: the worse of the two."""
+    order = list(type(one.trust))
+    return max(one.trust, other.trust, key=order.index)
+
+
+def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str, Place]:
+    """The wrong places of a draft by their paths, without those that lie inside of another one."""
+    found: dict[str, Place] = {}
+    for issue in failing.issues:
+        place = place_of(issue.path)
+        if issue.code in _WHOLE and place is not None and _has_own(failing, place):
+            continue
+        if not place or not can_hold(draft.value, place) or schema_at(schema, place) is None:
+            return {}
+        found[issue.path] = place
+    return {
+        path: place
+        for path, place in found.items()
+        if not any(other != place and place[: len(other)] == other for other in found.values())
+    }
+
+
+def _has_own(failing: Rejected, place: Place) -> bool:
+    """Whether another issue names the key that is missing in the object at this place."""
+    inside = (place_of(issue.path) for issue in failing.issues if issue.code == "missing")
+    return any(found is not None and found[:-1] == place for found in inside)
+
+
+def _only(failing: Rejected, places: dict[str, Place]) -> Any:
+    return tuple(issue for issue in failing.issues if issue.path in places)
+
+
+def _form_of(places: dict[str, Place], schema: dict[str, Any]) -> Contract[Any] | None:
+    """The contract of the reply: an object with one key for each wrong place."""
+    parts = {path: schema_at(schema, place) for path, place in places.items()}
+    known = {path: part for path, part in parts.items() if part is not None}
+    if not known or len(known) != len(parts):
+        return None
+    shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+    properties = {path: {key: word for key, word in part.items() if key not in shared} for path, part in known.items()}
+    whole = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    try:
+        return Output.json({**whole, **shared})
+    except ContractError:
+        return None

@@ -1,0 +1,57 @@
+"""The stage that tells the model what was wrong, in the conversation, and asks for the answer again."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import Field
+
+from flujo_aros.outcome import Outcome, Reason, Rejected
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, Way
+from flujo_aros.recovery.prompts import plain_prompt, retry_prompt
+from flujo_aros.recovery.stages.stage import Rung
+
+T = TypeVar("T")
+
+
+class Retry(Rung):
+    """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
+
+    Where the provider can enforce the schema, it does: plain words alone seldom help a small model. A model that
+    repeats the schema is asked to answer in plain words instead, which `extract` makes a value of.
+    """
+
+    # Not PROVIDER: there is no reply to correct. Not TOO_LARGE: the next one would be as large. TRUNCATED only for a
+    # block, which the model forgot and which is short: anything else would be cut again at the same place.
+    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE, Reason.REFUSED}
+
+    stage: Literal["retry"] = "retry"
+    attempts: int = Field(default=1, ge=1, le=100)
+    """How often to ask. All attempts are one conversation."""
+    native: bool = True
+    """Ask with the schema enforced, where the provider can do that."""
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:
+        """A cut reply: the same question would be cut again."""
+        if past.current.reason is Reason.TRUNCATED and task.contract.mode != "block":
+            return "the reply was cut: asked for again with the same budget, it would be cut again"
+        return None
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """Ask until a reply is accepted or the attempts are used up."""
+        way: Way = "constrained" if self.native and task.native in ("can", "on") else "conversation"
+        failing: Rejected = past.spoken
+        outcome: Outcome[T] = failing
+        turns: tuple[str, ...] = ()
+        for attempt in range(1, self.attempts + 1):
+            plainly = failing.reason is Reason.ECHOED_SCHEMA and way == "conversation"
+            prompt = plain_prompt(task.contract) if plainly else retry_prompt(task.contract, failing)
+            # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
+            said = () if plainly or not failing.text.strip() else (*turns, failing.text)
+            reply = yield Ask(prompt, self.stage, attempt, task.contract, way=way, said=said)
+            outcome = read(reply)
+            if not isinstance(outcome, Rejected) or outcome.reason is Reason.PROVIDER:
+                return outcome
+            turns = (*said, prompt) if said else ()
+            failing = outcome
+        return outcome

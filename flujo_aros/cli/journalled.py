@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
 
 from flujo_aros.errors import UsageError
 
 if TYPE_CHECKING:
     from flujo_aros.telemetry.journal import Journal
+
+RunArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="The id of a run, the beginning of one, or `last`.")
+]
 
 
 def open_to_read() -> Journal:

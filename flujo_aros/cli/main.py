@@ -13,12 +13,14 @@ from typer.main import get_command
 
 from flujo_aros.cli.bench import bench_command
 from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
+from flujo_aros.cli.explain_run import explain_run_command
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
 from flujo_aros.cli.run import run_command
 from flujo_aros.cli.runs import runs_command
 from flujo_aros.cli.screen import complain
+from flujo_aros.cli.show import show_command
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
@@ -62,6 +64,8 @@ app.command("run", no_args_is_help=True)(run_command)
 app.command("plan", no_args_is_help=True)(plan_command)
 app.command("read", no_args_is_help=True)(read_command)
 app.command("runs")(runs_command)
+app.command("show")(show_command)
+app.command("explain")(explain_run_command)
 app.command("bench", no_args_is_help=True)(bench_command)
 
 

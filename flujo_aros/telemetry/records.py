@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 from flujo_aros.outcome import Issue
 from flujo_aros.usage import Usage
@@ -106,6 +107,10 @@ class JournalStage:
     seconds: float | None
 
 
+Part: TypeAlias = JournalAsk | JournalReading | JournalStage
+"""What happens in a step."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalStep:
     """One step. `status` is that of the `StepResult`, or `running` while, and where, it has not settled."""
@@ -137,6 +142,12 @@ class Chapter:
     def name(self) -> str:
         """The name of the step."""
         return "" if self.step is None else self.step.name
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Calls, readings and stages in the order in which they began."""
+        parts: list[Part] = [*self.asks, *self.readings, *self.stages]
+        return tuple(sorted(parts, key=lambda part: part.id))
 
     @property
     def final(self) -> JournalReading | None:

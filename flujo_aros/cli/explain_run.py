@@ -1,0 +1,141 @@
+"""`aros explain`: why a run from the journal came to what it came to, step by step and stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from flujo_aros.cli.explain import repair_rows
+from flujo_aros.cli.journalled import RunArgument, open_to_read
+from flujo_aros.cli.marks import Mark, marked
+from flujo_aros.cli.runs import time_words
+from flujo_aros.cli.screen import STYLES, stdout_console, worded
+from flujo_aros.cli.show import reading_words
+from flujo_aros.cli.words import NEXT, clipped, counted, token_words
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Reason, Repair, Risk
+
+if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
+    from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, Part, Story
+
+_INDENT = 2
+_FAULT = 300
+
+
+def explain_run_command(
+    run: RunArgument = "last",
+    step: Annotated[
+        str | None, typer.Argument(metavar="[STEP]", show_default=False, help="Only this step, such as `reply`.")
+    ] = None,
+) -> None:
+    """Explain a run: what each reply was, what was repaired, and why each stage of the ladder ran or did not.
+
+    Replies are shown with their repairs marked; secrets in them are masked.
+
+    Example: aros explain last triage
+    """
+    with open_to_read() as journal:
+        story = journal.story(run)
+    console = stdout_console()
+    for number, chapter in enumerate(chosen(story, step)):
+        if number:
+            console.print()
+        _explain(chapter, story, console)
+
+
+def chosen(story: Story, step: str | None) -> list[Chapter]:
+    """The steps to be told of: this one, those inside of it, or all. Raises `UsageError` when there is none."""
+    if step is None:
+        found = list(story.chapters)
+    else:
+        found = [chapter for chapter in story.chapters if chapter.name == step or chapter.name.startswith(f"{step}/")]
+    if not found and step is not None:
+        names = ", ".join(chapter.name for chapter in story.chapters if chapter.name) or "none"
+        raise UsageError(f"run {story.run.run_id} has no step {step!r}; it has: {names}")
+    if not found:
+        raise UsageError(f"run {story.run.run_id} has no steps: it {story.run.status} before the first")
+    return found
+
+
+def _explain(chapter: Chapter, story: Story, console: Console) -> None:
+    console.print(_title(chapter, story), soft_wrap=True)
+    if not chapter.parts:
+        words = "No model was asked." if not any(story.children(chapter.step.id if chapter.step else 0)) else ""
+        if words:
+            console.print(Padding(words, (0, 0, 0, _INDENT)))
+    for part in chapter.parts:
+        for line in _told(part, console):
+            console.print(Padding(line, (0, 0, 0, _INDENT), expand=False))
+    for line in _ending(chapter):
+        console.print(Padding(line, (0, 0, 0, _INDENT)))
+
+
+def _title(chapter: Chapter, story: Story) -> Text:
+    step = chapter.step
+    if step is None:
+        return Text.assemble((story.run.pipeline, "bold"), ": ", worded(story.run.status))
+    worth = f", trust {step.trust}" if step.trust else ""
+    spent = f", {counted(step.usage.requests, 'call')}" if step.usage.requests else ""
+    return Text.assemble((step.name, "bold"), ": ", worded(step.status), f"{worth}{spent}, {time_words(step.seconds)}")
+
+
+def _ending(chapter: Chapter) -> Iterator[Text]:
+    step = chapter.step
+    if step is not None and step.error:
+        yield Text(step.error, style=STYLES.get(step.status, ""))
+    if step is not None and step.reason and step.reason in {reason.value for reason in Reason}:
+        yield Text(NEXT[Reason(step.reason)], style="dim")
+
+
+def _told(part: Part, console: Console) -> Iterator[Text]:
+    from flujo_aros.telemetry.records import JournalAsk, JournalReading
+
+    if isinstance(part, JournalAsk):
+        yield _ask_words(part)
+    elif isinstance(part, JournalReading):
+        yield from _reading_told(part, console)
+    elif part.outcome == "passed":
+        yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
+    else:
+        after = f", after {counted(part.calls, 'call')}" if part.calls else ""
+        why = f" ran because the reply was {part.because}" if part.because else " ran"
+        yield Text.assemble((part.stage, "bold"), f"{why}; it ended {part.outcome}{after}")
+
+
+def _ask_words(ask: JournalAsk) -> Text:
+    who = ask.model or "the model"
+    if ask.fault:
+        return Text.assemble(f"{who} did not answer: ", (clipped(ask.fault, _FAULT), "red"))
+    if ask.seconds is None:
+        return Text(f"{who} was asked and had not answered when the run ended")
+    grammar = ", with the schema enforced" if ask.constrained else ""
+    end = f", ended by {ask.finish_reason}" if ask.finish_reason else ""
+    return Text(f"{who} answered in {time_words(ask.seconds)}, {token_words(ask.usage)} tokens{grammar}{end}")
+
+
+def _reading_told(reading: JournalReading, console: Console) -> Iterator[Text]:
+    yield Text.assemble("read as ", worded(reading.outcome), f": {reading_words(reading)}")
+    repairs = sorted(reading.repairs, key=lambda repair: repair.span)
+    labelled = [(str(n), repair) for n, repair in enumerate(repairs, start=1)]
+    marks = [Mark(*repair.span, label, STYLES[repair.risk]) for label, repair in labelled]
+    width = console.width - _INDENT
+    if marks and reading.whole:
+        yield from marked(reading.text, marks, width)
+    if labelled:
+        with console.capture() as listed:
+            console.print(repair_rows([(label, as_repair(each)) for label, each in labelled], width))
+        yield Text.from_ansi(listed.get().rstrip("\n"))
+    for issue in reading.issues:
+        place = "" if issue.path in ("", "$") else f"{issue.path}: "
+        yield Text.assemble("- ", f"{place}{issue.message or issue.code}")
+
+
+def as_repair(repair: JournalRepair) -> Repair:
+    """A repair of the journal as one of the reader."""
+    risk = Risk[repair.risk.upper()]
+    return Repair(repair.code, risk, repair.path, repair.span, repair.before, repair.after)

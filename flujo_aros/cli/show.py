@@ -1,0 +1,173 @@
+"""`aros show`: one run from the journal as a tree, with a bar for when each step and call was under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from flujo_aros.cli.fitted import fitted_table
+from flujo_aros.cli.journalled import RunArgument, open_to_read
+from flujo_aros.cli.runs import run_dict, time_words
+from flujo_aros.cli.screen import STYLES, print_json, stdout_console, worded
+from flujo_aros.cli.words import clipped, cost_words, counted, token_words
+
+if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
+    from flujo_aros.telemetry.records import Chapter, JournalReading, Part, Story
+
+_BAR: Final = 24
+_NARROW_BAR: Final = 12
+_WIDE: Final = 100
+_SHOWN: Final = 60
+
+
+def show_command(
+    run: RunArgument = "last",
+    steps_only: Annotated[bool, typer.Option("--steps", help="Only the steps, without calls and stages.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that the journal has of it.")] = False,
+) -> None:
+    """Show one run: its steps, their model calls, readings and stages, and when each was under way.
+
+    RUN is the id of a run, the beginning of one, or `last`.
+
+    Example: aros show last
+    """
+    with open_to_read() as journal:
+        story = journal.story(run)
+    if as_json:
+        print_json(story_dict(story))
+        return
+    console = stdout_console()
+    console.print(_head(story), soft_wrap=True)
+    rows = list(_rows(story, console, steps_only=steps_only))
+    if rows:
+        console.print()
+        console.print(
+            fitted_table(rows, console.width, figures=("time",), dropped_first=("timeline",), folded={"": 24, " ": 24})
+        )
+
+
+def story_dict(story: Story) -> dict[str, Any]:
+    """A run with all its steps as plain JSON."""
+    chapters = [_chapter_dict(chapter) for chapter in story.chapters]
+    return {**run_dict(story.run), "steps": chapters}
+
+
+def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
+    step = chapter.step
+    head = {} if step is None else {**asdict(step), "usage": step.usage.to_dict()}
+    asks = [{**asdict(ask), "usage": ask.usage.to_dict()} for ask in chapter.asks]
+    readings = [asdict(reading) for reading in chapter.readings]
+    return {**head, "asks": asks, "readings": readings, "stages": [asdict(stage) for stage in chapter.stages]}
+
+
+def _head(story: Story) -> Text:
+    run = story.run
+    usage = run.usage
+    spent = [time_words(run.seconds), counted(usage.requests, "call")]
+    spent += [f"{token_words(usage)} tokens"] if usage.requests else []
+    spent += [cost_words(usage.cost)] if usage.cost is not None else []
+    when = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    head = Text.assemble((run.pipeline, "bold"), "  ", worded(run.status), f"  {', '.join(spent)}")
+    return head + Text(f"  {when}  run {run.run_id}", style="dim")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Draws bars: where in the time of the whole run something was under way."""
+
+    start: float
+    seconds: float
+    cells: int
+    block: str
+    gap: str
+
+    @classmethod
+    def of(cls, story: Story, console: Console) -> _Clock:
+        ends = [story.run.started + (story.run.seconds or 0.0)]
+        for chapter in story.chapters:
+            ends += [ask.started + (ask.seconds or 0.0) for ask in chapter.asks]
+            ends += [stage.started + (stage.seconds or 0.0) for stage in chapter.stages]
+            ends += [chapter.step.started + (chapter.step.seconds or 0.0)] if chapter.step else []
+        fancy = console.encoding.startswith("utf")
+        cells = _BAR if console.width >= _WIDE else _NARROW_BAR
+        block, gap = ("█", "·") if fancy else ("#", ".")
+        return cls(story.run.started, max(max(ends) - story.run.started, 1e-6), cells, block, gap)
+
+    def bar(self, started: float, seconds: float | None, style: str = "") -> Text:
+        """The bar of something; up to the end of the run where it did not end itself."""
+        first = min(self.cells - 1, max(0, int((started - self.start) / self.seconds * self.cells)))
+        lasted = self.seconds - (started - self.start) if seconds is None else seconds
+        size = max(1, min(self.cells - first, round(lasted / self.seconds * self.cells)))
+        rest = self.cells - first - size
+        return Text.assemble((self.gap * first, "dim"), (self.block * size, style), (self.gap * rest, "dim"))
+
+
+def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[str, Text]]:
+    clock = _Clock.of(story, console)
+
+    def below(parent: int, depth: int) -> Iterator[dict[str, Text]]:
+        for chapter in story.children(parent):
+            step = chapter.step
+            if step is not None:
+                ended = Text.assemble(worded(step.status), *_also(step.trust or step.reason))
+                bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
+                yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
+            if not steps_only:
+                yield from _parts(chapter, clock, depth + (step is not None))
+            if step is not None:
+                yield from below(step.id, depth + 1)
+
+    yield from below(0, 0)
+
+
+def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Text]]:
+    running = {stage.stage for stage in chapter.stages if stage.outcome != "passed"}
+    for part in chapter.parts:
+        indent = "  " * (depth + (not hasattr(part, "because") and part.stage in running))
+        yield _part_row(part, clock, indent)
+
+
+def _part_row(part: Part, clock: _Clock, indent: str) -> dict[str, Text]:
+    from flujo_aros.telemetry.records import JournalAsk, JournalReading
+
+    if isinstance(part, JournalReading):
+        return _row(f"{indent}read", Text.assemble(worded(part.outcome), *_also(reading_words(part))), Text(), None)
+    if isinstance(part, JournalAsk):
+        failed = part.fault is not None
+        spent = f"failed: {clipped(part.fault or '', _SHOWN)}" if failed else f"{token_words(part.usage)} tokens"
+        bar = clock.bar(part.started, part.seconds, "red" if failed else "blue")
+        who = " ".join(word for word in (f"call {part.attempt}", part.model) if word)
+        return _row(indent + who, Text(spent, style="red" if failed else ""), bar, part.seconds)
+    if part.outcome == "passed":
+        return _row(indent + part.stage, Text(f"not run: {part.why}", style="dim"), Text(), None)
+    why = f"because {part.because}" if part.because else ""
+    return _row(
+        indent + part.stage,
+        Text.assemble(worded(part.outcome), *_also(why)),
+        clock.bar(part.started, part.seconds, "magenta"),
+        part.seconds,
+    )
+
+
+def reading_words(reading: JournalReading) -> str:
+    """What a reading came to, in a few words: its trust and repairs, or its reason and where."""
+    if reading.outcome != "rejected":
+        mended = f", {counted(len(reading.repairs), 'repair')}" if reading.repairs else ""
+        return f"{reading.trust or ''}{mended}"
+    places = ", ".join(f"{issue.code} at {issue.path or '$'}" for issue in reading.issues[:2])
+    more = f" and {len(reading.issues) - 2} more" if len(reading.issues) > 2 else ""
+    return f"{reading.reason} ({places}{more})" if places else reading.reason or ""
+
+
+def _also(word: str | None) -> tuple[Any, ...]:
+    return (", ", Text(word, style=STYLES.get(word, ""))) if word else ()
+
+
+def _row(what: str, ended: Text, bar: Text, seconds: float | None, *, bold: bool = False) -> dict[str, Text]:
+    time = "" if seconds is None and not bar else time_words(seconds)
+    return {"": Text(what, style="bold" if bold else ""), " ": ended, "timeline": bar, "time": Text(time, style="dim")}

@@ -121,7 +121,7 @@ class OutputError(ArosError):
     run and the work that was done before it. The texts that the model wrote are not part of the message.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (an error that says everything)
         self,
         message: str,
         *,

@@ -139,7 +139,7 @@ def _table(file: Path, keys: tuple[str, ...]) -> dict[str, Any]:
         message = f"{file} cannot be read: {error}"
         raise UsageError(message) from error
     for key in keys:
-        whole = whole.get(key, {}) if isinstance(whole, dict) else {}
+        whole = cast("dict[str, Any]", whole).get(key, {}) if isinstance(whole, dict) else {}
     if not isinstance(whole, dict):
         message = f"{file}: [{'.'.join(keys)}] must be a table"
         raise UsageError(message)

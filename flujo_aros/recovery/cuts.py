@@ -11,7 +11,8 @@ _CLOSERS: Final = {"{": "}", "[": "]"}
 def whole_prefixes(text: str, most: int = 16) -> list[tuple[int, str]]:
     """The beginnings of a JSON text that end after a whole item of a list, closed, each with where it ends.
 
-    The longest first, and at most so many. Only lists give places to end at: an object without its last members is another object.
+    The longest first, and at most so many. Only lists give places to end at: an object
+    without its last members is another object.
 
     >>> whole_prefixes('{"items": [{"n": 1}, {"n": 2}, {"n"')
     [(29, '{"items": [{"n": 1}, {"n": 2}]}'), (19, '{"items": [{"n": 1}]}')]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract.schema import JsonSchema, is_dict
 
 Place: TypeAlias = tuple[str | int, ...]
 
@@ -16,6 +16,7 @@ _PART: Final = re.compile(
     r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\]"
 )
 _MAX_REFS: Final = 64
+_SHARED: Final[tuple[str, ...]] = ("$defs", "definitions")
 
 
 def place_of(path: str) -> Place | None:
@@ -49,9 +50,7 @@ def with_value(whole: Any, place: Place, value: Any) -> Any:
     for part in place[:-1]:
         holder = _inside(holder, part)
     last = place[-1]
-    if isinstance(holder, dict) and isinstance(last, str):
-        holder[last] = value
-    elif isinstance(holder, list) and isinstance(last, int) and last < len(cast("list[Any]", holder)):
+    if can_hold(whole, place):
         holder[last] = value
     return made
 
@@ -64,7 +63,7 @@ def can_hold(whole: Any, place: Place) -> bool:
     if not place:
         return True
     if isinstance(place[-1], int):
-        return isinstance(holder, list) and place[-1] < len(cast("list[Any]", holder))
+        return isinstance(holder, list) and place[-1] < len(cast("Sequence[Any]", holder))
     return isinstance(holder, dict)
 
 
@@ -80,8 +79,12 @@ def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:
         if not isinstance(found, dict):
             return None
         here = _followed(cast("JsonSchema", found), schema)
-    definitions = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
-    return {**here, **definitions}
+    return {**here, **definitions_of(schema)}
+
+
+def definitions_of(schema: JsonSchema) -> JsonSchema:
+    """What other parts of a schema may point to."""
+    return {name: schema[name] for name in _SHARED if name in schema}
 
 
 def _followed(part: JsonSchema, root: JsonSchema) -> JsonSchema:
@@ -90,12 +93,12 @@ def _followed(part: JsonSchema, root: JsonSchema) -> JsonSchema:
         target = part.get("$ref")
         if not isinstance(target, str) or not target.startswith("#/"):
             return part
-        found: Any = root
+        found: object = root
         for name in target[2:].split("/"):
-            found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-        if not isinstance(found, dict):
+            found = found.get(name.replace("~1", "/").replace("~0", "~")) if is_dict(found) else None
+        if not is_dict(found):
             return {}
-        part = cast("JsonSchema", found)
+        part = found
     return {}
 
 
@@ -103,6 +106,6 @@ def _inside(holder: Any, part: str | int) -> Any:
     if isinstance(holder, dict) and isinstance(part, str):
         return cast("dict[str, Any]", holder).get(part)
     if isinstance(holder, list) and isinstance(part, int):
-        items = cast("list[Any]", holder)
+        items = cast("Sequence[Any]", holder)
         return items[part] if part < len(items) else None
     return None

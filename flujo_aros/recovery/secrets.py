@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+_CUT: Final = 16
+"""From so many characters on, the beginning of a secret is a secret too: the text may end in the middle of one."""
+
 _PATTERNS: Final = (
     # A private key, also one whose end was cut off.
-    re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)"),
+    re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}(?:-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)|\Z)"),
     re.compile(r"\bsk-[A-Za-z0-9_-]{12,}"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
     re.compile(r"\bgh[pousr]_[A-Za-z0-9]{12,}"),
-    re.compile(r"\bgithub_pat_[A-Za-z0-9_]{12,}"),
+    re.compile(r"\bgithub_pat_[A-Za-z0-9_]{5,}"),
     re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{8,}"),
     re.compile(r"(?i:\bbearer)\s+(?P<secret>[A-Za-z0-9._~+/=-]{8,})"),
     re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@\"'<>]{0,200}:(?P<secret>[^\s/@\"'<>]{1,200})@"),
+    # The same, cut before the `@`; digits alone are a port.
+    re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@\"'<>]{1,200}:(?P<secret>(?!\d+\Z)[^\s/@\"'<>]{1,200})\Z"),
 )
 
 
 @dataclass(slots=True)
 class Vault:
     """The secrets of one text, by label. `hide` takes them out, `restore` puts them back where a model copied a label.
+
+    `named` are values that the caller knows to be secret, beside the kinds that are found by their looks.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")
     >>> vault.hide("key: sk-abcdefghijklmnop")
@@ -31,6 +40,7 @@ class Vault:
     """
 
     text: str
+    named: tuple[str, ...] = ()
     _labels: dict[str, str] = field(default_factory=dict[str, str])
     _word: str = "secret"
 
@@ -39,28 +49,49 @@ class Vault:
             self._word += "x"
 
     def hide(self, text: str) -> str:
-        """The text with every known kind of secret replaced by its label; the same secret has the same label."""
+        """The text with every known secret replaced by its label; the same secret has the same label."""
+        for value in sorted(_forms(self.named), key=len, reverse=True):
+            text = self._without(text, value)
         for pattern in _PATTERNS:
             text = pattern.sub(self._hidden, text)
         return text
-
-    @property
-    def found(self) -> dict[str, str]:
-        """The secrets that were hidden, by label."""
-        return {label: secret for secret, label in self._labels.items()}
 
     def restore(self, text: str) -> str:
         """The text with every label replaced by the secret that it stands for."""
         if not self._labels:
             return text
-        secrets = self.found
+        secrets = {label: secret for secret, label in self._labels.items()}
         return re.sub(rf"\[{self._word}-\d+\]", lambda found: secrets.get(found.group(), found.group()), text)
+
+    def _without(self, text: str, value: str) -> str:
+        """The text without a named value, and without a beginning of it that is long enough to matter."""
+        begin, at = value[:_CUT], text.find(value[:_CUT])
+        while at >= 0:
+            end = at + len(begin)
+            while end < len(text) and end - at < len(value) and text[end] == value[end - at]:
+                end += 1
+            label = self._label(text[at:end])
+            text = text[:at] + label + text[end:]
+            at = text.find(begin, at + len(label))
+        return text
 
     def _hidden(self, found: re.Match[str]) -> str:
         secret = found.groupdict().get("secret") or found.group()
         if secret.startswith(f"[{self._word}-"):
             return found.group()
-        label = self._labels.setdefault(secret, f"[{self._word}-{len(self._labels) + 1}]")
+        label = self._label(secret)
         whole, start = found.group(), found.start()
         at = found.start("secret") - start if "secret" in found.re.groupindex else 0
         return whole[:at] + label + whole[at + len(secret) :]
+
+    def _label(self, secret: str) -> str:
+        return self._labels.setdefault(secret, f"[{self._word}-{len(self._labels) + 1}]")
+
+
+def _forms(named: Iterable[str]) -> Iterator[str]:
+    """Each value as it stands in plain text, and as it stands inside of JSON."""
+    for value in named:
+        if value.strip():
+            yield value
+            yield json.dumps(value)[1:-1]
+            yield json.dumps(value, ensure_ascii=False)[1:-1]

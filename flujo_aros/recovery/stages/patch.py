@@ -12,7 +12,7 @@ from flujo_aros.contract.output import Contract, Output
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected
 from flujo_aros.reading.read import read as read_text
-from flujo_aros.recovery.places import Place, can_hold, place_of, schema_at, with_value
+from flujo_aros.recovery.places import Place, can_hold, definitions_of, place_of, schema_at, with_value
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
 from flujo_aros.recovery.prompts import declined, patch_prompt
 from flujo_aros.recovery.secrets import Vault
@@ -135,9 +135,14 @@ def _form_of(places: dict[str, Place], schema: dict[str, Any]) -> Contract[Any] 
     known = {path: part for path, part in parts.items() if part is not None}
     if not known or len(known) != len(parts):
         return None
-    shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+    shared = definitions_of(schema)
     properties = {path: {key: word for key, word in part.items() if key not in shared} for path, part in known.items()}
-    whole = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    whole: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
     try:
         return Output.json({**whole, **shared})
     except ContractError:

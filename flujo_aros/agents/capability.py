@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from time import monotonic
 from typing import Any, NoReturn, TypeAlias
 
 from pydantic import ValidationError
@@ -17,34 +17,33 @@ from pydantic_ai.capabilities.abstract import (
     WrapRunHandler,
 )
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
-from pydantic_ai.usage import RequestUsage
-from pydantic_core import to_json
-from typing_extensions import TypeIs
+from pydantic_core import from_json, to_json
 
-from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, native_of, was_cut
+from flujo_aros.agents.asking import was_cut
 from flujo_aros.agents.calls import CallsMeant
+from flujo_aros.agents.climbing import Climb, finish_of
+from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit
+from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
 from flujo_aros.agents.partials import json_so_far
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.runs import agent_span
 from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import no_output_in, wants_output
 from flujo_aros.agents.spec_options import spec_options
-from flujo_aros.agents.streams import WatchedModel, WatchedStream
+from flujo_aros.agents.streams import WatchedModel
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
-from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.output import BlockContract, Contract, compile_contract
+from flujo_aros.contract.payload import Block
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
-from flujo_aros.errors import UsageError
-from flujo_aros.events import observing
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Reply, Task
 
 
 @dataclass
@@ -288,7 +287,7 @@ class Aros(AbstractCapability[Any]):
         record.error = output_error(settled, record, record.spent(ctx.usage))
         raise record.error
 
-    def _tell(  # noqa: PLR0913 (what a settled output consists of)
+    def _tell(
         self,
         ctx: RunContext[Any],
         outcome: Outcome[Any],

@@ -6,16 +6,21 @@ import itertools
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from functools import partial
+from typing import Annotated, Any, Final
 from weakref import WeakValueDictionary
 
+from pydantic import AfterValidator, TypeAdapter
 from pydantic_ai import ModelRetry, StructuredDict, TextOutput
 from pydantic_ai.exceptions import UserError
+from pydantic_ai.tools import RunContext
 
 from flujo_aros.agents.wire import object_schema
+from flujo_aros.contract.checks import Check, judge
 from flujo_aros.contract.output import BlockContract, Contract, EventContract, TaggedContract
+from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.values import TypeValues
-from flujo_aros.outcome import Accepted
+from flujo_aros.outcome import Accepted, Outcome
 from flujo_aros.reading.read import read
 
 _PREFIX: Final = "aros_output_"
@@ -34,14 +39,28 @@ def output_spec(contract: Contract[Any]) -> Any:
     """
     if isinstance(contract, (TaggedContract, BlockContract, EventContract)):
         return _text_output(contract)
-    if contract.checks or not contract.json_schema:
+    like = contract.values.like if isinstance(contract.values, TypeValues) else _schema_type(contract.json_schema)
+    if like is None or isinstance(like, TypeAdapter):
         return _text_output(contract)
-    if isinstance(contract.values, TypeValues):
-        return contract.values.like
+    return Annotated[like, AfterValidator(partial(_checked, contract.checks))] if contract.checks else like
+
+
+def _schema_type(schema: JsonSchema) -> Any:
+    """A type that the host asks for by this schema; None where it cannot."""
+    if not schema or object_schema(schema) != schema:
+        return None  # the host would put it into an envelope, and not take it out again
     try:
-        return StructuredDict(object_schema(contract.json_schema))
+        return StructuredDict(schema)
     except UserError:  # a recursive schema
-        return _text_output(contract)
+        return None
+
+
+def _checked(checks: tuple[Check, ...], value: Any) -> Any:
+    clean, issues, _ = judge(value, checks)
+    if issues:
+        message = "; ".join(issue.message for issue in issues)
+        raise ValueError(message)
+    return clean
 
 
 def _text_output(contract: Contract[Any]) -> TextOutput[Any]:
@@ -64,10 +83,16 @@ def contract_of(function_name: str | None) -> Contract[Any] | None:
     return _known.get(function_name) if function_name else None
 
 
+def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
+    """The contract that the agent of a run has as its output type."""
+    like = ctx.agent.output_type if ctx.agent else None
+    return contract_of(getattr(like.output_function, "__name__", None)) if isinstance(like, TextOutput) else None
+
+
 @contextmanager
-def settled_as(accepted: Accepted[Any]) -> Generator[None]:
+def settled_as(accepted: Outcome[Any]) -> Generator[None]:
     """Let our text functions give this value instead of reading the text once more."""
-    token = _settled.set(accepted)
+    token = _settled.set(accepted if isinstance(accepted, Accepted) else None)
     try:
         yield
     finally:

@@ -58,6 +58,8 @@ class RunRecord:
     stages: list[StageRecord] = field(default_factory=list[StageRecord])
     texts: list[str] = field(default_factory=list[str])
     calls: int = 0
+    own_calls: int = 0
+    """How many of the calls were the agent's own, and none of a stage."""
     response: ModelResponse | None = None
     """The model's latest response; None while a request is under way, and after one that failed."""
     settings: ModelSettings | None = None
@@ -69,11 +71,14 @@ class RunRecord:
     """Whether the provider was asked to enforce the schema and the latest reply shows that it did not."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What the model really wrote, by the id of the tool call that was made of it."""
+    better_mode: str | None = None
+    """The output mode that the profile of the model speaks for, where another one was asked for."""
     claimed: bool = False
 
     def begin_request(self, context: ModelRequestContext) -> None:
         """A model call is about to be made: what is known of the reply before it no longer holds."""
         self.calls += 1
+        self.own_calls += 1
         self.response, self.stream, self.outcome, self.settled = None, None, None, None
         self.settings = context.model_settings
         self.parameters = context.model_request_parameters

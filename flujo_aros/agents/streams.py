@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from pydantic_ai.messages import (
     BaseToolCallPart,
@@ -15,9 +15,11 @@ from pydantic_ai.messages import (
     ModelResponse,
     ModelResponsePart,
     ModelResponseStreamEvent,
+    PartDeltaEvent,
     PartEndEvent,
     PartStartEvent,
     TextPart,
+    TextPartDelta,
     ToolCallPart,
 )
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
@@ -27,21 +29,49 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS
+from flujo_aros.agents.first import first_call
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.salvage import response_in
+
+Behind: TypeAlias = Callable[[RunContext[Any], list[ModelMessage], ModelResponse], Awaitable[str]]
+"""What is to be put behind a reply that has streamed; empty: nothing."""
+End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 
 
 class WatchedModel(WrapperModel):
     """Lets every event of a stream through as it comes, and recovers the text of a JSON-mode error raised inside it.
 
-    `buffered` waits for the end instead and replays the reply whole. Without a `record` (a durable engine may call
-    from outside of a run) it works the same, but nobody is told.
+    Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
+    stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply. Without a
+    `record` (a durable engine may call from outside of a run) it works the same.
     """
 
-    def __init__(self, wrapped: Model, record: RunRecord | None, *, buffered: bool = False) -> None:
+    def __init__(
+        self,
+        wrapped: Model,
+        record: RunRecord | None,
+        *,
+        buffered: bool = False,
+        capture: bool = False,
+        behind: Behind | None = None,
+    ) -> None:
         super().__init__(wrapped)
         self._record = record
         self._buffered = buffered
+        self._capture = capture
+        self._behind = behind
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask the wrapped model."""
+        parameters = model_request_parameters
+        async with first_call(self.wrapped, messages, parameters, self._record, capture=self._capture) as call:
+            call.response = await self.wrapped.request(messages, model_settings, parameters)
+        return call.response
 
     @asynccontextmanager
     async def request_stream(
@@ -53,28 +83,48 @@ class WatchedModel(WrapperModel):
     ) -> AsyncGenerator[StreamedResponse]:
         """Open the stream of the wrapped model."""
         parameters = model_request_parameters
-        async with self.wrapped.request_stream(messages, model_settings, parameters, run_context) as live:
-            stream = WatchedStream(live, parameters, self.model_name)
+        async with (
+            first_call(self.wrapped, messages, parameters, self._record, capture=self._capture) as call,
+            self.wrapped.request_stream(messages, model_settings, parameters, run_context) as live,
+        ):
+            stream = WatchedStream(live, parameters, self.model_name, self._end(run_context, messages))
             if self._record is not None:
                 self._record.stream = stream
-            if not self._buffered:
-                yield stream
-                return
-            async for _ in stream:
-                pass
-            yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
+            try:
+                if not self._buffered:
+                    yield stream
+                    return
+                async for _ in stream:
+                    pass
+                yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
+            finally:
+                call.response = stream.so_far()
+
+    def _end(self, ctx: RunContext[Any] | None, messages: list[ModelMessage]) -> End | None:
+        behind = self._behind
+        if behind is None or ctx is None:
+            return None
+
+        async def end(response: ModelResponse) -> str:
+            return await behind(ctx, messages, response)
+
+        return end
 
 
 class WatchedStream(StreamedResponse):
     """A stream that ends well where the provider breaks it off with an error that carries the reply.
 
     The event that mends it starts the part again, which for the host means that it replaces what was shown of it.
-    `final` is the whole reply where it is not what the provider streamed.
+    `final` is the whole reply where it is not what the provider streamed. `end` is told the reply when it has ended,
+    and gives what is to be put behind it.
     """
 
-    def __init__(self, live: StreamedResponse, parameters: ModelRequestParameters, asked: str) -> None:
+    def __init__(
+        self, live: StreamedResponse, parameters: ModelRequestParameters, asked: str, end: End | None = None
+    ) -> None:
         super().__init__(parameters)
         self.live = live
+        self._end = end
         self.final: ModelResponse | None = None
         self._given: ModelResponse | None = None
         self._asked = asked
@@ -86,10 +136,17 @@ class WatchedStream(StreamedResponse):
         return self._event_iterator
 
     async def _get_event_iterator(self) -> AsyncGenerator[ModelResponseStreamEvent]:
+        held: PartEndEvent | None = None  # the end of a text, behind which something may still be put
         try:
             async for event in self.live:
+                if held is not None:
+                    yield held
+                    held = None
                 self._notice(event)
-                yield event
+                if self._end is not None and isinstance(event, PartEndEvent) and isinstance(event.part, TextPart):
+                    held = event
+                else:
+                    yield event
         except PROVIDER_FAULTS as error:
             found = response_in(error, self.model_request_parameters, self._asked)
             if found is None:
@@ -97,6 +154,23 @@ class WatchedStream(StreamedResponse):
             for event in self._mended(found):
                 self._notice(event)
                 yield event
+        if self._end is not None:
+            for event in self._appended(await self._end(self.so_far())):
+                yield event
+        if held is not None:
+            yield replace(held, part=self.so_far().parts[held.index]) if self.final else held
+
+    def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
+        """The events that put a text behind the last part of text."""
+        so_far = self.so_far()
+        index = max((at for at, part in enumerate(so_far.parts) if isinstance(part, TextPart)), default=None)
+        if not text or index is None:
+            return []
+        last = cast("TextPart", so_far.parts[index])
+        parts = [*so_far.parts]
+        parts[index] = replace(last, content=last.content + text)
+        self.final = replace(so_far, parts=parts)
+        return [PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text))]
 
     def _notice(self, event: ModelResponseStreamEvent) -> None:
         if isinstance(event, FinalResultEvent):

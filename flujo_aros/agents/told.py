@@ -29,6 +29,10 @@ def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> di
     stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
     if record.schema_ignored:
         told["schema_enforced"] = False
+    if record.prompt_cut:
+        told["prompt_cut"] = record.prompt_cut
+    if record.better_mode and (record.stages or not isinstance(outcome, Accepted)):
+        told["better_mode"] = record.better_mode
     return told | {"stages": stages, "calls": record.calls}
 
 

@@ -8,15 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic_ai.output import OutputContext
+from pydantic_core import to_json, to_jsonable_python
 
+from flujo_aros.contract.checks import Check, judge
 from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.payload import Event
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict
 from flujo_aros.contract.values import NOT_JSON, Invalid, Valid, Values, Verdict, parse_json
 from flujo_aros.errors import ContractError
-from flujo_aros.outcome import Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 
 ENVELOPE: Final = "response"
 """The key under which the host asks for a value that is not an object."""
+_TYPED: Final = ("text", "block", "event")
+"""The contracts whose values are no plain JSON."""
 
 
 class PlainValues:
@@ -63,10 +68,11 @@ class PlainValues:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What must stand in a text between host and model (`contract`, giving plain JSON), and how it becomes a value.
+    """What must stand in a text between host and model (`contract`), and how it becomes a value.
 
     `wanted` is the contract that the user has named; without one the host's own value is the value. `key` is that of
-    the envelope that the host has put around it, if any.
+    the envelope that the host has put around it, if any. A contract of JSON gives plain JSON on the wire; one whose
+    payload is text, a block or an event gives its value there.
     """
 
     contract: Contract[Any]
@@ -76,8 +82,22 @@ class Wire:
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
         """The wire for a contract of the user's (`wanted`) or the host's."""
-        plain = replace(contract, values=PlainValues(contract.values, key))
+        if contract.mode in _TYPED:
+            return cls(contract, contract if wanted else None, key)
+        checks = tuple(_of_plain(check, contract, key) for check in contract.checks)
+        plain = replace(contract, values=PlainValues(contract.values, key), checks=checks)
         return cls(plain, contract if wanted else None, key)
+
+    def text_of(self, accepted: Accepted[Any]) -> str:
+        """The text that the host gets for an accepted value."""
+        value = accepted.value
+        if self.contract.mode == "text":
+            return str(value)
+        if self.contract.mode == "block":
+            return accepted.text
+        if isinstance(value, Event):
+            value = value.model_dump(mode="json", exclude_unset=True)
+        return to_json(value, inf_nan_mode="constants").decode()
 
     def settled(self, outcome: Outcome[Any], host_value: Any) -> Outcome[Any]:
         """The outcome that the user sees: the typed value instead of plain JSON, paths without the envelope."""
@@ -87,13 +107,17 @@ class Wire:
             return self._refused(outcome)
         if self.wanted is None:
             return replace(outcome, value=host_value)
-        verdict = self.wanted.validate(outcome.value if self.key is None else outcome.value[self.key])
+        if self.contract.mode in _TYPED:
+            return outcome
+        plain = outcome.value if self.key is None else outcome.value[self.key]
+        verdict = self.wanted.validate(plain)
         if isinstance(verdict, Invalid):  # a validator of the user that does not always say the same
             return Rejected(Reason.INVALID, verdict.issues, outcome.text)
+        value = judge(verdict.value, self.wanted.checks)[0]
         if self.key is None:
-            return replace(outcome, value=verdict.value)
+            return replace(outcome, value=value)
         repairs = tuple(replace(repair, path=self._inside(repair.path)) for repair in outcome.repairs)
-        return replace(outcome, value=verdict.value, repairs=repairs)
+        return replace(outcome, value=value, repairs=repairs)
 
     def _refused(self, rejected: Rejected) -> Rejected:
         if self.wanted is None or self.key is None:
@@ -105,6 +129,22 @@ class Wire:
         return f"${path.removeprefix(start)}" if path.startswith((f"{start}.", f"{start}[")) or path == start else path
 
 
+def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
+    """A check of values as one of the plain JSON that gives them."""
+
+    def of_plain(plain: Any) -> Any:
+        verdict = contract.validate(plain if key is None else plain[key])
+        if isinstance(verdict, Invalid):
+            return None
+        found = check(verdict.value)
+        if found is None or isinstance(found, (str, Issue)):
+            return found
+        clean = to_jsonable_python(found, by_alias=True)
+        return clean if key is None else {key: clean}
+
+    return of_plain
+
+
 def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_context: bool) -> Wire:
     """What a text of this host output must satisfy.
 
@@ -113,6 +153,8 @@ def host_wire(output: OutputContext, wanted: Contract[Any] | None, *, with_conte
     alone (`with_context`: its validators want the validation context of the run).
     """
     schema = _host_schema(output)
+    if wanted is not None and wanted.mode in _TYPED:
+        return Wire.of(wanted, wanted=True)
     if wanted is not None:
         return Wire.of(wanted, wanted=True, key=ENVELOPE if _is_envelope_of(schema, wanted.json_schema) else None)
     known = None if with_context else _type_contract(output.output_type)

@@ -121,6 +121,7 @@ class TypeValues(Generic[T]):
 
     def __init__(self, like: Any) -> None:
         self.adapter: TypeAdapter[T]
+        self.like = like
         self.json_schema: JsonSchema = {}
         try:
             self.adapter = cast("TypeAdapter[T]", like) if isinstance(like, TypeAdapter) else TypeAdapter(like)

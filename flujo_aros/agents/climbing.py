@@ -1,0 +1,127 @@
+"""One climb of a ladder inside of a run: what the plan may know, who answers its asks, and what the caller allows."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from pydantic_ai.capabilities import AbstractCapability, Instrumentation
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.models import Model
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RequestUsage
+from typing_extensions import TypeIs
+
+from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_left, native_of, was_cut
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.streams import WatchedStream
+from flujo_aros.contract.output import Contract
+from flujo_aros.errors import LimitReached, UsageError
+from flujo_aros.events import observing
+from flujo_aros.outcome import Issue, Outcome
+from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.plan import Ask, Reply, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Takes replies of a run up a ladder, within the limits of the run."""
+
+    ctx: RunContext[Any]
+    record: RunRecord
+    ladder: Ladder
+    contract: Contract[Any]
+    capture: bool = False
+
+    async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
+        """What a reply comes to, by way of the ladder if need be."""
+        reply = Reply(text, was_cut(finish), refused=finish == "content_filter", objections=objections)
+        with observing(self.record.hear):
+            return await adrive(self.ladder.climb(self._task(), reply), self._answer)
+
+    def _task(self) -> Task[Any]:
+        model, settings = run_model(self.ctx), self.record.settings or {}
+        return Task(
+            self.contract,
+            capture=self.capture,
+            clock=monotonic,
+            model=model.model_name,
+            native=native_of(model, self.record.parameters, self.contract),
+            max_tokens=settings.get("max_tokens"),
+            secrets=self.record.secrets,
+        )
+
+    async def _answer(self, ask: Ask) -> Reply:
+        """The reply to one ask. A call that the caller does not allow is a fault of that ask."""
+        before, allowance = copy(self.ctx.usage), self.record.allowance
+        try:
+            settle = None if allowance is None else await allowance.reserve()
+        except LimitReached as error:
+            return Reply("", fault=str(error))
+        try:
+            return await self._answers()(ask)
+        except UsageLimitExceeded as error:
+            if self.contract.mode != "block":
+                raise
+            return Reply("", fault=str(error))  # a block can be put there without a call
+        finally:
+            if settle is not None:
+                settle(difference(self.ctx.usage, before))
+
+    def _answers(self) -> ModelAnswers:
+        ctx, record = self.ctx, self.record
+        return ModelAnswers(
+            run_model(ctx),
+            ctx.usage,
+            limits_left(ctx.usage_limits, _uncounted(ctx, record)),
+            record,
+            _instruments(ctx),
+            _asked(ctx),
+            resolve=record.resolve,
+            capture=self.capture,
+        )
+
+
+def run_model(ctx: RunContext[Any]) -> Model:
+    """The model of the run. A realtime session has another kind, but no structured output that we would see."""
+    if not _asks(ctx.model):
+        message = f"Aros cannot ask {ctx.model.model_name!r} again: it is not a model for single requests"
+        raise UsageError(message)
+    return ctx.model
+
+
+def _asks(model: object) -> TypeIs[Model[Any]]:
+    return isinstance(model, Model)
+
+
+def finish_of(ctx: RunContext[Any], record: RunRecord) -> FinishReason | None:
+    """Why the reply that is being validated ended; it is not in the history before its stream has ended."""
+    last = ctx.messages[-1] if ctx.messages else None
+    if isinstance(last, ModelResponse):
+        return last.finish_reason
+    return record.stream.so_far().finish_reason if isinstance(record.stream, WatchedStream) else None
+
+
+def _uncounted(ctx: RunContext[Any], record: RunRecord) -> RequestUsage | None:
+    """The usage of the reply that is being validated, where the host has not counted it yet: in its own stream."""
+    counted = bool(ctx.messages) and isinstance(ctx.messages[-1], ModelResponse)
+    return None if counted or record.stream is None else record.stream.usage
+
+
+def _instruments(ctx: RunContext[Any]) -> tuple[AbstractCapability[Any], ...]:
+    """The instrumentation of the run."""
+    parts: list[AbstractCapability[Any]] = []
+    if ctx.root_capability is not None:
+        ctx.root_capability.apply(parts.append)
+    return tuple(part for part in parts if isinstance(part, Instrumentation))
+
+
+def _asked(ctx: RunContext[Any]) -> tuple[ModelMessage, ...]:
+    """The conversation up to the request whose reply is being validated."""
+    messages = ctx.messages
+    while messages and not isinstance(messages[-1], ModelRequest):
+        messages = messages[:-1]
+    return tuple(messages)

@@ -1,0 +1,105 @@
+"""The agent's own model calls: told to observers as those of a ladder are, and allowed or not by the caller."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from time import perf_counter
+from typing import Final
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters
+
+from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.events import AskFinished, AskStarted, emit, span
+from flujo_aros.usage import Usage
+
+FIRST: Final = "first"
+
+
+@dataclass(slots=True)
+class FirstCall:
+    """One call of the agent's own; `response` is what came of it, as far as it came."""
+
+    response: ModelResponse | None = None
+    fault: str | None = "interrupted"
+
+    @property
+    def usage(self) -> Usage:
+        """What the call has used; nothing was measured of one that failed."""
+        if self.response is None:
+            return Usage(requests=1, unmeasured_requests=1)
+        used = self.response.usage
+        return Usage(1, used.input_tokens, used.output_tokens, cost_of(self.response), used.unmeasured_requests)
+
+
+@asynccontextmanager
+async def first_call(
+    model: Model,
+    messages: Sequence[ModelMessage],
+    parameters: ModelRequestParameters,
+    record: RunRecord | None,
+    *,
+    capture: bool = False,
+) -> AsyncGenerator[FirstCall]:
+    """A model call of the agent's own happens inside, once the caller's allowance lets it."""
+    allowance = None if record is None else record.allowance
+    settle = None if allowance is None else await allowance.reserve()
+    call, began, attempt = FirstCall(), perf_counter(), 1 if record is None else record.own_calls
+    native = parameters.output_mode == "native"
+    prompt = text_of(messages)
+    started = AskStarted(
+        stage=FIRST, attempt=attempt, model=model.model_name, constrained=native, prompt=prompt, capture=capture
+    )
+    with span(started):
+        try:
+            yield call
+            call.fault = None
+        except PROVIDER_FAULTS as error:
+            call.fault = sentence(error)
+            raise
+        finally:
+            if settle is not None:
+                settle(call.usage)
+            emit(
+                AskFinished(
+                    stage=FIRST,
+                    attempt=attempt,
+                    model=model.model_name,
+                    usage=call.usage,
+                    seconds=perf_counter() - began,
+                    finish_reason=None if call.response is None else call.response.finish_reason,
+                    fault=call.fault,
+                )
+            )
+
+
+def text_of(messages: Sequence[ModelMessage]) -> str:
+    """What the requests of a conversation say in words: instructions, system prompts and user prompts."""
+    return "\n\n".join(words for message in messages if isinstance(message, ModelRequest) for words in _words(message))
+
+
+def _words(request: ModelRequest) -> list[str]:
+    said = [request.instructions or ""]
+    for part in request.parts:
+        if isinstance(part, SystemPromptPart):
+            said.append(part.content)
+        elif isinstance(part, UserPromptPart):
+            parts = [part.content] if isinstance(part.content, str) else part.content
+            said.extend(piece for piece in parts if isinstance(piece, str))
+    return [words for words in said if words]
+
+
+def cost_of(response: ModelResponse) -> Decimal | None:
+    """What a response has cost in US dollars; None where no price is known."""
+    if response.usage.cost is not None:
+        return response.usage.cost
+    if not response.model_name:
+        return None
+    try:
+        return response.cost().total_price
+    except (LookupError, ValueError):  # no such model in the price list, or no usage was reported
+        return None

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.outcome import Reason, Risk
+from flujo_aros.reading.ahead import OpenString, Wait, await_mark
 from flujo_aros.reading.edits import LOSSLESS, Edit, new_edit
 from flujo_aros.reading.quotes import Surroundings
 
@@ -19,7 +20,13 @@ KEY_AHEAD: Final = re.compile(
     r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{0,120})[\"”“»](?=\s*(?:[:：]|=))|['‘`](?P<s>[^'’`\n:]{1,120})['’`](?=\s*(?:[:：]|=))"
     r"|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3})(?=\s*[:：]))\s*(?:[:：]|=>?)"
 )
+# What `KEY_AHEAD` may become when more of the text comes.
+_KEY_BEGUN: Final = re.compile(
+    r"\s*(?:[\"“”„«][^\"“”»\n:]{0,120}(?:[\"”“»]\s*)?|['‘`][^'’`\n:]{0,120}(?:['’`]\s*)?"
+    r"|\w[\w$-]{0,60}(?: [\w$-]{0,30}){0,3}\s*)?\Z"
+)
 SCALAR_AHEAD: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
+_SCALAR_BEGUN: Final = re.compile(r"[\w.+-]*\s*\Z")
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 ELLIPSIS: Final = re.compile(r"\.\.\.|…")
 
@@ -62,9 +69,13 @@ class Frame:
 class Cursor:
     """A position in a text, the containers open there, and the log of edits made on the way."""
 
-    def __init__(self, text: str, start: int, *, ends: bool) -> None:
+    def __init__(self, text: str, start: int, *, ends: bool, growing: bool = False) -> None:
         self.text = text
         self.pos: int = start
+        self.growing = growing
+        """More of the text may come: what it could change waits."""
+        self.opened: OpenString | None = None
+        """The string at whose open end a growing text was last left."""
         self.ends = ends
         """The text is known to be whole."""
         self.edits: list[Edit] = []
@@ -82,6 +93,8 @@ class Cursor:
         while True:
             pos = self.pos = self._blank_end(self.pos)
             char = text[pos : pos + 1]
+            if self.growing:
+                self._await_skipped(pos)
             if char in _PLAIN:
                 return
             if char in "/#<" and char and (found := _COMMENT.match(text, pos)):
@@ -99,6 +112,23 @@ class Cursor:
             else:
                 return
 
+    def _await_skipped(self, pos: int) -> None:
+        """Wait where the text ends here, or in a comment, an escape or a fence."""
+        text = self.text
+        await_mark(text, pos, growing=True)
+        char = text[pos]
+        if char in "/#<":
+            found = _COMMENT.match(text, pos)
+            if found.end() == len(text) if found else text.startswith(("/*", "<!--"), pos):
+                raise Wait
+        elif char == "\\" and pos + 1 == len(text):
+            raise Wait
+
+    def _need(self, at: int) -> None:
+        """Wait until the character at `at` is there, in a text that grows."""
+        if self.growing and at >= len(self.text):
+            raise Wait
+
     def _log(self, code: str, risk: Risk, start: int, end: int, after: str) -> None:
         self.edits.append(new_edit(Edit, (code, risk, start, end, after, "")))
 
@@ -114,11 +144,17 @@ class Cursor:
         return key in shape.keys or fold(key) in shape.folded
 
     def _surroundings(self, frame: Frame, role: str) -> Surroundings:
-        return Surroundings(self.text, role, len(self.stack), frame.shape, self._knows)
+        return Surroundings(self.text, role, len(self.stack), frame.shape, self._knows, self.growing)
+
+    def _look_for_key(self, pos: int) -> re.Match[str] | None:
+        ahead = KEY_AHEAD.match(self.text, pos)
+        if self.growing and (_KEY_BEGUN.match(self.text, pos) if ahead is None else ahead.end() == len(self.text)):
+            raise Wait
+        return ahead
 
     def _key_ahead(self, pos: int) -> bool:
         """Whether a key and its colon stand here; one of several words must be known to the schema."""
-        ahead = KEY_AHEAD.match(self.text, pos)
+        ahead = self._look_for_key(pos)
         if ahead is None:
             return False
         bare = ahead["b"]
@@ -127,7 +163,7 @@ class Cursor:
     def _item_ahead(self, closer: str) -> bool:
         text, pos = self.text, self.pos
         if closer == "}":
-            ahead = KEY_AHEAD.match(text, pos)
+            ahead = self._look_for_key(pos)
             if ahead is None:
                 return False
             bare, shape = ahead["b"], self.stack[-1].shape
@@ -137,9 +173,14 @@ class Cursor:
         char = text[pos]
         if "\n" in text[self._line_gap(pos) : pos] and char.isalnum():
             return True
-        return char in '"“{[' or (
-            text[pos - 1].isspace() and (char == "'" or SCALAR_AHEAD.match(text, pos) is not None)
-        )
+        return char in '"“{[' or (text[pos - 1].isspace() and (char == "'" or self._scalar_ahead(pos)))
+
+    def _scalar_ahead(self, pos: int) -> bool:
+        if SCALAR_AHEAD.match(self.text, pos) is not None:
+            return True
+        if self.growing and _SCALAR_BEGUN.match(self.text, pos) is not None:
+            raise Wait
+        return False
 
     def _line_gap(self, pos: int) -> int:
         while pos > 0 and self.text[pos - 1].isspace():

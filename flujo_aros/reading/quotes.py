@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape
 from flujo_aros.outcome import Risk
+from flujo_aros.reading.ahead import OpenString, Wait, await_end, await_mark
 
 _DOUBLE: Final = '"“”„‟«»＂″'
 _SINGLE: Final = "'‘’‚‛′"
@@ -38,6 +39,14 @@ _KEY: Final = re.compile(
 _KEY_WITHOUT_COLON: Final = re.compile(r"\"(\w{1,60})\"\s+[\"\[{\d]")
 _CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
+# What the two patterns above may become when more of the text comes; `\\Z` is its end for now.
+_KEY_BEGUN: Final = re.compile(
+    r"\s*(?:/\*.{0,200}\Z|//[^\n]{0,200}\Z|(?:(?://[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
+    r"(?:[\"“”„«]{1,2}[^\"“”»\n:]{0,120}(?:[\"”“»]{1,2}\s*)?|['‘`][^'’`\n:]{0,120}(?:['’`]\s*)?"
+    r"|\w[\w$-]{0,60}[\"'”]?\s*(?:[:：]\s*)?|\"\w{1,60}:\s*)?\Z)",
+    re.S,
+)
+_TAIL_BEGUN: Final = re.compile(r"[^\"\n]{0,200}(?:\"\s*(?:,\s*(?:\"(?:[^\"\n]{1,120}(?:\"\s*)?)?)?|\}\s*)?)?\Z")
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
@@ -54,6 +63,8 @@ class Surroundings(NamedTuple):
     depth: int
     shape: Shape
     knows: Callable[[Shape, str], bool]
+    growing: bool = False
+    """More of the text may come: what it could change waits."""
 
 
 class StringEnd(NamedTuple):
@@ -66,25 +77,25 @@ class StringEnd(NamedTuple):
     raw: bool = False
 
 
-def find_end(around: Surroundings, pos: int) -> StringEnd | None:
-    """The end of the string whose opening quote stands at `pos`; None when it has none."""
+def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> StringEnd | None:
+    """The end of the string whose opening quote stands at `pos`; None when it has none.
+
+    In a growing text it may wait with `OpenString`, and then go on from `at` with the last inner quote `seen`.
+    """
     text = around.text
     quote = text[pos]
-    triple = quote * 3
-    if quote in "\"'`" and text.startswith(triple, pos):
-        whole = _triple_end(around, pos, triple)
-        if whole is not None:
-            return whole
+    if not at and quote in "\"'`" and (whole := _triple_end(around, pos)) is not None:
+        return whole
     closers = QUOTES[quote]
     scan = _SCAN[closers].search
-    start = at = pos + 1
-    seen = -1
+    start = pos + 1
+    at = at or start
     while (found := scan(text, at)) is not None:
         at = found.start()
         if text[at] == "\\":
             at += 2
             continue
-        if _closes(around, start, at):
+        if _closes_or_waits(around, start, at, seen):
             if around.role == "element" and seen >= 0 and (lost := _lost_in_list(text, start, seen, at)) is not None:
                 return lost
             return _finish(text, pos, start, at, inner=seen >= 0)
@@ -96,7 +107,20 @@ def find_end(around: Surroundings, pos: int) -> StringEnd | None:
                 return lost
         seen = at
         at += 1
+    if around.growing:
+        raise OpenString(pos, max(at, len(text)), seen)
     return None if around.role == "key" else _end_at_line(text, start)
+
+
+def open_still(text: str, opened: OpenString) -> bool:
+    """Whether an open string stays open in a text that has grown: no quote that could end it has come."""
+    scan = _SCAN[QUOTES[text[opened.start]]].search
+    while (found := scan(text, opened.at)) is not None:
+        if text[found.start()] != "\\":
+            return False
+        opened.at = found.start() + 2
+    opened.at = max(opened.at, len(text))
+    return True
 
 
 def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> StringEnd:
@@ -128,9 +152,24 @@ def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
     return first, last and not text[stop - 2 : stop - 1].isdigit()
 
 
-def _triple_end(around: Surroundings, pos: int, triple: str) -> StringEnd | None:
+def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bool:
+    if not around.growing:
+        return _closes(around, start, at)
+    try:
+        return _closes(around, start, at)
+    except Wait as wait:
+        raise OpenString(start - 1, at, seen) from wait
+
+
+def _triple_end(around: Surroundings, pos: int) -> StringEnd | None:
     text = around.text
+    triple = text[pos] * 3
+    await_end(text, pos + 2, growing=around.growing)
+    if not text.startswith(triple, pos):
+        return None
     end = text.find(triple, pos + 3)
+    if around.growing and end < 0:
+        raise Wait
     if end < 0 or not _closes(around, pos + 3, end + 2):
         return None
     start, stop = pos + 3, end
@@ -148,6 +187,8 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     text = around.text
     after = _skip(text, at + 1)
     char = text[after : after + 1]
+    if around.growing:
+        await_mark(text, after, growing=True)
     if around.role == "key":
         return _closes_key(around, start, at, after)
     if not char:
@@ -155,12 +196,15 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if char in ",，、;":
         return _next_item(around, after + 1)
     if char in "}]":
-        return _follows(text, after, around.depth)
+        return _follows(around, after)
+    if char == "\\":
+        await_end(text, after + 40, growing=around.growing)
     if char == "\\" and text[after + 1 : after + 2] in ("n", "t", "r"):
         return _next_item(around, after + 2) or text[after + 2 :].lstrip(" \\nrt")[:1] in ("}", "]", "")
     if text.startswith(("```", "//", "/*"), after) or (char == "#" and "\n" in text[at:after]):
         return True
     if char == "+":
+        await_end(text, _skip(text, after + 1), growing=around.growing)
         return _next_char(text, after + 1) in ('"', "'", "“")
     return _item_without_comma(around, at, after)
 
@@ -173,10 +217,14 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
         return True
     if char in (":", "：", "=") and char:
         return True
-    if char == text[at] and after == at + 1 and _next_char(text, after + 1) == ":":
-        return False
-    if char == "/" and _COLON_LATER.match(text, after):
-        return True
+    if char == text[at] and after == at + 1:
+        await_end(text, _skip(text, after + 1), growing=around.growing)
+        if _next_char(text, after + 1) == ":":
+            return False
+    if char == "/":
+        if _COLON_LATER.match(text, after):
+            return True
+        await_end(text, after + 600, growing=around.growing)
     key = text[start:at]
     return bool(char) and char in "\"'[{0123456789tfn" and (around.knows(around.shape, key) or key.isidentifier())
 
@@ -185,7 +233,7 @@ def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:
     text = around.text
     if around.role == "element":
         return text[after] in "\"'“{[" and after > at + 1
-    ahead = _KEY.match(text, after)
+    ahead = _key_at(around, after)
     if ahead is None:
         return False
     if ahead["b"] is not None:
@@ -193,7 +241,21 @@ def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:
             return True
         return not ahead["half"] and (not around.shape.keys or around.knows(around.shape, ahead["b"]))
     name = ahead["q"] or ahead["s"] or ahead["h"] or ""
+    await_end(text, _skip(text, ahead.end()), growing=around.growing)
     return after > at + 1 or around.knows(around.shape, name) or text[_skip(text, ahead.end()) :][:1] in '"{[0123456789'
+
+
+def _key_at(around: Surroundings, pos: int) -> re.Match[str] | None:
+    """A key and its colon, where a string may have ended before it."""
+    text = around.text
+    found = _KEY.match(text, pos)
+    if around.growing:
+        if found is None:
+            if _KEY_BEGUN.match(text, pos) is not None:
+                raise Wait
+        elif found.end() == len(text) or (found["b"] is not None and _skip(text, found.end()) == len(text)):
+            raise Wait
+    return found
 
 
 def _next_item(around: Surroundings, pos: int) -> bool:
@@ -201,17 +263,23 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     text = around.text
     after = _skip(text, pos)
     char = text[after : after + 1]
+    if around.growing:
+        await_mark(text, after, growing=True)
     if not char or text.startswith(("//", "/*", "...", "…", "```"), after):
         return True
     if char in "}]":
-        return _follows(text, after, around.depth)
+        return _follows(around, after)
     if around.role == "element":
-        return char in _ELEMENT_START or _PLAIN_ELEMENT.match(text, after) is not None
+        if char in _ELEMENT_START or _PLAIN_ELEMENT.match(text, after) is not None:
+            return True
+        await_end(text, after + 100, growing=around.growing)
+        return False
     if char == ",":
         return True
-    ahead = _KEY.match(text, after)
+    ahead = _key_at(around, after)
     if ahead is None:
         if _CUT_KEY.match(text, after):
+            await_end(text, len(text), growing=around.growing)
             return True
         bare = _KEY_WITHOUT_COLON.match(text, after)
         return bare is not None and around.knows(around.shape, bare[1])
@@ -219,17 +287,21 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     return word is None or not around.shape.keys or around.knows(around.shape, word)
 
 
-def _follows(text: str, closer: int, depth: int) -> bool:
+def _follows(around: Surroundings, closer: int) -> bool:
     """Whether what comes after a closer fits: another closer, a comma, the end, or prose once all is closed."""
-    at = closer
+    text, depth, at = around.text, around.depth, closer
     while text[at : at + 1] in ("}", "]"):
         depth -= 1
         at = _skip(text, at + 1)
     char = text[at : at + 1]
+    if around.growing:
+        await_mark(text, at, growing=True)
     if not char or char in ",;，" or text.startswith(("```", "//", "/*"), at):
         return True
     if depth > 0:
         return char in '"{[' or char == "#" or text[at - 1 : at] == "\n"
+    if around.growing and _TAIL_BEGUN.match(text, at) is not None:
+        raise Wait
     return _TAIL.match(text, at) is None
 
 

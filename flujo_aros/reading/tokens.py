@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 from flujo_aros.contract.schema import ANY, Shape
-from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, SCALAR_AHEAD, Cursor, Frame
+from flujo_aros.reading.ahead import Wait
+from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, Cursor, Frame
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY
 from flujo_aros.reading.node import BARE, LITERAL, NUMBER, STRING, Node
 from flujo_aros.reading.quotes import QUOTES, StringEnd, find_end
@@ -19,6 +20,10 @@ _BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w
 _SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
 _UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s")
 _ODD: Final = re.compile(r"\"\s*,|,\s*\"")
+_JOINED: Final = re.compile(r"\s*\+\s*(?=[\"'“])")
+_JOIN_BEGUN: Final = re.compile(r"\s*(?:\+\s*)?\Z")
+_CALL_BEGUN: Final = re.compile(r"[A-Za-z_$][\w$.\s]*(?:\(\s*)?\Z")
+_BARE_KEY_BEGUN: Final = re.compile(r"[^:：=,，{}\[\]\"“”`\n]*[\"'”’`]?\s*\Z")
 PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'](?!\s*[,}\]:]))")
 
 
@@ -29,7 +34,7 @@ class Tokens(Cursor):
         frame = self.stack[-1]
         start = self.pos
         role = "member" if member else "element"
-        end = find_end(self._surroundings(frame, role), start)
+        end = self._find_end(frame, role, start)
         if end is None:
             return self._cut_string(start)
         self._note_string(end)
@@ -38,6 +43,14 @@ class Tokens(Cursor):
         while (joined := self._concatenated(role)) is not None:
             value += joined
         return Node(STRING, value, start, self.pos)
+
+    def _find_end(self, frame: Frame, role: str, start: int) -> StringEnd | None:
+        opened, around = self.opened, self._surroundings(frame, role)
+        if opened is None or opened.start != start:
+            return find_end(around, start)
+        end = find_end(around, start, opened.at, opened.seen)
+        self.opened = None
+        return end
 
     def _cut_string(self, start: int) -> Node:
         """A string that never ends: what is left of the text, LOSSY."""
@@ -49,8 +62,10 @@ class Tokens(Cursor):
         return Node(STRING, unescape(raw.rstrip("\\")).value, start, self.pos)
 
     def _concatenated(self, role: str) -> str | None:
-        found = re.compile(r"\s*\+\s*(?=[\"'“])").match(self.text, self.pos)
+        found = _JOINED.match(self.text, self.pos)
         if found is None:
+            if self.growing and _JOIN_BEGUN.match(self.text, self.pos) is not None:
+                raise Wait
             return None
         end = find_end(self._surroundings(self.stack[-1], role), found.end())
         if end is None:
@@ -86,6 +101,8 @@ class Tokens(Cursor):
         call = _CALL.match(text, pos)
         if call is not None:
             return self._call(call)
+        if self.growing and _CALL_BEGUN.match(text, pos) is not None:
+            raise Wait
         stop = self._scalar_stop(pos, member=member) or self._bare_stop(pos, member=member)
         raw = text[pos:stop].strip()
         at_end = stop >= len(text)
@@ -131,18 +148,20 @@ class Tokens(Cursor):
         if found is None:
             return None
         after = self._blank_end(found.end())
+        self._need(after)
         if self.text[after : after + 1] == ";":
             return found.end()
         if member:
             return found.end() if self._key_ahead(after) else None
         char = self.text[after : after + 1]
-        return found.end() if (char in "\"'{[" and char) or SCALAR_AHEAD.match(self.text, after) else None
+        return found.end() if (char in "\"'{[" and char) or self._scalar_ahead(after) else None
 
     def _bare_stop(self, pos: int, *, member: bool) -> int:
         text, frame = self.text, self.stack[-1]
         look = pos
         while True:
             found = _BARE_END.search(text, look)
+            self._await_word(look, found)
             if found is None:
                 return len(text)
             at, char = found.start(), found[0][0]
@@ -159,6 +178,7 @@ class Tokens(Cursor):
                     look = at + 1
                     continue
                 rest = self._blank_end(at + 1)
+                self._need(rest)
                 if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", ","):
                     if "string" not in frame.shape.member(frame.key).types:
                         raise self._stop(
@@ -168,9 +188,16 @@ class Tokens(Cursor):
                     continue
             return at
 
+    def _await_word(self, start: int, found: re.Match[str] | None) -> None:
+        """Wait for the end of a word, and where a semicolon may yet end it, in a text that grows."""
+        self._need(found.end() if found else len(self.text))
+        if self.growing and found and ";" in self.text[start : found.start()]:
+            self._need(found.end() + 80)
+
     def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
         """A comma inside `1,234,567`, where the schema wants a number (without a schema it is anybody's guess)."""
         wanted = frame.shape.member(frame.shape.keys.get(frame.key, frame.key))
+        self._need(comma + 4)
         ahead = re.compile(r"\d{3}(?=[,.}\s]|\Z)").match(self.text, comma + 1)
         return (
             ahead is not None
@@ -181,6 +208,7 @@ class Tokens(Cursor):
 
     def _closes_after_quote(self, quote: int, *, member: bool) -> bool:
         after = self._blank_end(quote + 1)
+        self._need(after)
         char = self.text[after : after + 1]
         return char in (("}", ",") if member else ("]", ",")) and bool(char)
 
@@ -195,6 +223,8 @@ class Tokens(Cursor):
             close = re.compile(r"(-?\d+(?:\.\d+)?)\s*\)").match(self.text, self.pos)
             number = read_number(close[1]) if close else None
             node = Node(NUMBER, number.value, close.start(1), close.end(1)) if close and number else None
+        if close is None:
+            self._need(start + 4_000)
         if close is None or node is None:
             raise self._stop(f"expected a value, found {self.text[start : start + 20]!r}", "unexpected", at=start)
         self.pos = close.end()
@@ -203,11 +233,13 @@ class Tokens(Cursor):
 
     def _key(self, frame: Frame) -> str:
         text, pos = self.text, self.pos
+        if text[pos] in "uUbBrR":
+            self._need(pos + 2)
         if PREFIX.match(text, pos):
             self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
             self.pos = pos = pos + 1
         if text[pos] in QUOTES:
-            end = find_end(self._surroundings(frame, "key"), pos)
+            end = self._find_end(frame, "key", pos)
             if end is not None:
                 self._note_string(end)
                 key = self._decode(end, ANY)
@@ -215,6 +247,8 @@ class Tokens(Cursor):
                 return self._colon(key)
         bare = _BARE_KEY.match(text, pos + (text[pos] in QUOTES))
         if bare is None:
+            if self.growing and _BARE_KEY_BEGUN.match(text, pos + (text[pos] in QUOTES)) is not None:
+                raise Wait
             if pos + 200 >= len(text) and ":" not in text[pos:]:
                 self._end_of_text_stop("a key")
             raise self._stop(f"expected a key, found {text[pos : pos + 20]!r}", "unexpected")
@@ -230,6 +264,8 @@ class Tokens(Cursor):
     def _colon(self, key: str) -> str:
         self._skip()
         found = _COLON.match(self.text, self.pos)
+        if found is not None:
+            self._need(found.end())
         if found is None:
             if self.pos >= len(self.text):
                 self._end_of_text_stop("a value")

@@ -56,11 +56,16 @@ class Vault:
             text = pattern.sub(self._hidden, text)
         return text
 
+    @property
+    def found(self) -> dict[str, str]:
+        """The secrets that were hidden, by label."""
+        return {label: secret for secret, label in self._labels.items()}
+
     def restore(self, text: str) -> str:
         """The text with every label replaced by the secret that it stands for."""
         if not self._labels:
             return text
-        secrets = {label: secret for secret, label in self._labels.items()}
+        secrets = self.found
         return re.sub(rf"\[{self._word}-\d+\]", lambda found: secrets.get(found.group(), found.group()), text)
 
     def _without(self, text: str, value: str) -> str:

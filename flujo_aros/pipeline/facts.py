@@ -223,7 +223,7 @@ def _with_conversions(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str])
 
     def rewritten(node: Any) -> Any:
         if isinstance(node, list):
-            return [rewritten(each) for each in cast("list[Any]", node)]
+            return [rewritten(each) for each in cast("list[object]", node)]
         if not isinstance(node, dict):
             return node
         members = cast("dict[str, Any]", node)

@@ -90,5 +90,5 @@ def _rendered(shape: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(shape, dict):
         return {key: _rendered(value, names) for key, value in cast("dict[str, Any]", shape).items()}
     if isinstance(shape, list):
-        return [_rendered(value, names) for value in cast("list[Any]", shape)]
+        return [_rendered(value, names) for value in cast("list[object]", shape)]
     return shape

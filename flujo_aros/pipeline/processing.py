@@ -11,7 +11,7 @@ from pydantic import ConfigDict, ValidationError
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Risk
-from flujo_aros.pipeline.template import nearest
+from flujo_aros.pipeline.names import nearest
 from flujo_aros.recovery.ladder import Ladder
 
 Enforcement: TypeAlias = Literal["off", "validate", "repair"]

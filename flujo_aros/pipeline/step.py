@@ -23,11 +23,12 @@ from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.facts import Facts, effective, judged, missing_keys, returns_mapping, takes_mapping
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import OnDegraded, Settlement
+from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.template import InputTemplate, nearest
+from flujo_aros.pipeline.template import InputTemplate
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import AgentRun
+    from flujo_aros.agents.drivers import AgentRun, StageRecord
     from flujo_aros.pipeline.condition import Condition
     from flujo_aros.pipeline.flow import Pipeline
 
@@ -235,7 +236,8 @@ class Step(Common):
         return await self._iterate(prompt, CompletionSignal(self.completion_signal), context)
 
     async def _iterate(self, prompt: str, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
-        calls, stages = 0, ()
+        calls, said = 0, ""
+        stages: tuple[StageRecord, ...] = ()
         text = f"{prompt}\n\n{signal.instruction()}"
         for _ in range(self.max_iterations):
             run = await self._ask(text, context)

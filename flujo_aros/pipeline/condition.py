@@ -1,0 +1,283 @@
+"""Conditions: small expressions over data, read with Python's grammar and never run as Python.
+
+`previous_step.status == 'done' and context.count >= 3`: names, keys, comparisons, arithmetic on numbers, a few
+functions and text methods. A name that is not there is an error that says what is there instead, except where the
+expression itself asks for it: before `or`, with `is None` and in `.get`.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from flujo_aros.contract.checks import Check
+from flujo_aros.errors import TemplateError
+from flujo_aros.pipeline.evaluation import ARITHMETIC, CONSTANTS, FUNCTIONS, METHODS, Evaluation, WrongExpression
+from flujo_aros.pipeline.names import (
+    OUTPUT_NAMES,
+    ROOTS,
+    VARIABLES,
+    Read,
+    StepReference,
+    nearest,
+    place_in,
+    references_of,
+)
+
+MAX_SOURCE_CHARS: Final = 10_000
+_MAX_DEPTH: Final = 60
+
+_NAMES: Final = (*ROOTS, *VARIABLES, "output")
+
+
+class Condition:
+    """An expression over the names of a step. Two conditions with the same source are equal.
+
+    `reads` has every mention of a name with its place, `references` the steps that are mentioned. Raises
+    `TemplateError` at once for what is wrong in the source; `where` says whose condition it is in every message, and
+    `names` what it may speak of.
+
+    >>> Condition("previous_step.total > 10 and 'paid' in previous_step.tags").evaluate(
+    ...     {"previous_step": {"total": 12, "tags": ["paid"]}}
+    ... )
+    True
+    """
+
+    def __init__(self, source: str, *, where: str = "condition", names: Iterable[str] = _NAMES) -> None:
+        self.source = source
+        self._where = where
+        self._names = tuple(names)
+        self._text, self._skipped = _bare(source)
+        self._tree = self._parse()
+        self.reads: tuple[Read, ...] = tuple(self._reads())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and other.source == self.source
+
+    def __hash__(self) -> int:
+        return hash(self.source)
+
+    def __repr__(self) -> str:
+        return f"Condition({self.source!r})"
+
+    @property
+    def references(self) -> tuple[StepReference, ...]:
+        """The steps that the condition speaks of."""
+        return references_of(self.reads)
+
+    def evaluate(self, names: Mapping[str, Any]) -> Any:
+        """The value of the expression. Raises `TemplateError` for what is not there or does not fit."""
+        known = dict(names)
+        if "output" in self._names and "output" not in known and "previous_step" in known:
+            known["output"] = known["previous_step"]
+        try:
+            return Evaluation(known).value(self._tree)
+        except WrongExpression as error:
+            raise self._error(error.node, str(error)) from error.__cause__
+
+    def _parse(self) -> ast.expr:
+        if len(self.source) > MAX_SOURCE_CHARS:
+            raise self._error(None, f"the expression has more than {MAX_SOURCE_CHARS} characters")
+        if not self._text.strip():
+            raise self._error(None, "the expression is empty")
+        try:
+            with warnings.catch_warnings():  # about escapes in texts, which are nobody's business here
+                warnings.simplefilter("ignore")
+                tree = ast.parse(f"({self._text}\n)", mode="eval").body
+        except SyntaxError as error:
+            raise self._syntax_error(error) from error
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise self._error(None, "the expression cannot be read") from error
+        for node, message in _mistakes(tree, frozenset(self._names), 0):
+            raise self._error(node, message)
+        return cast("ast.expr", _Outputs().visit(tree))
+
+    def _syntax_error(self, error: SyntaxError) -> TemplateError:
+        place = f", column {max((error.offset or 2) - 1, 1)}" if error.lineno == 1 else ""
+        hint = "; write == to compare" if "=" in self._text and "==" not in self._text else ""
+        return TemplateError(f"{self._where}{place}: not an expression: {error.msg}{hint}")
+
+    def _reads(self) -> Iterator[Read]:
+        for name, path in _chains(self._tree, frozenset()):
+            offset = self._offset(name)
+            yield Read(name.id, path, offset, *place_in(self.source, offset))
+
+    def _offset(self, node: ast.expr) -> int:
+        """The place of a node in the source, from 0. Python counts bytes, and one more for our bracket."""
+        lines = self._text.split("\n")
+        line = node.lineno - 1
+        column = node.col_offset - (line == 0)
+        before = lines[line].encode()[:column].decode(errors="ignore") if line < len(lines) else ""
+        return self._skipped + sum(len(each) + 1 for each in lines[:line]) + len(before)
+
+    def _error(self, node: ast.expr | None, message: str) -> TemplateError:
+        if node is None:
+            return TemplateError(f"{self._where}: {message}")
+        line, column = place_in(self.source, self._offset(node))
+        place = f"line {line}, column {column}" if "\n" in self.source.strip() else f"column {column}"
+        return TemplateError(f"{self._where}, {place}: {message}")
+
+
+def check(expression: str) -> Check:
+    """A check on a value from an expression over `output`, for `Step(checks=…)`.
+
+    >>> check("output.net + output.tax == output.gross")({"net": 1, "tax": 2, "gross": 4})
+    'output.net + output.tax == output.gross does not hold'
+    """
+    condition = Condition(expression, where=f"check {expression!r}", names=("output", "value"))
+
+    def holds(value: Any) -> str | None:
+        return None if condition.evaluate({"output": value, "value": value}) else f"{expression.strip()} does not hold"
+
+    holds.__name__ = expression
+    return holds
+
+
+def _bare(source: str) -> tuple[str, int]:
+    """The expression without `{{ }}` around it, and how many characters stand before it."""
+    text = source.replace("\r\n", "\n")
+    trimmed = text.strip()
+    if trimmed.startswith("{{") and trimmed.endswith("}}") and trimmed.count("{{") == 1:
+        start = text.index("{{") + 2
+        return text[start : text.rindex("}}")], start
+    return text, 0
+
+
+# What an expression may hold, checked before anything runs
+
+
+_SHAPES: Final = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.Compare, ast.Slice)
+
+
+def _mistakes(node: ast.AST, names: frozenset[str], depth: int) -> Iterator[tuple[ast.expr, str]]:
+    if isinstance(node, ast.expr):
+        message = "the expression is nested too deeply" if depth > _MAX_DEPTH else _mistake(node, names)
+        if message is not None:
+            yield node, message
+            return
+    if isinstance(node, ast.GeneratorExp):
+        yield from _mistakes(node.generators[0].iter, names, depth + 1)
+        inner = names | {cast("ast.Name", node.generators[0].target).id}
+        for part in (node.elt, *node.generators[0].ifs):
+            yield from _mistakes(part, inner, depth + 1)
+        return
+    called = node.func if isinstance(node, ast.Call) else None
+    for child in ast.iter_child_nodes(node):
+        if child is called:
+            if isinstance(child, ast.Attribute):
+                yield from _mistakes(child.value, names, depth + 1)
+            continue
+        yield from _mistakes(child, names, depth + 1)
+
+
+def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
+    if isinstance(node, ast.Name):
+        known = node.id in names or node.id in CONSTANTS
+        return None if known else f"there is no {node.id!r}{nearest(node.id, names - VARIABLES.keys())}"
+    if isinstance(node, ast.Constant):
+        simple = node.value is None or isinstance(node.value, (str, int, float))
+        return None if simple else f"{node.value!r} is not allowed in an expression"
+    if isinstance(node, ast.BinOp) and type(node.op) not in ARITHMETIC:
+        return "this operator is not allowed in an expression; compute it in a callable step"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return "`~` is not allowed in an expression"
+    if isinstance(node, ast.Call):
+        return _call_mistake(node)
+    if isinstance(node, ast.GeneratorExp):
+        plain = len(node.generators) == 1 and isinstance(node.generators[0].target, ast.Name)
+        return None if plain else "one `for NAME in …` is all that an expression may have"
+    if isinstance(node, (ast.Attribute, ast.Subscript, ast.UnaryOp, ast.BinOp, *_SHAPES)):
+        return None
+    return f"{type(node).__name__.lower()} is not allowed in an expression"
+
+
+def _call_mistake(node: ast.Call) -> str | None:
+    if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
+        return "a call takes plain arguments only"
+    if isinstance(node.func, ast.Name):
+        known = node.func.id in FUNCTIONS
+        return None if known else f"there is no function {node.func.id!r}{nearest(node.func.id, FUNCTIONS)}"
+    if isinstance(node.func, ast.Attribute):
+        known = node.func.attr in METHODS
+        return None if known else f"there is no method {node.func.attr!r}{nearest(node.func.attr, METHODS)}"
+    return "only functions and methods known by name can be called"
+
+
+def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
+    """Every name that is read and not bound by a `for`, with the constant keys that follow it."""
+    path: list[str | int] = []
+    inner = node
+    while isinstance(inner, (ast.Attribute, ast.Subscript)):
+        key = inner.attr if isinstance(inner, ast.Attribute) else _constant_key(inner.slice)
+        if key is None:
+            path.clear()
+            yield from _chains(cast("ast.Subscript", inner).slice, bound)
+        else:
+            path.insert(0, key)
+        inner = inner.value
+    if isinstance(inner, ast.Name):
+        if inner.id not in bound and inner.id not in CONSTANTS:
+            yield inner, tuple(path)
+        return
+    yield from _parts(inner, bound)
+
+
+def _parts(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
+    """The names that are read in the parts of a node which is no name itself."""
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.GeneratorExp):
+        yield from _chains(node.generators[0].iter, bound)
+        bound |= {cast("ast.Name", node.generators[0].target).id}
+        parts = [node.elt, *node.generators[0].ifs]
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            yield from _got(node, node.func, bound)
+        parts = [*node.args]
+    for part in parts:
+        yield from _chains(part, bound)
+
+
+def _got(
+    call: ast.Call, called: ast.Attribute, bound: frozenset[str]
+) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:
+    """What a method is called on; `a.get('b')` reads `a.b`."""
+    key = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+    for name, path in _chains(called.value, bound):
+        known = called.attr == "get" and isinstance(key, str)
+        yield name, (*path, cast("str", key)) if known else path
+
+
+class _Outputs(ast.NodeTransformer):
+    """`steps.a`, `steps.a.result` and `steps.a.value` all mean `steps.a.output`."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """A key after a dot."""
+        if _is_step(node.value) and node.attr in OUTPUT_NAMES:
+            return ast.copy_location(ast.Attribute(node.value, "output", ast.Load()), node)
+        return self._output(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """A key in brackets."""
+        return self._output(node)
+
+    def _output(self, node: ast.Attribute | ast.Subscript) -> ast.AST:
+        if _is_step(node):
+            return ast.copy_location(ast.Attribute(node, "output", ast.Load()), node)
+        if not _is_step(node.value):
+            node.value = cast("ast.expr", self.visit(node.value))
+        return node
+
+
+def _is_step(node: ast.AST) -> bool:
+    return (
+        isinstance(node, (ast.Attribute, ast.Subscript))
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "steps"
+    )
+
+
+def _constant_key(node: ast.expr) -> str | int | None:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None

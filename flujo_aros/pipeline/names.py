@@ -1,0 +1,95 @@
+"""The names that templates and conditions may use, and what a template or a condition reads of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+ROOTS: Final = ("input", "previous_step", "steps", "context")
+"""What every step of a pipeline sees."""
+
+VARIABLES: Final[Mapping[str, str]] = {
+    "this": "inside a map or a parallel step",
+    "item": "inside a map",
+    "index": "inside a map",
+    "loop": "inside a loop",
+    "iteration": "inside a loop",
+    "state": "inside a loop",
+    "resume_input": "after a step that asked a person",
+}
+"""What only some steps see, and where."""
+
+OUTPUT_NAMES: Final = ("output", "result", "value")
+"""What may follow `steps.NAME`: all three mean the value of that step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One mention of a name: which, the keys that follow as far as they are constant, and where it stands.
+
+    `steps.draft.output.title` has root "steps" and path ("draft", "output", "title"). `offset` counts characters of
+    the source from 0, `line` and `column` count from 1.
+    """
+
+    root: str
+    path: tuple[str | int, ...]
+    offset: int
+    line: int
+    column: int
+
+    @property
+    def step(self) -> str | None:
+        """The name of the step that it is about, for `steps.NAME`."""
+        return str(self.path[0]) if self.root == "steps" and self.path else None
+
+    @property
+    def whole_previous(self) -> bool:
+        """Whether all of `previous_step` is read."""
+        return self.root == "previous_step" and not self.path
+
+    def names(self, root: str, *path: str | int) -> bool:
+        """Whether it is about this value or a part of it.
+
+        >>> Read("previous_step", ("text",), 3, 1, 4).names("previous_step", "text")
+        True
+        """
+        return self.root == root and self.path[: len(path)] == path
+
+
+@dataclass(frozen=True, slots=True)
+class StepReference:
+    """A mention of `steps.<name>`, and what is asked of it (None: the step as a whole)."""
+
+    name: str
+    attribute: str | None
+    line: int
+
+
+def references_of(reads: Iterable[Read]) -> tuple[StepReference, ...]:
+    """The steps that are mentioned."""
+    return tuple(
+        StepReference(read.step, str(read.path[1]) if len(read.path) > 1 else None, read.line)
+        for read in reads
+        if read.step is not None
+    )
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """The words that help after a wrong name: the nearest valid one, else all of them when they are few.
+
+    >>> nearest("inptu", ["input", "context"])
+    "; did you mean 'input'?"
+    """
+    known = sorted(valid)
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(known)}" if 0 < len(known) <= 12 else ""
+
+
+def place_in(source: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1, of a character."""
+    before = source[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1

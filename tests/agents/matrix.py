@@ -156,6 +156,11 @@ def cut(mode, shape):
     return [said(mode, shape, json.dumps(shape.good(mode))[:-2], finish="length")]
 
 
+def resumed(mode, shape):
+    whole = json.dumps(shape.good(mode))
+    return [said(mode, shape, whole[:-2], finish="length"), Part(whole[-26:].lstrip())]
+
+
 def then_good(**first):
     def replies(mode, shape):
         return [Part("", **first), said(mode, shape, json.dumps(shape.good(mode)))]
@@ -165,14 +170,6 @@ def then_good(**first):
 
 def only(text, **options):
     return lambda mode, shape: [Part(text, **options)]
-
-
-COMMITTED = ("run_stream", "stream_output", "run_stream_sync")
-
-
-def committed(mode, way):
-    """`run_stream` takes the first part of text for the answer, and never asks again."""
-    return Reason.NO_JSON if way in COMMITTED and mode != "tool" else None
 
 
 def json_mode_error(text):
@@ -211,10 +208,11 @@ FAILURES = [
     Failure("text instead of a call", instead_of_a_call),
     Failure("wrong tool name", wrong_name),
     Failure("invented tool name", invented_name),
-    Failure("cut, finish length", cut, Reason.TRUNCATED),
+    Failure("cut, finish length", resumed, calls=2),
+    Failure("cut, and no rest to be had", cut, Reason.TRUNCATED, calls=2),
     Failure("empty, finish length", only("", finish="length"), Reason.TRUNCATED),
     Failure("empty", then_good(), calls=2),
-    Failure("blank text", then_good(blank=True), calls=2, impossible=committed),
+    Failure("blank text", then_good(blank=True), calls=2),
     Failure("thinking only", then_good(thinking="let me see"), calls=2),
     Failure("content filter, empty", only("", finish="content_filter"), Reason.REFUSED),
     Failure("content filter, text", only("I cannot help with", finish="content_filter"), Reason.REFUSED),

@@ -145,18 +145,20 @@ def test_a_body_that_holds_the_output_is_read_and_any_other_error_is_raised_agai
         run(agent, model=Script(ModelHTTPError(503, "m", "busy")).model)
 
 
-def test_a_cut_output_is_neither_completed_nor_asked_about():
-    script = Script('{"name": "pen", "qty": 3', finish="length")
+def test_a_cut_output_is_neither_completed_nor_asked_about_as_if_it_were_whole():
+    script = Script('{"name": "pen", "qty": 3', '"qty": 4}', finish="length")
     with pytest.raises(OutputError) as caught:
         run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]))
     assert caught.value.reason is Reason.TRUNCATED
-    assert script.calls == 1
+    assert caught.value.stages == ("resume", "degrade")
+    assert script.calls == 2
 
 
 def test_an_output_that_stays_bad_raises_with_everything_known():
     script = Script(BAD, "no", "no")
+    repair = Aros(None, Ladder(stages=(LlmRepair(attempts=2),)))
     with pytest.raises(OutputError) as caught:
-        run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]))
+        run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[repair]))
     error = caught.value
     assert error.reason is Reason.INVALID
     assert error.issues[0].path == "$.qty"

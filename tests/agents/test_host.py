@@ -138,7 +138,7 @@ def test_the_finish_reason_is_known_in_every_way_to_run(mode, way):
         except OutputError as error:
             found = error.reason
         assert found == wanted, finish
-        assert made.model.calls == 1
+        assert made.model.calls == (1 if wanted == PEN else 2), "a cut reply is only ever resumed, never repaired"
 
 
 def test_arguments_that_a_server_calls_whole_may_still_be_cut():
@@ -330,7 +330,7 @@ def test_host_retries_are_not_stacked_below_the_ladder(output):
     made = Agent(Replies(parts), output_type=output, retries=5, capabilities=[Aros()])
     with pytest.raises(OutputError):
         run(made)
-    assert made.model.calls == 3
+    assert made.model.calls == 1 + 2 + 1 + 1, "the reply, two repairs, a retry, an extract, and no retry of the host"
 
 
 CONSTRAIN = Ladder(stages=(LlmRepair(attempts=1), Constrain()))
@@ -368,7 +368,8 @@ def test_a_schema_that_was_enforced_already_is_not_asked_for_again():
     with recording() as record, pytest.raises(OutputError):
         run(made)
     assert made.model.calls == record.calls == 2
-    assert record.stages[-1].reason == "provider"
+    assert [stage.stage for stage in record.stages] == ["llm_repair"]
+    assert "already" in record.outcome.attempts[-1].why
 
 
 def test_a_grammar_that_is_not_on_gives_itself_away():

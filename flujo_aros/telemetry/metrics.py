@@ -1,0 +1,207 @@
+"""The metrics, as a table, and how events become numbers in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Final, Literal, TypeAlias
+
+from opentelemetry.metrics import Counter, Histogram, Meter
+
+from flujo_aros.events import (
+    AgentFinished,
+    AskFinished,
+    AskStarted,
+    Event,
+    PartialValue,
+    ReadFinished,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+    StepFinished,
+    StepStarted,
+    TextDelta,
+)
+from flujo_aros.telemetry.where import own_scope, step_place, where
+
+Labels: TypeAlias = Mapping[str, str | bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: what it counts, in which unit, by which labels."""
+
+    name: str
+    kind: Literal["counter", "histogram"]
+    unit: str
+    labels: tuple[str, ...]
+    description: str
+    bounds: tuple[float, ...] = ()
+
+
+_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0, 180.0)
+_CALLS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 25.0)
+_TOKENS: Final = (100.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0, 50_000.0, 250_000.0)
+_DOLLARS: Final = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0)
+
+_STEP: Final = ("pipeline", "step", "status")
+
+_READING: Final = ("stage", "outcome", "trust", "reason", "model")
+
+METRICS: Final = (
+    Metric("aros.runs", "counter", "{run}", ("pipeline", "status"), "Runs that ended."),
+    Metric("aros.run.duration", "histogram", "s", ("pipeline", "status"), "How long runs took.", _SECONDS),
+    Metric("aros.steps", "counter", "{step}", (*_STEP, "kind", "trust"), "Steps that settled."),
+    Metric("aros.step.duration", "histogram", "s", (*_STEP, "kind"), "How long steps took.", _SECONDS),
+    Metric("aros.step.calls", "histogram", "{call}", _STEP, "Model calls of a step, repairs included.", _CALLS),
+    Metric("aros.step.tokens", "histogram", "{token}", _STEP, "Tokens of a step, in and out.", _TOKENS),
+    Metric("aros.step.cost", "histogram", "USD", _STEP, "Cost of a step, where prices are known.", _DOLLARS),
+    Metric(
+        "aros.readings",
+        "counter",
+        "{reading}",
+        ("stage", "outcome", "trust", "reason", "model"),
+        "Replies that were read.",
+    ),
+    Metric("aros.repairs", "counter", "{repair}", ("code", "risk", "model"), "Edits between a text and its value."),
+    Metric("aros.stages", "counter", "{stage}", ("stage", "outcome", "because"), "Stages of ladders that ran."),
+    Metric("aros.stage.duration", "histogram", "s", ("stage", "outcome"), "How long stages took.", _SECONDS),
+    Metric("aros.calls", "counter", "{call}", ("stage", "model", "fault"), "Model calls."),
+    Metric("aros.tokens", "counter", "{token}", ("stage", "model", "direction"), "Tokens of model calls."),
+    Metric("aros.cost", "counter", "USD", ("stage", "model"), "Cost of model calls, where prices are known."),
+    Metric(
+        "aros.time_to_first_partial", "histogram", "s", ("model",), "From a call to the first piece shown.", _SECONDS
+    ),
+    Metric("aros.gate.violations", "counter", "{violation}", ("pipeline",), "Completed runs with an unsettled step."),
+)
+
+
+class Instruments:
+    """The instruments of a meter, by name. A label that is left out is the empty text."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._counters: dict[str, Counter] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for metric in METRICS:
+            if metric.kind == "counter":
+                self._counters[metric.name] = meter.create_counter(metric.name, metric.unit, metric.description)
+            else:
+                self._histograms[metric.name] = meter.create_histogram(
+                    metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=metric.bounds
+                )
+
+    def add(self, name: str, amount: float, labels: Labels) -> None:
+        """Count."""
+        self._counters[name].add(amount, labels)
+
+    def record(self, name: str, amount: float, labels: Labels) -> None:
+        """Measure."""
+        self._histograms[name].record(amount, labels)
+
+
+class Measures:
+    """Counts and measures events. Names go through `named`, which masks them."""
+
+    def __init__(self, meter: Meter, named: Callable[[str], str]) -> None:
+        self._to = Instruments(meter)
+        self._named = named
+        self._unsettled: dict[int, int] = {}
+        self._began: dict[int, float] = {}
+        self._asked: dict[int, tuple[str, float | None]] = {}
+
+    @singledispatchmethod
+    def take(self, event: Event) -> None:
+        """Take one event."""
+
+    @take.register
+    def _(self, _event: RunStarted) -> None:
+        self._unsettled[own_scope()] = 0
+
+    @take.register
+    def _(self, event: RunFinished) -> None:
+        pipeline = self._named(event.pipeline)
+        labels = {"pipeline": pipeline, "status": event.status}
+        self._to.add("aros.runs", 1, labels)
+        self._to.record("aros.run.duration", event.seconds, labels)
+        unsettled = self._unsettled.pop(own_scope(), 0)
+        self._to.add(
+            "aros.gate.violations", int(event.status == "completed" and unsettled != 0), {"pipeline": pipeline}
+        )
+
+    @take.register
+    def _(self, _event: StepStarted) -> None:
+        self._settle(+1)
+
+    @take.register
+    def _(self, event: StepFinished) -> None:
+        self._settle(-1)
+        run, used = where().run, event.usage
+        pipeline = run.event.pipeline if run and isinstance(run.event, RunStarted) else ""
+        name = step_place(self._named(event.name))
+        labels = {"pipeline": self._named(pipeline), "step": name, "status": event.status}
+        self._to.add("aros.steps", 1, {**labels, "kind": event.kind, "trust": event.trust or ""})
+        self._to.record("aros.step.duration", event.seconds, {**labels, "kind": event.kind})
+        if used.requests:
+            self._to.record("aros.step.calls", used.requests, labels)
+            self._to.record("aros.step.tokens", used.input_tokens + used.output_tokens, labels)
+        if used.cost is not None:
+            self._to.record("aros.step.cost", float(used.cost), labels)
+
+    @take.register
+    def _(self, _event: StageStarted) -> None:
+        self._began[own_scope()] = time.perf_counter()
+
+    @take.register
+    def _(self, event: StageFinished) -> None:
+        stage = where().stage
+        because = stage.event.reason if stage and isinstance(stage.event, StageStarted) else ""
+        labels = {"stage": event.stage, "outcome": event.outcome}
+        self._to.add("aros.stages", 1, {**labels, "because": because})
+        began = self._began.pop(own_scope(), None)
+        if began is not None:
+            self._to.record("aros.stage.duration", time.perf_counter() - began, labels)
+
+    @take.register
+    def _(self, event: AskStarted) -> None:
+        self._asked[where().owner] = (self._named(event.model), time.perf_counter())
+
+    @take.register
+    def _(self, event: AskFinished) -> None:
+        owner, used = where().owner, event.usage
+        model = self._named(event.model) or self._asked.get(owner, ("", None))[0]
+        self._asked[owner] = (model, None)
+        labels = {"stage": event.stage, "model": model}
+        self._to.add("aros.calls", used.requests, {**labels, "fault": event.fault is not None})
+        self._to.add("aros.tokens", used.input_tokens, {**labels, "direction": "input"})
+        self._to.add("aros.tokens", used.output_tokens, {**labels, "direction": "output"})
+        if used.cost is not None:
+            self._to.add("aros.cost", float(used.cost), labels)
+
+    @take.register(TextDelta | PartialValue)
+    def _(self, _event: TextDelta | PartialValue) -> None:
+        owner = where().owner
+        model, began = self._asked.get(owner, ("", None))
+        if began is not None:
+            self._asked[owner] = (model, None)
+            self._to.record("aros.time_to_first_partial", time.perf_counter() - began, {"model": model})
+
+    @take.register
+    def _(self, event: ReadFinished) -> None:
+        model = self._asked.get(where().owner, ("", None))[0]
+        worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
+        self._to.add("aros.readings", 1, {"stage": event.stage, **worth, "model": model})
+        for repair in event.repairs:
+            labels = {"code": repair.code, "risk": repair.risk.name.lower(), "model": model}
+            self._to.add("aros.repairs", 1, labels)
+
+    @take.register
+    def _(self, _event: AgentFinished) -> None:
+        self._asked.pop(own_scope(), None)
+
+    def _settle(self, change: int) -> None:
+        run = where().run
+        if run is not None and run.id in self._unsettled:
+            self._unsettled[run.id] += change

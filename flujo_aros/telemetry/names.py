@@ -1,0 +1,73 @@
+"""The names of spans, attributes, span events and metrics, in one place.
+
+The GenAI names are those of the OpenTelemetry semantic conventions for generative AI, which are still in development
+and have moved house; they are therefore pinned here, at version 1.37.0, and not imported. Names that begin with
+`aros.`, `output.coercion.`, `grammar.` and `agent.usage` are those of flujo, where the meaning is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GEN_AI_VERSION: Final = "1.37.0"
+SCOPE: Final = "flujo_aros"
+
+# GenAI semantic conventions
+OPERATION: Final = "gen_ai.operation.name"
+INVOKE_WORKFLOW: Final = "invoke_workflow"
+WORKFLOW_NAME: Final = "gen_ai.workflow.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+ERROR_TYPE: Final = "error.type"
+OTHER_ERROR: Final = "_OTHER"
+
+# OpenInference, for backends such as Phoenix
+SPAN_KIND: Final = "openinference.span.kind"
+CHAIN: Final = "CHAIN"
+
+# Attributes of our spans
+RUN_ID: Final = "aros.run.id"
+STATUS: Final = "aros.status"
+STEP_NAME: Final = "aros.step.name"
+STEP_KIND: Final = "aros.step.kind"
+ATTEMPTS: Final = "aros.step.attempts"
+TRUST: Final = "aros.trust"
+REASON: Final = "aros.reason"
+BECAUSE: Final = "aros.stage.because"
+CALLS: Final = "aros.stage.calls"
+MODEL_ID: Final = "aros.model_id"
+COERCION_TOTAL: Final = "aros.coercion.total"
+COERCION_TRANSFORMS: Final = "aros.coercion.transforms"
+STAGE: Final = "stage"
+OUTCOME: Final = "outcome"
+PROVIDER_ERROR: Final = "provider_error"
+SCHEMA_HASH: Final = "schema_hash"
+REPAIR_CODES: Final = "transforms"
+ISSUE_CODES: Final = "issues"
+REASON_TAG: Final = "reason"
+TRUST_TAG: Final = "trust"
+
+# Span events
+REPAIR_STARTED: Final = "aros.repair.started"
+REPAIR_SUCCESS: Final = "aros.repair.success"
+REPAIR_FAILED: Final = "aros.repair.failed"
+FALLBACK_STAGE: Final = "aros.fallback.stage"
+STAGE_PASSED: Final = "aros.stage.passed"
+AGENT_USAGE: Final = "agent.usage"
+GRAMMAR_APPLIED: Final = "grammar.applied"
+COERCION_SUCCESS: Final = "output.coercion.success"
+COERCION_FAIL: Final = "output.coercion.fail"
+
+AGENT_INPUT: Final = "agent.input"
+AGENT_RESPONSE: Final = "agent.response"
+
+# Only where content capture is on
+REPLY: Final = "aros.reply"
+PROMPT: Final = "aros.prompt"
+ISSUE_MESSAGES: Final = "aros.issues"
+ERROR_MESSAGE: Final = "aros.error"
+
+DETERMINISTIC: Final = "deterministic"
+STAGE_WORDS: Final = {"first": DETERMINISTIC, "llm_repair": "llm", "extract": "extractor"}
+"""The words of the FSD for a stage, where it has one of its own."""
+REPAIRS_OF_A_REPLY: Final = ("resume", "llm_repair", "patch")
+"""The stages that are no fallback: they mend the reply that there is."""

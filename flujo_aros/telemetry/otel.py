@@ -1,0 +1,100 @@
+"""OpenTelemetry: spans and metrics of runs, steps and stages.
+
+A run is `invoke_workflow {pipeline}`, a step `step {name}`, a stage of a ladder `stage {name}`. The spans of
+pydantic-ai (`invoke_agent`, `chat`) nest between and below them, and they alone have `gen_ai.usage`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Final
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import TracerProvider
+
+from flujo_aros.errors import UsageError
+from flujo_aros.events import Event
+from flujo_aros.telemetry import names
+from flujo_aros.telemetry.masking import Mask
+from flujo_aros.telemetry.metrics import Measures
+from flujo_aros.telemetry.spans import Spans
+
+_ENDPOINTS: Final = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+)
+
+
+class OpenTelemetry:
+    """Tells OpenTelemetry what happens: give it to a runner, or to `observing`, as an observer.
+
+    Without providers it uses the global ones; where there is no SDK it costs next to nothing. No text of a prompt, a
+    reply, an issue or an error leaves, unless `content` is on, or `capture_content` of an agent; known kinds of
+    secrets, those in the environment, and `secrets` are masked even then.
+
+    >>> from flujo_aros.pipeline.runner import Runner
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Runner(Call("count", function=len), observers=[OpenTelemetry()]).run_sync("four").output
+    4
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        content: bool = False,
+        secrets: Iterable[str] = (),
+    ) -> None:
+        mask = Mask.of_environment(secrets)
+        tracer = trace.get_tracer(names.SCOPE, tracer_provider=tracer_provider)
+        named = lru_cache(maxsize=1_000)(mask.__call__)
+        self._spans = Spans(tracer, named, mask, content=content)
+        self._measures = Measures(metrics.get_meter(names.SCOPE, meter_provider=meter_provider), named)
+
+    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
+        """Take one event; the span of a started one is held open by who told of it."""
+        self._measures.take(event)
+        return self._spans.take(event)
+
+
+class Exporting:
+    """An `OpenTelemetry` that exports over OTLP while the block runs, and all that is left when it ends."""
+
+    def __init__(self, *, content: bool) -> None:
+        from flujo_aros.agents.instruments import instrument_agents
+        from flujo_aros.telemetry.exporting import meters_to_otlp, traces_to_otlp
+
+        self._traces = traces_to_otlp()
+        self._meters = meters_to_otlp()
+        instrument_agents(self._traces, self._meters, content=content)
+        self.observer = OpenTelemetry(self._traces, self._meters, content=content)
+
+    def __enter__(self) -> OpenTelemetry:
+        return self.observer
+
+    def __exit__(self, *_raised: object) -> None:
+        self._traces.shutdown()
+        self._meters.shutdown()
+
+
+def from_environment(
+    environment: Mapping[str, str] = os.environ, *, content: bool = False
+) -> AbstractContextManager[OpenTelemetry] | None:
+    """What the `OTEL_EXPORTER_OTLP_*` variables ask for: a context manager that gives the observer; None if nothing.
+
+    Raises `UsageError` when they ask for it and the extra `otel` is not installed.
+    """
+    off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if off or not any(environment.get(name) for name in _ENDPOINTS):
+        return None
+    try:
+        return Exporting(content=content)
+    except ModuleNotFoundError as error:
+        message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {error.name} is not installed: pip install flujo_aros[otel]"
+        raise UsageError(message) from error

@@ -1,0 +1,272 @@
+"""Spans: one for each run, step and stage, and what happened in them as span events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import singledispatchmethod
+from types import TracebackType
+from typing import Final
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import Span, Status, StatusCode, Tracer
+from opentelemetry.util.types import AttributeValue
+
+from flujo_aros.events import (
+    AgentFinished,
+    AskFinished,
+    AskStarted,
+    Event,
+    ReadFinished,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StagePassed,
+    StageStarted,
+    StepFinished,
+    StepStarted,
+    scopes,
+)
+from flujo_aros.telemetry import names
+from flujo_aros.telemetry.where import own_scope, where
+
+_MOST_TRANSFORMS: Final = 20
+_MOST_TEXT: Final = 32_000
+_RAISED: Final = re.compile(r"^([A-Z]\w*(?:Error|Exception|Exceeded|Timeout|Exit|Stop))(?::|$)")
+_FAILED: Final = ("failed", "cancelled")
+_GIVES_TEXT: Final = ("degrade", "synthesize")
+"""Stages that repair nothing."""
+
+Tags = dict[str, AttributeValue]
+
+
+class Held:
+    """Keeps a span current until the block ends, and ends it.
+
+    What was current before is put back by itself and not by a token: a stream may be closed in another context than
+    the one it was opened in.
+    """
+
+    __slots__ = ("_before", "_close", "_span")
+
+    def __init__(self, span: Span, close: Callable[[], object]) -> None:
+        self._span = span
+        self._close = close
+        self._before = otel_context.get_current()
+
+    def __enter__(self) -> Span:
+        otel_context.attach(trace.set_span_in_context(self._span))
+        return self._span
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        otel_context.attach(self._before)
+        self._span.end()
+        self._close()
+
+
+class Spans:
+    """Makes spans of events. Names go through `named`; `content` lets texts in, and those go through `mask`."""
+
+    def __init__(
+        self, tracer: Tracer, named: Callable[[str], str], mask: Callable[[str], str], *, content: bool
+    ) -> None:
+        self._tracer = tracer
+        self._named = named
+        self._mask = mask
+        self._content = content
+        self._spans: dict[int, Span] = {}
+        self._faulty: set[int] = set()
+        """The steps in which a provider failed."""
+
+    @singledispatchmethod
+    def take(self, _event: Event) -> AbstractContextManager[object] | None:
+        """Take one event."""
+        return None
+
+    @take.register
+    def _(self, event: RunStarted) -> AbstractContextManager[object]:
+        pipeline = self._named(event.pipeline)
+        return self._held(
+            f"{names.INVOKE_WORKFLOW} {pipeline}",
+            {names.OPERATION: names.INVOKE_WORKFLOW, names.WORKFLOW_NAME: pipeline, names.RUN_ID: event.run_id},
+        )
+
+    @take.register
+    def _(self, event: RunFinished) -> None:
+        span = self._own()
+        if span is not None:
+            span.set_attribute(names.STATUS, event.status)
+            if event.status in _FAILED:
+                _fail(span, event.status)
+
+    @take.register
+    def _(self, event: StepStarted) -> AbstractContextManager[object]:
+        name = self._named(event.name)
+        return self._held(f"step {name}", {names.STEP_NAME: name, names.STEP_KIND: event.kind})
+
+    @take.register
+    def _(self, event: StepFinished) -> None:
+        faulty = own_scope() in self._faulty
+        self._faulty.discard(own_scope())
+        span = self._own()
+        if span is None:
+            return
+        span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts, names.PROVIDER_ERROR: faulty})
+        _set(span, {names.TRUST: event.trust, names.REASON: event.reason})
+        if self._content and event.error:
+            span.set_attribute(names.ERROR_MESSAGE, self._text(event.error))
+        if event.status in _FAILED:
+            raised = _RAISED.match(event.error or "")
+            _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
+
+    @take.register
+    def _(self, event: AgentFinished) -> None:
+        if where().step is None:  # the span of an agent outside of any pipeline is its host's
+            self._faulty.discard(own_scope())
+            _set(trace.get_current_span(), {names.TRUST: event.trust, names.REASON: event.reason})
+
+    @take.register
+    def _(self, event: StageStarted) -> AbstractContextManager[object]:
+        word = _word(event.stage)
+        around = self._around()
+        if around.is_recording():
+            tags: Tags = {names.STAGE: word, names.REASON_TAG: event.reason}
+            if event.stage not in _GIVES_TEXT:
+                around.add_event(names.REPAIR_STARTED, tags)
+            if event.stage not in names.REPAIRS_OF_A_REPLY:
+                around.add_event(names.FALLBACK_STAGE, tags)
+        return self._held(f"stage {event.stage}", {names.STAGE: word, names.BECAUSE: event.reason})
+
+    @take.register
+    def _(self, event: StageFinished) -> None:
+        span = self._own()
+        if span is None:
+            return
+        span.set_attributes({names.OUTCOME: event.outcome, names.CALLS: event.calls})
+        _set(span, {names.REASON: event.reason})
+        if event.stage in _GIVES_TEXT:
+            return
+        success = event.outcome == "accepted"
+        tags: Tags = {names.STAGE: _word(event.stage), names.OUTCOME: event.outcome}
+        if event.reason:
+            tags[names.REASON_TAG] = event.reason
+        self._around(beyond=own_scope()).add_event(names.REPAIR_SUCCESS if success else names.REPAIR_FAILED, tags)
+
+    @take.register
+    def _(self, event: StagePassed) -> None:
+        span = self._around()
+        if span.is_recording():
+            span.add_event(names.STAGE_PASSED, {names.STAGE: _word(event.stage)})
+
+    @take.register
+    def _(self, event: AskStarted) -> None:
+        span = self._around()
+        if not span.is_recording():
+            return
+        tags: Tags = {names.STAGE: _word(event.stage), "attempt": event.attempt}
+        if event.constrained:
+            span.add_event(names.GRAMMAR_APPLIED, tags)
+        if event.prompt and (self._content or event.capture):
+            span.add_event(names.AGENT_INPUT, {**tags, names.PROMPT: self._text(event.prompt)})
+
+    @take.register
+    def _(self, event: AskFinished) -> None:
+        failed = event.fault is not None or event.finish_reason == "error"
+        if failed:
+            around = where()
+            self._faulty.add(around.step.id if around.step else around.owner)
+        span = self._around()
+        if not span.is_recording():
+            return
+        used, model = event.usage, self._named(event.model)
+        tags: Tags = {
+            names.STAGE: _word(event.stage),
+            "attempt": event.attempt,
+            "requests": used.requests,
+            "input_tokens": used.input_tokens,
+            "output_tokens": used.output_tokens,
+            names.PROVIDER_ERROR: failed,
+        }
+        tags |= {"cost_usd": float(used.cost)} if used.cost is not None else {}
+        tags |= {"unmeasured_requests": used.unmeasured_requests} if used.unmeasured_requests else {}
+        tags |= {"finish_reason": event.finish_reason} if event.finish_reason else {}
+        if model:
+            tags["model_id"] = model
+            span.set_attribute(names.MODEL_ID, model)
+        span.add_event(names.AGENT_USAGE, tags)
+
+    @take.register
+    def _(self, event: ReadFinished) -> None:
+        span = self._around()
+        if not span.is_recording():
+            return
+        around = where()
+        faulty = (around.step.id if around.step else around.owner) in self._faulty
+        tags: Tags = {names.STAGE: _word(event.stage), names.PROVIDER_ERROR: faulty}
+        _also(
+            tags, {names.SCHEMA_HASH: event.schema_hash, names.TRUST_TAG: event.trust, names.REASON_TAG: event.reason}
+        )
+        if event.schema_hash:
+            span.set_attribute(names.SCHEMA_HASH, event.schema_hash)
+        if event.stage == "first" and (event.repairs or event.outcome == "rejected"):
+            span.add_event(names.REPAIR_STARTED, tags)
+            span.add_event(names.REPAIR_FAILED if event.outcome == "rejected" else names.REPAIR_SUCCESS, tags)
+        codes = [repair.code for repair in event.repairs]
+        if event.outcome == "rejected":
+            issues = {names.ISSUE_CODES: sorted({issue.code for issue in event.issues})[:_MOST_TRANSFORMS]}
+            span.add_event(names.COERCION_FAIL, {**tags, **issues})
+        elif codes:
+            transforms = sorted(set(codes))[:_MOST_TRANSFORMS]
+            span.add_event(names.COERCION_SUCCESS, {**tags, names.REPAIR_CODES: transforms})
+            span.set_attributes({names.COERCION_TOTAL: len(codes), names.COERCION_TRANSFORMS: transforms})
+        if event.text and (self._content or event.capture):
+            span.add_event(names.AGENT_RESPONSE, {**tags, names.REPLY: self._text(event.text), **self._messages(event)})
+
+    def _messages(self, event: ReadFinished) -> Tags:
+        told = [self._text(f"{issue.path}: {issue.message}") for issue in event.issues[:_MOST_TRANSFORMS]]
+        return {names.ISSUE_MESSAGES: told} if told else {}
+
+    def _text(self, text: str) -> str:
+        return self._mask(text)[:_MOST_TEXT]
+
+    def _held(self, name: str, attributes: dict[str, AttributeValue]) -> AbstractContextManager[object]:
+        scope = own_scope()
+        span = self._tracer.start_span(
+            name, attributes={**attributes, names.SPAN_KIND: names.CHAIN}, record_exception=False
+        )
+        self._spans[scope] = span
+        return Held(span, lambda: self._spans.pop(scope, None))
+
+    def _own(self) -> Span | None:
+        """The span of what just ended, if anybody records it."""
+        span = self._spans.get(own_scope())
+        return span if span is not None and span.is_recording() else None
+
+    def _around(self, beyond: int | None = None) -> Span:
+        """The innermost span of ours, or what is current; `beyond`: the one around that."""
+        for scope in reversed(scopes()):
+            span = self._spans.get(scope.id)
+            if span is not None and scope.id != beyond:
+                return span
+        return trace.INVALID_SPAN if beyond is not None else trace.get_current_span()
+
+
+def _word(stage: str) -> str:
+    return names.STAGE_WORDS.get(stage, stage)
+
+
+def _set(span: Span, tags: dict[str, str | None]) -> None:
+    span.set_attributes({name: value for name, value in tags.items() if value is not None})
+
+
+def _also(tags: Tags, more: dict[str, str | None]) -> None:
+    tags.update({name: value for name, value in more.items() if value is not None})
+
+
+def _fail(span: Span, kind: str) -> None:
+    span.set_attribute(names.ERROR_TYPE, kind)
+    span.set_status(Status(StatusCode.ERROR, kind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
@@ -57,10 +57,9 @@ class Usage:
 class Allowance(Protocol):
     """Says before each model call whether it may be made, and hears afterwards what it has used."""
 
-    async def reserve(self) -> None:
-        """Wait until a call may be made. Raises `LimitReached` when none may be made any more."""
-        ...
+    async def reserve(self) -> Callable[[Usage], None]:
+        """Wait until a call may be made; gives the function that must be told, once, what it has used in the end.
 
-    def settle(self, usage: Usage) -> None:
-        """Tell what the call of the oldest open reservation has used; also when it failed or was cancelled."""
+        Raises `LimitReached` when no call may be made any more.
+        """
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +17,25 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.ledger import StepResult
     from flujo_aros.pipeline.shared import SharedContext, Write
+
+
+class StepOutputs(Mapping[str, Any]):
+    """`steps` in templates: under each step's name its value, as `output`, `result` or `value`."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._values[name]
+        return {"output": value, "result": value, "value": value}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +132,15 @@ class StepContext:
             **self.variables,
             "input": self.input,
             "previous_step": self.previous,
-            "steps": {name: {"output": value} for name, value in self.outputs.items()},
+            "steps": StepOutputs(self.outputs),
             "context": {"initial_prompt": self.input, **self.context},
         }
+
+    def own_shared(self) -> SharedContext:
+        """A context for the steps inside this one, whose writes are kept apart until this step has succeeded."""
+        if self.shared is None:
+            raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
+        return self.shared.fork()
 
     async def run_body(
         self,
@@ -153,7 +178,7 @@ class StepContext:
         *,
         inherit: bool,
     ) -> BodyResult:
-        if self.bodies is None or self.shared is None:
+        if self.bodies is None:
             raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
         merged = {**self.variables, **variables} if inherit else variables
         return await self.bodies(
@@ -163,7 +188,7 @@ class StepContext:
             previous=previous,
             variables=merged,
             given=given,
-            shared=shared or self.shared.fork(),
+            shared=shared or self.own_shared(),
             inherit=inherit,
         )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias, cast
 
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.step import PipelineStep
-from flujo_aros.pipeline.template import InputTemplate, StepReference, nearest
+from flujo_aros.pipeline.names import StepReference, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,9 @@ class Mistake:
 class Pipeline:
     """Steps that run one after the other, each seeing what came before it.
 
-    Names are unique, and a template may only speak of earlier steps; anything else is a `UsageError` at once.
-    `warnings` is what a lenient loader passed over.
+    Names are unique, and a template may only speak of earlier steps; anything else is a `UsageError` at once. In a
+    `body`, the steps inside another step, templates may also speak of the steps before that one: they are checked
+    with the whole. `warnings` is what a lenient loader passed over.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> [step.name for step in (Call("a", function=len) >> Call("b", function=abs)).steps]
@@ -36,6 +37,7 @@ class Pipeline:
     name: str = "pipeline"
     description: str = ""
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    body: bool = field(default=False, compare=False, repr=False)
 
     def __init__(
         self,
@@ -44,19 +46,22 @@ class Pipeline:
         name: str = "pipeline",
         description: str = "",
         warnings: Sequence[str] = (),
+        body: bool = False,
     ) -> None:
         object.__setattr__(self, "steps", tuple(steps))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "description", description)
         object.__setattr__(self, "warnings", tuple(warnings))
+        object.__setattr__(self, "body", body)
         if not self.steps:
-            raise UsageError(f"pipeline {name!r} has no steps")
+            raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
             if not isinstance(step, PipelineStep):
-                raise UsageError(f"pipeline {name!r} is made of steps, not of {step!r}")
-        mistakes = [mistake.message for mistake in find_mistakes(self.steps)]
-        if mistakes:
-            raise UsageError("\n".join(mistakes))
+                raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} is made of steps, not of {step!r}")
+        mistakes = find_mistakes(self.steps, outer=None) if body else _all_mistakes(self.steps, ())
+        messages = [mistake.message for mistake in mistakes]
+        if messages:
+            raise UsageError("\n".join(messages))
 
     def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
         """A pipeline of these steps and what follows, with the name of this one."""
@@ -66,12 +71,31 @@ class Pipeline:
 
     @property
     def models(self) -> frozenset[str]:
-        """The names of all models that the steps ask for by name."""
+        """The names of all models that the steps ask for by name, those of nested steps too."""
         return frozenset(model for step in self.steps for model in step.models)
 
 
-def find_mistakes(steps: Sequence[PipelineStep]) -> Iterator[Mistake]:
-    """All that is wrong with these steps together: names that occur twice, templates that look ahead."""
+BodyLike: TypeAlias = "Pipeline | PipelineStep | Sequence[PipelineStep]"
+"""What may be given as the body of a step: a pipeline, one step, or a list of steps."""
+
+
+def as_body(steps: object, *, name: str) -> Pipeline:
+    """The pipeline of a body. Raises `UsageError` for what is none."""
+    if isinstance(steps, Pipeline):
+        return steps
+    if isinstance(steps, PipelineStep):
+        return Pipeline([steps], name=name, body=True)
+    if isinstance(steps, (list, tuple)):
+        return Pipeline(cast("Sequence[PipelineStep]", steps), name=name, body=True)
+    raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
+
+
+def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[Mistake]:
+    """All that is wrong with these steps themselves: names that occur twice, templates that look ahead.
+
+    `outer` are the names of the steps that come before the step around them; None: not known, so that a name which
+    none of these steps has is taken for one of those.
+    """
     names = [step.name for step in steps]
     for index, step in enumerate(steps):
         first = names.index(step.name)
@@ -79,24 +103,41 @@ def find_mistakes(steps: Sequence[PipelineStep]) -> Iterator[Mistake]:
             yield Mistake(
                 index, "name", f"step name {step.name!r} is taken by step {first + 1}; each step needs its own"
             )
-        for template in step.templates:
-            for reference in template.references:
-                message = _wrong(reference, names, index)
-                if message:
-                    yield Mistake(index, "input", _placed(step, template, reference, message))
+        for key, place, reference in _references(step):
+            message = _wrong(reference, names, index, outer)
+            if message:
+                yield Mistake(index, key, f"{place}: {message}")
 
 
-def _wrong(reference: StepReference, names: Sequence[str], index: int) -> str | None:
-    if reference.name not in names:
-        return f"there is no step {reference.name!r}{nearest(reference.name, names[:index])}"
-    if reference.name not in names[:index]:
+def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[Mistake]:
+    """What is wrong with these steps and, at any depth, with the steps inside them."""
+    yield from find_mistakes(steps, outer)
+    for index, step in enumerate(steps):
+        before = {*outer, *(earlier.name for earlier in steps[:index])}
+        for body in step.bodies.values():
+            if body.body:  # any other pipeline has been checked, and knows nothing of the steps around it
+                yield from (Mistake(index, "body", inner.message) for inner in _all_mistakes(body.steps, before))
+        if step.fallback is not None:
+            yield from (Mistake(index, "fallback", inner.message) for inner in _all_mistakes([step.fallback], before))
+
+
+def _references(step: PipelineStep) -> Iterator[tuple[str, str, StepReference]]:
+    for template in step.templates:
+        for reference in template.references:
+            line = f", line {reference.line}" if "\n" in template.source.strip() else ""
+            yield "input", f"input of step {step.name!r}{line}", reference
+    for condition in step.conditions:
+        for reference in condition.references:
+            yield "condition", f"condition of step {step.name!r}", reference
+
+
+def _wrong(reference: StepReference, names: Sequence[str], index: int, outer: Collection[str] | None) -> str | None:
+    before = [*names[:index], *(outer or ())]
+    if reference.name in names and reference.name not in before:
         when = "is this step itself" if reference.name == names[index] else "comes later"
         return f"step {reference.name!r} {when}; only earlier steps have an output"
+    if outer is not None and reference.name not in before:
+        return f"there is no step {reference.name!r}{nearest(reference.name, before)}"
     if reference.attribute not in (None, "output"):
         return f"a step has only `output`: write steps.{reference.name}.output"
     return None
-
-
-def _placed(step: PipelineStep, template: InputTemplate, reference: StepReference, message: str) -> str:
-    line = f", line {reference.line}" if "\n" in template.source.strip() else ""
-    return f"input of step {step.name!r}{line}: {message}"

@@ -58,7 +58,9 @@ class Settlement(Generic[T]):
     """What a step reports when it has done its work: the outcome, how many attempts it took, which stages ran.
 
     For steps with steps inside: `cause` is the nested step that decided how this one ended, and `writes` is what the
-    nested steps may put into the context. With an `error` the step has failed, whatever the outcome.
+    nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is
+    False where `updates_context` has been heeded already, by what stands in `writes`.
+    `excused` names what has failed inside and was to be gone on in spite of.
     """
 
     outcome: Outcome[T] | None
@@ -69,6 +71,8 @@ class Settlement(Generic[T]):
     error: str | None = None
     exception: BaseException | None = None
     replaced: str | None = None
+    merges_value: bool = True
+    excused: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, body: BodyResult, *, what: str = "") -> Settlement[Any]:
@@ -122,6 +126,11 @@ class Slot:
     def settled(self) -> bool:
         """Whether the step has ended."""
         return self._result is not None
+
+    @property
+    def reported(self) -> Settlement[Any] | None:
+        """What the step came to, as far as it has said."""
+        return self._reported
 
     def spend(self, usage: Usage) -> None:
         """Note what a call has used. It counts even if the step raises or is cancelled later."""
@@ -227,15 +236,20 @@ class RunLedger:
         candidates = (name, *(f"{name} {number}" for number in range(2, len(self._slots) + 3)))
         return next(candidate for candidate in candidates if candidate not in self._slots)
 
+    def result_of(self, name: str) -> StepResult[Any]:
+        """How the step of this name ended."""
+        return self._slots[name].result
+
     @property
     def settled(self) -> tuple[Slot, ...]:
         """The slots of all steps that have ended, in the order of their starts."""
         return tuple(slot for slot in self._slots.values() if slot.settled)
 
-    def excuse(self, scope: str, by: str) -> None:
-        """Let nothing that has ended at or inside this name count against the run."""
+    def excuse(self, scope: str, by: str, *, only: StepStatus | None = None) -> None:
+        """Let nothing that has ended so at or inside this name count against the run, except for `by` itself."""
         for name, slot in self._slots.items():
-            if slot.settled and (name == scope or name.startswith(f"{scope}/")):
+            inside = name == scope or name.startswith(f"{scope}/")
+            if inside and name != by and slot.settled and only in (None, slot.result.status):
                 slot.excuse(by)
 
     def __enter__(self) -> Self:

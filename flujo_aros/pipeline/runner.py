@@ -1,21 +1,28 @@
-"""Runs a pipeline: the one place where runs and steps start and finish, and where their events are emitted."""
+"""Runs pipelines: from an input to a result, as a stream of events, or on from where a run had paused."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pydantic import BaseModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import Observer, RunFinished, RunStarted, StepFinished, StepStarted, emit, observing, span
-from flujo_aros.pipeline.context import StepContext
+from flujo_aros.events import Observer, RunFinished, RunStarted, emit, observing, span
+from flujo_aros.pipeline.budget import Budget
+from flujo_aros.pipeline.common import StepLimits
+from flujo_aros.pipeline.context import Answer
+from flujo_aros.pipeline.execution import Execution, Frame, Sleep
 from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.ledger import RunLedger, RunResult, Slot, StepResult, StepStatus
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, RunResult, RunStatus, Slot
+from flujo_aros.pipeline.pause import PausedRun, fingerprint, paused_run, recorded_slots
+from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import PipelineStep
+from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
@@ -26,17 +33,30 @@ _LOCAL = "local:"
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
 
-    `observers` hear every event of a run (see `flujo_aros.events`). Local models that the steps name are started when
-    first needed and stopped with the run.
+    `observers` hear every event of a run (see `flujo_aros.events`); they must not raise: an error of theirs ends the
+    run, after every open step has settled. `on_result` is told once how each run ended, also when it was cancelled
+    and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name are started when
+    first needed and stopped with the run. `sleep` waits between retries.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
     4
     """
 
-    def __init__(self, pipeline: Pipeline | PipelineStep, *, observers: Sequence[Observer] = ()) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline | PipelineStep,
+        *,
+        observers: Sequence[Observer] = (),
+        on_result: Callable[[RunResult], None] | None = None,
+        usage_limits: StepLimits | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers)
+        self.on_result = on_result
+        self.usage_limits = usage_limits
+        self.sleep = sleep
 
     async def run(
         self,
@@ -45,14 +65,11 @@ class Runner:
     ) -> RunResult:
         """Run the steps one after the other and say how each ended. Bad data and failing steps are results.
 
-        `context` is what templates see as `context.*`. Raises `UsageError` before anything has started, for what can
-        be known to be wrong; cancellation and Ctrl-C go on after the open step has settled.
+        `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
+        to it. Raises `UsageError` before anything has started, for what can be known to be wrong; cancellation and
+        Ctrl-C go on after every open step has settled.
         """
-        for step in self.pipeline.steps:
-            step.prepare()
-        execution = _Execution(self.pipeline, input, _as_mapping(context))
-        with observing(*self.observers):
-            return await execution.run()
+        return await self._run(_Task(uuid4().hex, input, SharedContext.of(context)))
 
     def run_sync(
         self,
@@ -64,75 +81,109 @@ class Runner:
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
         return asyncio.run(self.run(input, context))
 
+    async def stream(
+        self,
+        input: Any = "",  # noqa: A002 - as in `run`
+        context: Mapping[str, Any] | BaseModel | None = None,
+        *,
+        buffer: int = 64,
+    ) -> AsyncGenerator[StreamEvent]:
+        """Run, and give each event as it happens: steps that start and settle, and the replies while they are written.
 
-class _Execution:
-    """One run of one pipeline."""
+        The last event carries the `RunResult`. A step waits when `buffer` events have not been fetched. Closing the
+        iterator cancels the run and waits until every step has settled; `contextlib.aclosing` does so on `break`.
+        """
+        channel = EventChannel(buffer)
+        task = _Task(uuid4().hex, input, SharedContext.of(context), channel=channel)
+        async for event in channel.events(lambda: self._run(task)):
+            yield event
 
-    def __init__(self, pipeline: Pipeline, given: Any, context: Mapping[str, Any]) -> None:
-        self.pipeline = pipeline
-        self.given = given
-        self.context = context
-        self.outputs: dict[str, Any] = {}
-        self.ledger = RunLedger(uuid4().hex, pipeline.name, [(step.name, step.kind) for step in pipeline.steps])
+    async def resume(
+        self,
+        paused: PausedRun | Mapping[str, Any],
+        answer: Any,
+        *,
+        context_type: type[BaseModel] | None = None,
+    ) -> RunResult:
+        """Go on with a paused run, in this process or another: the step that asked gets the answer.
 
-    async def run(self) -> RunResult:
-        run_id, name = self.ledger.run_id, self.pipeline.name
-        with span(RunStarted(run_id=run_id, pipeline=name)):
+        Steps that had settled are taken over with their results and their usage, and do not run again. Their values
+        come back as plain JSON, those of steps with a contract as the contract's type; a typed context needs its
+        `context_type`. Raises `UsageError` when the pipeline is not the one that paused.
+        """
+        saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
+        if saved.fingerprint != fingerprint(self.pipeline):
+            raise UsageError(
+                f"run {saved.run_id} paused in another pipeline, or this one has changed since; "
+                "resume it with the pipeline that it began with"
+            )
+        given = saved.context or {}
+        shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
+        recorded = recorded_slots(saved, self.pipeline)
+        answers = {saved.step: Answer(answer)}
+        return await self._run(_Task(saved.run_id, saved.input, shared, recorded, answers))
+
+    async def _run(self, task: _Task) -> RunResult:
+        for step in self.pipeline.steps:
+            step.prepare()
+        channel = task.channel
+        listeners = self.observers if channel is None else (*self.observers, channel.observe)
+        with observing(*listeners):
+            return await self._observed(task)
+
+    async def _observed(self, task: _Task) -> RunResult:
+        name, planned = self.pipeline.name, [(step.name, step.kind) for step in self.pipeline.steps]
+        ledger = RunLedger(task.run_id, name, planned)
+        began = task.shared.value
+        pause: PauseRun | None = None
+        with span(RunStarted(run_id=task.run_id, pipeline=name)):
             try:
-                with self.ledger:
-                    await self._steps()
+                with ledger:
+                    await self._steps(task, ledger)
+            except PauseRun as raised:
+                pause = raised
             finally:
-                ended = self.ledger.result
-                emit(
-                    RunFinished(
-                        run_id=run_id,
-                        pipeline=name,
-                        status=ended.status.value,
-                        usage=ended.usage,
-                        seconds=ended.seconds,
-                    )
-                )
+                ended = self._ended(task, ledger, pause, began)
+                self._announce(ended, task.channel)
         return ended
 
-    async def _steps(self) -> None:
+    async def _steps(self, task: _Task, ledger: RunLedger) -> None:
+        budget = None if self.usage_limits is None else Budget(self.usage_limits, "the run")
         async with AsyncExitStack() as held:
             models = await _local_models(held) if self._wants_local_models() else None
-            previous = self.given
-            for step in self.pipeline.steps:
-                result = await self._step(step, previous, models)
-                if result.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
-                    return
-                previous = self.outputs[step.name] = result.handed_on
+            channel = task.channel
+            execution = Execution(
+                ledger=ledger,
+                models=models,
+                live=None if channel is None else channel.live,
+                gate=None if channel is None else channel.gate,
+                sleep=self.sleep,
+                recorded=task.recorded,
+                answers=task.answers,
+            )
+            if channel is not None:
+                channel.ledger = ledger
+            await execution.steps(self.pipeline.steps, Frame("", task.given, task.given, {}, {}, task.shared, budget))
 
-    async def _step(self, step: PipelineStep, previous: Any, models: ModelSource | None) -> StepResult[Any]:
-        started = StepStarted(run_id=self.ledger.run_id, name=step.name, kind=step.kind)
-        with span(started):
-            slot = self.ledger.open(step.name, step.kind, step.on_degraded)
-            try:
-                with slot:
-                    context = StepContext(
-                        input=self.given,
-                        previous=previous,
-                        outputs=self.outputs,
-                        context=self.context,
-                        spend=slot.spend,
-                        models=models,
-                    )
-                    slot.report(await step.run(context))
-            finally:
-                self._announce(slot)
-        return slot.result
+    def _ended(self, task: _Task, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
+        result = replace(ledger.result, context=task.shared.value)
+        if pause is None:
+            return result
+        try:
+            return replace(result, paused=paused_run(self.pipeline, ledger, pause, task.given, began))
+        except UsageError as error:
+            return replace(result, status=RunStatus.FAILED, trouble=str(error))
 
-    def _announce(self, slot: Slot) -> None:
-        ended = slot.result
+    def _announce(self, ended: RunResult, channel: EventChannel | None) -> None:
+        if channel is not None:
+            channel.result = ended
+        if self.on_result is not None:
+            self.on_result(ended)
         emit(
-            StepFinished(
-                run_id=self.ledger.run_id,
-                name=ended.name,
-                kind=ended.kind,
+            RunFinished(
+                run_id=ended.run_id,
+                pipeline=ended.pipeline,
                 status=ended.status.value,
-                trust=ended.trust,
-                reason=ended.reason,
                 usage=ended.usage,
                 seconds=ended.seconds,
             )
@@ -140,6 +191,18 @@ class _Execution:
 
     def _wants_local_models(self) -> bool:
         return any(model.startswith(_LOCAL) for model in self.pipeline.models)
+
+
+@dataclass(slots=True)
+class _Task:
+    """What one run is to do."""
+
+    run_id: str
+    given: Any
+    shared: SharedContext
+    recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
+    answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    channel: EventChannel | None = None
 
 
 async def _local_models(held: AsyncExitStack) -> ModelSource:
@@ -154,13 +217,3 @@ def _loop_is_running() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _as_mapping(context: Mapping[str, Any] | BaseModel | None) -> Mapping[str, Any]:
-    if context is None:
-        return {}
-    if isinstance(context, BaseModel):
-        return {name: getattr(context, name) for name in type(context).model_fields}
-    if isinstance(cast("object", context), Mapping):
-        return context
-    raise UsageError(f"context must be a mapping or a pydantic model, not {context!r}")

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import BaseModel, ValidationError
 
 from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.template import nearest
+from flujo_aros.pipeline.names import nearest
 
 Path: TypeAlias = tuple[str, ...]
 Write: TypeAlias = tuple[Path, Any]

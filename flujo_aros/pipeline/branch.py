@@ -1,0 +1,117 @@
+"""`Branch`: one of several bodies, picked by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Any, Final, cast
+
+from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.callables import FunctionLike, called, resolved
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.context import StepContext
+from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.parallel import check_scopes
+from flujo_aros.pipeline.step import REFERENCE
+from flujo_aros.pipeline.names import nearest
+
+_DEFAULT: Final = "default"
+
+
+@dataclass(frozen=True)
+class Branch(Common):
+    """Runs the branch that the condition names, on the same input, and hands on its value.
+
+    `condition` is an expression (`previous_step.kind`, `context.total > 100`), or a function of the previous value
+    and the context, or "package.module:name". What it gives picks the branch by its text; true and false pick the
+    branches "true" and "false". Where there is none of that name, `default_branch` runs; without one the step fails.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Branch("route", {"true": Call("a", function=str), "false": Call("b", function=str)}, condition="input").kind
+    'conditional'
+    """
+
+    name: str
+    branches: Mapping[str, BodyLike]
+    _: KW_ONLY
+    condition: FunctionLike
+    default_branch: BodyLike | None = None
+    kind: str = field(default="conditional", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        bodies = {branch_key(name): as_body(body, name=branch_key(name)) for name, body in self.branches.items()}
+        object.__setattr__(self, "branches", bodies)
+        if self.default_branch is not None:
+            object.__setattr__(self, "default_branch", as_body(self.default_branch, name=_DEFAULT))
+        _ = self._picks  # so that a wrong expression is found now
+        problems = check_scopes(bodies)
+        if not bodies and self.default_branch is None:
+            problems.append("it has no branches")
+        if self.default_branch is not None and _DEFAULT in bodies:
+            problems.append("it has a branch 'default' beside its default_branch; name the branch in another way")
+        for problem in problems:
+            raise UsageError(f"step {self.name!r}: {problem}")
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The branches; the default one as `default`."""
+        bodies = dict(self.branches)
+        if self.default_branch is not None:
+            bodies[_DEFAULT] = self.default_branch
+        return cast("Mapping[str, Pipeline]", bodies)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The condition, where it is an expression."""
+        return (self._picks,) if isinstance(self._picks, Condition) else ()
+
+    @cached_property
+    def _picks(self) -> Condition | FunctionLike:
+        return as_condition(self.condition, where=f"condition of step {self.name!r}")
+
+    def prepare(self) -> None:
+        """Import the function of the condition. Raises `UsageError`."""
+        super().prepare()
+        if not isinstance(self._picks, Condition):
+            resolved(self._picks, step=self.name)
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Pick a branch and run it."""
+        found = await judged(self._picks, context.names(), step=self.name)
+        key = branch_key(found)
+        if key not in self.bodies:
+            if self.default_branch is None:
+                known = nearest(key, self.bodies)
+                raise UsageError(f"the condition of step {self.name!r} gave {key!r}; there is no such branch{known}")
+            key = _DEFAULT
+        ended = await context.run_body(self.bodies[key], scope=key, kind="branch", previous=context.previous)
+        return Settlement[Any].of(ended, what=f"branch {key!r}")
+
+
+def as_condition(source: FunctionLike, *, where: str) -> Condition | FunctionLike:
+    """An expression compiled, or a function as it is. Raises `UsageError` for what is neither."""
+    if not isinstance(source, str) and not callable(cast("object", source)):
+        raise UsageError(f"{where} must be an expression or a function, not {source!r}")
+    if isinstance(source, str) and not REFERENCE.fullmatch(source):
+        return Condition(source, where=where)
+    return source
+
+
+async def judged(condition: Condition | FunctionLike, names: Mapping[str, Any], *, step: str) -> Any:
+    """What a condition gives: an expression for these names, a function for the previous value and the context."""
+    if isinstance(condition, Condition):
+        return condition.evaluate(names)
+    return await called(condition, names["previous_step"], names["context"], step=step)
+
+
+def branch_key(found: Any) -> str:
+    """The name of the branch that is meant by what a condition gave.
+
+    >>> branch_key(True), branch_key("spam"), branch_key(3)
+    ('true', 'spam', '3')
+    """
+    return str(found).lower() if isinstance(found, bool) else str(getattr(found, "value", found))

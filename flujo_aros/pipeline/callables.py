@@ -1,0 +1,49 @@
+"""Functions that steps are given: the callable itself, or "package.module:name", imported when the pipeline runs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.names import nearest
+
+FunctionLike: TypeAlias = "Callable[..., Any] | str"
+"""A function, or where to import it from: "package.module:name"."""
+
+
+def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
+    """The function itself. Raises `UsageError` when it cannot be imported or called."""
+    if not isinstance(function, str):
+        return function
+    module_name, _, name = function.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"step {step!r}: {module_name} cannot be imported: {error}") from error
+    if not hasattr(module, name):
+        raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}")
+    found = getattr(module, name)
+    if not callable(found):
+        raise UsageError(f"step {step!r}: {function} is a {type(found).__name__} and cannot be called")
+    return cast("Callable[..., Any]", found)
+
+
+async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:
+    """What a function says, sync or async, about as many of the arguments as it takes."""
+    call = resolved(function, step=step)
+    result = call(*arguments[: _takes(call, len(arguments))])
+    return await result if inspect.isawaitable(result) else result
+
+
+def _takes(call: Callable[..., Any], most: int) -> int:
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return 1
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return most
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return min(most, sum(parameter.kind in positional for parameter in parameters))

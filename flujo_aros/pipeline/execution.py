@@ -1,0 +1,309 @@
+"""One run of one pipeline: the only place where steps start, at any depth, and where their events are emitted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from flujo_aros.errors import UsageError
+from flujo_aros.events import StepFinished, StepStarted, emit, span
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.pipeline.budget import Budget, StepAllowance
+from flujo_aros.pipeline.context import Answer, BodyResult, StepContext
+from flujo_aros.pipeline.facts import handed_on, judged
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
+from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
+from flujo_aros.pipeline.step import PipelineStep
+
+if TYPE_CHECKING:
+    from flujo_aros.agents.drivers import Live, ModelSource
+    from flujo_aros.events import LiveEvent
+
+Sleep: TypeAlias = Callable[[float], Awaitable[object]]
+LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"
+"""Wants each piece of a reply, with the name of the step that it belongs to."""
+
+_FIRST_WAIT: Final = 0.5
+_LONGEST_WAIT: Final = 30.0
+_INFRASTRUCTURE: Final = frozenset(
+    {"no_connection", "timeout", "http_408", "http_425", "http_429", *(f"http_{code}" for code in range(500, 600))}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where a step stands: what it sees of what is around it, and the name that it stands under in the ledger."""
+
+    prefix: str
+    given: Any
+    previous: Any
+    outputs: Mapping[str, Any]
+    variables: Mapping[str, Any]
+    shared: SharedContext
+    budget: Budget | None
+
+
+@dataclass(slots=True)
+class Execution:
+    """Runs steps and bodies of one run, and settles each in its ledger."""
+
+    ledger: RunLedger
+    models: ModelSource | None = None
+    live: LiveOf | None = None
+    gate: Callable[[], Awaitable[None]] | None = None
+    sleep: Sleep = asyncio.sleep
+    recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
+    answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+
+    async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
+        """Run steps one after the other, until one gives nothing to go on with."""
+        outer, own = dict(frame.outputs), dict[str, Any]()
+        previous, degraded, result = frame.previous, None, None
+        for step, following in zip(steps, (*steps[1:], None), strict=True):
+            seen = replace(frame, previous=previous, outputs=outer)
+            result = await self._step(step, seen, f"{frame.prefix}{step.name}")
+            if result.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
+                return BodyResult(scope, result, own, frame.shared, failed=result)
+            if degraded is None and result.counts_against:
+                degraded = result
+            previous = outer[step.name] = own[step.name] = handed_on(result, following)
+        if result is None:
+            raise AssertionError(f"{scope or 'the pipeline'} has no steps")
+        return BodyResult(scope, result, own, frame.shared, degraded=degraded)
+
+    async def _step(self, step: PipelineStep, frame: Frame, name: str) -> Any:
+        if name in self.recorded:
+            return self._replayed(name, frame)
+        if self.gate is not None:
+            await self.gate()
+        with span(StepStarted(run_id=self.ledger.run_id, name=name, kind=step.kind)):
+            slot = self.ledger.open(name, step.kind, step.on_degraded)
+            try:
+                with slot:
+                    settlement = await self._settlement(step, frame, slot)
+                    slot.writes = settlement.writes
+                    slot.report(settlement)
+            except PauseRun as pause:
+                pause.step = pause.step or name
+                raise
+            finally:
+                self._announce(slot)
+        self._absolve(slot)
+        return slot.result
+
+    async def _body(  # noqa: PLR0913 - see `BodyRunner`
+        self,
+        parent: Frame,
+        name: str,
+        body: Pipeline,
+        *,
+        scope: str,
+        kind: str | None,
+        previous: Any,
+        variables: Mapping[str, Any],
+        given: Any,
+        shared: SharedContext,
+        inherit: bool,
+    ) -> BodyResult:
+        path = f"{name}/{scope}" if scope else name
+        outputs = parent.outputs if inherit else {}
+        frame = Frame(f"{path}/", given, previous, outputs, variables, shared, parent.budget)
+        if kind is None:
+            return await self.steps(body.steps, frame, path)
+        if path in self.recorded:
+            self.ledger.replay(self.recorded[path])
+            return await self.steps(body.steps, frame, path)
+        if self.gate is not None:
+            await self.gate()
+        with span(StepStarted(run_id=self.ledger.run_id, name=path, kind=kind)):
+            slot = self.ledger.open(path, kind)
+            try:
+                with slot:
+                    ended = await self.steps(body.steps, frame, path)
+                    slot.report(Settlement[Any].of(ended))
+            finally:
+                self._announce(slot)
+        self._absolve(slot)
+        return ended
+
+    async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
+        """What a step comes to, all its options heeded."""
+        if step.usage_limits is not None:
+            frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget))
+        settlement = await self._in_time(step, frame, slot)
+        if step.fallback is None or not _failed(step, settlement):
+            return settlement
+        ended = await self._step(step.fallback, frame, self.ledger.free_name(f"{slot.name}/fallback"))
+        if ended.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
+            return settlement
+        why = settlement.error or (settlement.outcome and _headline(settlement.outcome)) or "it gave no result"
+        replaced = replace(_from_fallback(ended), stages=settlement.stages, attempts=settlement.attempts, replaced=why)
+        return self._written(step, replaced, frame, slot)
+
+    async def _in_time(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
+        """All attempts of a step, within its timeout."""
+        clock = asyncio.timeout(step.timeout) if step.timeout is not None else None
+        try:
+            async with clock or nullcontext():
+                return await self._attempts(step, frame, slot)
+        except TimeoutError:
+            if clock is None or not clock.expired():
+                raise
+            issue = Issue("$", "timeout", f"no result within the step's timeout of {step.timeout:g} s")
+            return Settlement(Rejected(Reason.PROVIDER, (issue,), ""))
+
+    async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
+        """One attempt, and one more after each error of the infrastructure, as often as the step says."""
+        calls = 0
+        for retry in range(step.retries + 1):
+            settlement = await self._attempt(step, frame, slot, retry)
+            calls += settlement.attempts
+            if retry == step.retries or not _is_infrastructure(settlement):
+                break
+            await self.sleep(random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2**retry))  # noqa: S311 - no secret
+        return replace(settlement, attempts=calls)
+
+    async def _attempt(self, step: PipelineStep, frame: Frame, slot: Slot, retry: int) -> Settlement[Any]:
+        """One attempt of a step. What it raises has failed it; pauses and cancellation go on."""
+        place = f"{slot.name}/retry {retry}" if retry else slot.name
+        context = StepContext(
+            input=frame.given,
+            previous=frame.previous,
+            outputs=frame.outputs,
+            context=frame.shared.isolated(),
+            spend=slot.spend,
+            models=self.models,
+            name=slot.name,
+            variables=frame.variables,
+            live=None if self.live is None else partial(self.live, slot.name),
+            allowance=None if frame.budget is None else StepAllowance(frame.budget),
+            answer=self.answers.get(slot.name),
+            shared=frame.shared,
+            bodies=partial(self._body, frame, place),
+        )
+        with _Attempt() as attempt:
+            settlement = await step.run(context)
+            if step.bodies and settlement.outcome is not None:  # other kinds have judged their value themselves
+                settlement = replace(settlement, outcome=judged(settlement.outcome, step.checks))
+            attempt.settlement = self._written(step, settlement, frame, slot)
+        return attempt.settlement
+
+    def _written(self, step: PipelineStep, settlement: Settlement[Any], frame: Frame, slot: Slot) -> Settlement[Any]:
+        """The settlement, with all that a step that went well puts into the context put there. Raises `UsageError`."""
+        if _failed(step, settlement):
+            return settlement
+        writes = [*settlement.writes, *_own_writes(step, settlement, slot.name)]
+        frame.shared.write(writes)
+        return replace(settlement, writes=tuple(writes))
+
+    def _replayed(self, name: str, frame: Frame) -> Any:
+        """How a step ended before the run was resumed; its nested steps are taken over with it."""
+        for other, slot in self.recorded.items():
+            if other == name or other.startswith(f"{name}/"):
+                self.ledger.replay(slot)
+        frame.shared.write(self.recorded[name].writes)
+        return self.recorded[name].result
+
+    def _absolve(self, slot: Slot) -> None:
+        """Let what has ended badly inside a step not count where the step itself answers for it."""
+        reported = slot.reported
+        for scope in reported.excused if reported else ():
+            self.ledger.excuse(scope, slot.name)
+        if slot.result.status is StepStatus.FAILED:
+            self.ledger.excuse(slot.name, slot.name, only=StepStatus.CANCELLED)
+        elif slot.result.replaced is not None or slot.result.attempts > 1:
+            self.ledger.excuse(slot.name, slot.name, only=StepStatus.FAILED)
+        if slot.result.status is StepStatus.DEGRADED and slot.result.degraded_accepted:
+            self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
+
+    def _announce(self, slot: Slot) -> None:
+        ended = slot.result
+        emit(
+            StepFinished(
+                run_id=self.ledger.run_id,
+                name=ended.name,
+                kind=ended.kind,
+                status=ended.status.value,
+                trust=ended.trust,
+                reason=ended.reason,
+                usage=ended.usage,
+                seconds=ended.seconds,
+                attempts=ended.attempts,
+                error=ended.error,
+            )
+        )
+
+
+class _Attempt:
+    """Holds what one attempt came to; an `Exception` of the step is that, too. Pauses and cancellation go on."""
+
+    __slots__ = ("settlement",)
+
+    settlement: Settlement[Any]
+
+    def __enter__(self) -> _Attempt:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(raised, Exception) or isinstance(raised, PauseRun):
+            return False
+        self.settlement = Settlement(None, error=sentence_of(raised), exception=raised)
+        return True
+
+
+def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
+    """Whether the step will settle as failed."""
+    outcome = settlement.outcome
+    if settlement.error is not None or outcome is None or isinstance(outcome, Rejected):
+        return True
+    degraded = isinstance(outcome, Degraded) or settlement.cause is not None
+    return degraded and step.on_degraded == "fail"
+
+
+def _is_infrastructure(settlement: Settlement[Any]) -> bool:
+    """Whether the attempt failed because of something that may be different the next time, and is nobody's mistake."""
+    if isinstance(settlement.exception, (ConnectionError, TimeoutError)):
+        return True
+    outcome = settlement.outcome
+    return isinstance(outcome, Rejected) and any(issue.code in _INFRASTRUCTURE for issue in outcome.issues)
+
+
+def _from_fallback(ended: Any) -> Settlement[Any]:
+    outcome: Outcome[Any] = ended.outcome
+    if isinstance(outcome, Accepted):
+        outcome = replace(outcome, origin="fallback")
+    return Settlement(outcome, cause=ended if ended.counts_against else None)
+
+
+def _headline(outcome: Outcome[Any]) -> str:
+    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
+    return rejected.headline() if isinstance(rejected, Rejected) else outcome.kind
+
+
+def _own_writes(step: PipelineStep, settlement: Settlement[Any], name: str) -> list[Write]:
+    """What the options of a step put into the context: a degraded text only where the step accepts it."""
+    outcome = settlement.outcome
+    if isinstance(outcome, Degraded) and step.on_degraded != "accept":
+        return []
+    value = outcome.text if isinstance(outcome, Degraded) else outcome.value if isinstance(outcome, Accepted) else None
+    writes: list[Write] = []
+    if step.updates_context and settlement.merges_value:
+        members = members_of(value)
+        if members is None:
+            raise UsageError(
+                f"step {name!r} has updates_context, but its value is a {type(value).__name__} and no mapping; "
+                "set sink_to, or wrap the value"
+            )
+        writes += members
+    if step.sink_to is not None:
+        writes.append((path_of(step.sink_to), value))
+    return writes

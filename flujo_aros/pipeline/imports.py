@@ -1,0 +1,151 @@
+"""`Import`: a whole pipeline as one step, with a context of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.context import BodyResult, StepContext
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
+from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
+from flujo_aros.pipeline.step import PREVIOUS
+from flujo_aros.pipeline.template import InputTemplate
+
+InputTo: TypeAlias = Literal["initial_prompt", "import_artifacts", "both"]
+OnFailure: TypeAlias = Literal["abort", "skip", "continue_with_default"]
+
+_ARTIFACTS: Final = "import_artifacts"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputMapping:
+    """What of the imported pipeline's context goes where in the context of this one, both as dotted paths.
+
+    A `child` that begins with `output` is the value of the imported pipeline.
+    """
+
+    child: str
+    parent: str
+
+
+@dataclass(frozen=True)
+class Import(Common):
+    """Runs another pipeline as one step; its steps are named `NAME/STEP`.
+
+    Its input is the value of this step's `input`, and it knows nothing of the steps around it. Its context is its
+    own: empty, or with `inherit_context` a copy of this one's. `input_to`: "initial_prompt" gives it the input,
+    "import_artifacts" puts the members of the input into its `context.import_artifacts` (with those of this context),
+    "both" does both. `outputs` says what of its context comes back, and where to. With `updates_context` and no
+    `outputs` all that its steps have written comes back. `on_failure`: "abort" fails the step; "skip" goes on with
+    the input, "continue_with_default" with `default`, both with trust SYNTHESIZED. With `propagate_hitl` off a pause
+    inside is a failure.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Import("sizes", Pipeline([Call("count", function=len)])).kind
+    'imports'
+    """
+
+    name: str
+    pipeline: Pipeline
+    _: KW_ONLY
+    alias: str = ""
+    input: InputLike = PREVIOUS
+    input_to: InputTo = "initial_prompt"
+    inherit_context: bool = False
+    outputs: Sequence[OutputMapping] | Mapping[str, str] | None = None
+    on_failure: OnFailure = "abort"
+    default: Any = None
+    propagate_hitl: bool = True
+    kind: str = field(default="imports", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(cast("object", self.pipeline), Pipeline):
+            raise UsageError(f"step {self.name!r}: an import takes a Pipeline, not {self.pipeline!r}")
+        for key, valid in (("input_to", get_args(InputTo)), ("on_failure", get_args(OnFailure))):
+            if getattr(self, key) not in valid:
+                raise UsageError(
+                    f"step {self.name!r}: {key} must be one of {', '.join(valid)}, not {getattr(self, key)!r}"
+                )
+        if isinstance(self.outputs, Mapping):
+            pairs = tuple(OutputMapping(child, parent) for child, parent in self.outputs.items())
+            object.__setattr__(self, "outputs", pairs)
+        _ = self._given  # so that a wrong template is found now
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The imported pipeline; in the ledger its steps stand right under the name of this step."""
+        return {"": self.pipeline}
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """The compiled input."""
+        return self._given.templates
+
+    @cached_property
+    def _given(self) -> Input:
+        return compile_input(self.input, where=f"input of step {self.name!r}")
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Yes: what it merges is what `outputs` names, or the members of its own context."""
+        return True
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Run the pipeline and bring back what `outputs` names."""
+        given = self._given.value(context.names())
+        shared = self._context(given, context)
+        try:
+            ended = await context.run_pipeline(self.pipeline, given=given, shared=shared)
+        except PauseRun as pause:
+            if self.propagate_hitl:
+                raise
+            message = f"step {pause.step!r} wants to pause the run, but propagate_hitl is off"
+            return Settlement(None, error=message)
+        if not ended.ok:
+            return self._failed(ended, given, context)
+        writes = self._writes(ended)
+        return Settlement(ended.outcome, cause=ended.degraded, writes=writes, merges_value=False)
+
+    def _context(self, given: Any, context: StepContext) -> SharedContext:
+        outer = context.own_shared()
+        shared = outer if self.inherit_context else SharedContext({})
+        if self.input_to == "initial_prompt":
+            return shared
+        members = members_of(given)
+        if members is None and self.input_to == _ARTIFACTS and _ARTIFACTS not in outer.data:
+            kind = type(given).__name__
+            message = f"step {self.name!r}: input_to: {_ARTIFACTS} needs a mapping as its input, not a {kind}"
+            raise UsageError(message)
+        artifacts = outer.data.get(_ARTIFACTS) or {}
+        merged = {**artifacts, **{path[0]: value for path, value in members or ()}}
+        return SharedContext({**shared.data, _ARTIFACTS: merged}, shared.model)
+
+    def _writes(self, ended: BodyResult) -> tuple[Write, ...]:
+        if self.outputs is None:
+            return ended.writes if self.updates_context else ()
+        pairs = cast("Sequence[OutputMapping]", self.outputs)
+        return tuple((path_of(pair.parent), self._found(pair, ended)) for pair in pairs)
+
+    def _found(self, pair: OutputMapping, ended: BodyResult) -> Any:
+        path = path_of(pair.child)
+        if path[0] == "output" and "output" not in ended.shared.data:
+            return find(ended.value, path[1:])
+        try:
+            return find(ended.shared.data, path)
+        except UsageError as error:
+            raise UsageError(f"outputs of step {self.name!r}: {error}") from error
+
+    def _failed(self, ended: BodyResult, given: Any, context: StepContext) -> Settlement[Any]:
+        if self.on_failure == "abort":
+            return Settlement[Any].of(ended)
+        value = given if self.on_failure == "skip" else self.default
+        accepted = Accepted(value, Trust.SYNTHESIZED, self.on_failure, (), "")
+        return Settlement(accepted, excused=(context.name,), merges_value=False)

@@ -1,0 +1,236 @@
+"""`Loop`: one body again and again, until a condition holds or a model says that it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from flujo_aros.contract.signal import CompletionSignal
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted
+from flujo_aros.pipeline.branch import as_condition, judged
+from flujo_aros.pipeline.callables import FunctionLike, called, resolved
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.context import BodyResult, StepContext, StepOutputs
+from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
+from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.merge import worst_trust
+from flujo_aros.pipeline.shared import SharedContext, find, path_of
+from flujo_aros.pipeline.step import PREVIOUS
+from flujo_aros.pipeline.template import InputTemplate
+
+OnMaxLoops: TypeAlias = Literal["fail", "accept"]
+
+_NEXT_INPUTS: Final = {"auto": PREVIOUS, "previous_output": PREVIOUS, "context": "{{ context }}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateUpdate:
+    """One change of the context after each iteration of a loop: `value`, a template, is set at or appended to `target`.
+
+    >>> StateUpdate(target="context.history", value="{{ previous_step }}", append=True).target
+    'context.history'
+    """
+
+    target: str
+    value: InputLike = PREVIOUS
+    append: bool = False
+
+
+@dataclass(frozen=True)
+class Loop(Common):
+    """Runs its body until the exit condition holds, at most `max_loops` times, and hands on the last value.
+
+    Each iteration gets the value of the one before as `previous_step`, or what `next_input` says; `index` counts from
+    0, `iteration` from 1. `exit` is an expression over what the body has left (`previous_step.done`,
+    `steps.draft.output`, `context.total >= 3`), or a function of the last value and the context. `completion_signal`
+    is a text, such as `<promise>COMPLETE</promise>`, by which the last step's reply ends the loop. With neither, the
+    body runs exactly `max_loops` times; with one that never comes true the step fails, unless
+    `on_max_loops="accept"`. What the steps write to the context is seen by the next iteration, and merged when the
+    loop has ended well. `init` runs once before, `state` changes the context after each iteration, `output` makes the
+    value of the step. The mappers are functions of the value and the context.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Loop("grow", Call("double", function=lambda x: x + x), exit="previous_step | length > 10").max_loops
+    5
+    """
+
+    name: str
+    body: BodyLike
+    _: KW_ONLY
+    exit: FunctionLike | None = None
+    max_loops: int = 5
+    completion_signal: str | None = None
+    on_max_loops: OnMaxLoops = "fail"
+    init: BodyLike | None = None
+    state: tuple[StateUpdate, ...] = ()
+    next_input: str = "auto"
+    output: InputLike | None = None
+    initial_input_mapper: FunctionLike | None = None
+    iteration_input_mapper: FunctionLike | None = None
+    loop_output_mapper: FunctionLike | None = None
+    kind: str = field(default="loop", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "body", as_body(self.body, name="body"))
+        if self.init is not None:
+            object.__setattr__(self, "init", as_body(self.init, name="init"))
+        if self.max_loops < 1:
+            raise UsageError(f"step {self.name!r}: max_loops must be 1 or more, not {self.max_loops!r}")
+        if self.on_max_loops not in get_args(OnMaxLoops):
+            raise UsageError(f"step {self.name!r}: on_max_loops must be fail or accept, not {self.on_max_loops!r}")
+        _ = self._exit, self._signal, self._following, self._made, self._updates  # so that what is wrong is found now
+
+    @cached_property
+    def _exit(self) -> Condition | FunctionLike | None:
+        return None if self.exit is None else as_condition(self.exit, where=f"exit of step {self.name!r}")
+
+    @cached_property
+    def _signal(self) -> CompletionSignal | None:
+        return None if self.completion_signal is None else CompletionSignal(self.completion_signal)
+
+    @cached_property
+    def _following(self) -> Input:
+        source = _NEXT_INPUTS.get(self.next_input, self.next_input)
+        return compile_input(source, where=f"next_input of step {self.name!r}")
+
+    @cached_property
+    def _made(self) -> Input | None:
+        return None if self.output is None else compile_input(self.output, where=f"output of step {self.name!r}")
+
+    @cached_property
+    def _updates(self) -> list[tuple[StateUpdate, Input]]:
+        return [(each, compile_input(each.value, where=f"state of step {self.name!r}")) for each in self.state]
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The body, and `init` if there is one; the iterations' scopes in the ledger are numbers from 1."""
+        parts = {"init": self.init, "body": self.body}
+        return {name: cast("Pipeline", part) for name, part in parts.items() if part is not None}
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """None that is checked across steps: its templates see the steps of the body, which end before them."""
+        return ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """None that is checked across steps, for the same reason."""
+        return ()
+
+    @property
+    def _mappers(self) -> tuple[FunctionLike, ...]:
+        mappers = (self.initial_input_mapper, self.iteration_input_mapper, self.loop_output_mapper)
+        return tuple(mapper for mapper in mappers if mapper is not None)
+
+    def prepare(self) -> None:
+        """Import the functions that it names. Raises `UsageError`."""
+        super().prepare()
+        for mapper in self._mappers:
+            resolved(mapper, step=self.name)
+        if self._exit is not None and not isinstance(self._exit, Condition):
+            resolved(self._exit, step=self.name)
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Run the body until it is done."""
+        shared = context.own_shared()
+        previous = context.previous
+        if self.init is not None:
+            began = await context.run_body(self.bodies["init"], scope="init", previous=previous, shared=shared)
+            if not began.ok:
+                return Settlement[Any].of(began, what="init")
+        if self.initial_input_mapper is not None:
+            previous = await called(self.initial_input_mapper, previous, shared.isolated(), step=self.name)
+        degraded = None
+        for index in range(self.max_loops):
+            ended = await self._iteration(index, previous, context, shared)
+            if not ended.ok:
+                return Settlement[Any].of(ended, what=f"iteration {index + 1}")
+            degraded = degraded or ended.degraded
+            names = self._names(index, ended, context, shared)
+            self._update(names, shared)
+            names["context"] = {"initial_prompt": context.input, **shared.isolated()}
+            if await self._done(names, ended) or (index + 1 == self.max_loops and self._may_end):
+                settlement = await self._settled(names, ended, shared)
+                return replace(settlement, cause=degraded)
+            previous = await self._next_input(names, index)
+        return Settlement(None, error=self._never())
+
+    async def _iteration(self, index: int, previous: Any, context: StepContext, shared: SharedContext) -> BodyResult:
+        return await context.run_body(
+            self.bodies["body"],
+            scope=str(index + 1),
+            kind="iteration",
+            previous=previous,
+            variables=self._variables(index),
+            shared=shared,
+        )
+
+    def _variables(self, index: int) -> dict[str, Any]:
+        loop = {"index": index + 1, "index0": index, "length": self.max_loops}
+        return {"index": index, "iteration": index + 1, "loop": loop}
+
+    def _names(self, index: int, ended: BodyResult, context: StepContext, shared: SharedContext) -> dict[str, Any]:
+        names = {**context.names(), **self._variables(index), "previous_step": ended.value}
+        names["steps"] = StepOutputs({**context.outputs, **ended.outputs})
+        names["context"] = {"initial_prompt": context.input, **shared.isolated()}
+        return names
+
+    def _update(self, names: Mapping[str, Any], shared: SharedContext) -> None:
+        for update, value in self._updates:
+            path, new = path_of(update.target), value.value(names)
+            shared.write([(path, [*_list_at(shared, update), new] if update.append else new)])
+
+    async def _done(self, names: Mapping[str, Any], ended: BodyResult) -> bool:
+        if self._signal is not None and self._signal.stands_in(_text_of(ended)):
+            return True
+        return self._exit is not None and bool(await judged(self._exit, names, step=self.name))
+
+    @property
+    def _may_end(self) -> bool:
+        return self.on_max_loops == "accept" or (self.exit is None and self.completion_signal is None)
+
+    async def _next_input(self, names: Mapping[str, Any], index: int) -> Any:
+        if self.iteration_input_mapper is not None:
+            previous, context = names["previous_step"], names["context"]
+            return await called(self.iteration_input_mapper, previous, context, index + 1, step=self.name)
+        return self._following.value(names)
+
+    async def _settled(self, names: Mapping[str, Any], ended: BodyResult, shared: SharedContext) -> Settlement[Any]:
+        if self._made is None and self.loop_output_mapper is None:
+            return Settlement(ended.outcome, writes=shared.writes)
+        value = names["previous_step"] if self._made is None else self._made.value(names)
+        if self.loop_output_mapper is not None:
+            value = await called(self.loop_output_mapper, value, names["context"], step=self.name)
+        return Settlement(Accepted(value, worst_trust([ended]), "first", (), ""), writes=shared.writes)
+
+    def _never(self) -> str:
+        wanted = [f"exit {self.exit!r} never held"] if self.exit is not None else []
+        if self.completion_signal is not None:
+            wanted.append(f"{self.completion_signal} was never said")
+        times = "1 iteration" if self.max_loops == 1 else f"{self.max_loops} iterations"
+        return f"{' and '.join(wanted)} in {times}; raise max_loops, or set on_max_loops: accept"
+
+
+def _text_of(ended: BodyResult) -> str:
+    """The reply that may carry the signal: what the model wrote, or a text that a function gave."""
+    outcome = ended.outcome
+    text = getattr(outcome, "text", "")
+    return text or (ended.value if isinstance(ended.value, str) else "")
+
+
+def _list_at(shared: SharedContext, update: StateUpdate) -> list[Any]:
+    try:
+        found = find(shared.data, path_of(update.target))
+    except UsageError:
+        return []
+    if found is None:
+        return []
+    if isinstance(found, (list, tuple)):
+        return list(cast("list[Any]", found))
+    raise UsageError(f"state: {update.target} is a {type(found).__name__}; only a list can be appended to")

@@ -1,0 +1,118 @@
+"""What several bodies have made, put together: their values, their writes to the context, their trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.pipeline.context import BodyResult, as_json
+from flujo_aros.pipeline.shared import Path, Write, members_of
+
+MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overwrite", "keep_first", "no_merge"]
+
+_TRUST: Final = tuple(Trust)
+
+
+def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrategy) -> tuple[Write, ...]:
+    """The writes of all branches as one list, in the order of the branches.
+
+    Raises `UsageError` where two have put different things at one place, or one inside what the other has put there,
+    and the strategy does not say which holds.
+    """
+    if strategy == "no_merge":
+        return ()
+    kept: list[tuple[str, Write]] = []
+    for branch, writes in by_branch.items():
+        others = [(name, write) for name, write in kept if name != branch]
+        for write in writes:
+            clash = next(_clashes(write, others), None)
+            if clash is not None and strategy == "keep_first":
+                continue
+            if clash is not None and strategy != "overwrite":
+                raise UsageError(_conflict(*clash, branch, write))
+            kept.append((branch, write))
+    return tuple(write for _, write in kept)
+
+
+def _clashes(write: Write, others: Iterable[tuple[str, Write]]) -> Iterator[tuple[str, Write]]:
+    path, value = write
+    for name, other in others:
+        if _overlap(path, other[0]) and not (path == other[0] and _same(value, other[1])):
+            yield name, other
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and as_json(one) == as_json(other))
+
+
+def _conflict(first: str, one: Write, second: str, other: Write) -> str:
+    place = ".".join(min(one[0], other[0], key=len))
+    return (
+        f"{first!r} and {second!r} both write context.{place}, and not the same; let only one of them write it, "
+        "or name a merge_strategy: overwrite, keep_first or no_merge"
+    )
+
+
+def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
+    """What a value made of theirs is worth: as little as the worst of them."""
+    trusts = [body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, Accepted)]
+    return max(trusts, key=_TRUST.index, default=Trust.CLEAN)
+
+
+def reduced(how: str, values: Mapping[str, Any]) -> Any:
+    """One value made of those of all branches. Raises `UsageError` for values that cannot be put together so.
+
+    >>> reduced("concat", {"a": [1], "b": [2, 3]}), reduced("majority_vote", {"a": "x", "b": "y", "c": "y"})
+    ([1, 2, 3], 'y')
+    """
+    return REDUCERS[how](values)
+
+
+def _union(values: Mapping[str, Any]) -> dict[str, Any]:
+    """All members of all values; the same member of two branches must be the same value."""
+    made: dict[str, Any] = {}
+    by_branch: dict[str, list[Write]] = {}
+    for name, value in values.items():
+        members = members_of(value)
+        if members is None:
+            raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} gave a {type(value).__name__}")
+        by_branch[name] = members
+    for path, member in merged_writes(by_branch, "error_on_conflict"):
+        made[path[0]] = member
+    return made
+
+
+def _concat(values: Mapping[str, Any]) -> Any:
+    """All lists as one list, or all texts as one text."""
+    parts = list(values.values())
+    if all(isinstance(part, str) for part in parts):
+        return "".join(parts)
+    if all(isinstance(part, (list, tuple)) for part in parts):
+        return [each for part in parts for each in part]
+    raise UsageError("reduce: concat needs a list from each branch, or a text from each")
+
+
+def _majority(values: Mapping[str, Any]) -> Any:
+    """The value that most branches gave; of equals, that of the earliest branch."""
+    parts = list(values.values())
+    keys = [as_json(part) for part in parts]
+    return parts[keys.index(max(keys, key=keys.count))]
+
+
+REDUCERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "keys": list,
+    "values": lambda values: list(values.values()),
+    "union": _union,
+    "concat": _concat,
+    "first": lambda values: next(iter(values.values())),
+    "last": lambda values: list(values.values())[-1],
+    "majority_vote": _majority,
+}
+"""The ways to reduce `{branch: value}` to one value."""

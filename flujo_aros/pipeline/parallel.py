@@ -1,0 +1,189 @@
+"""`Parallel`: several bodies at once on the same input, and one value made of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.pipeline.callables import FunctionLike, called, resolved
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.context import BodyResult, StepContext
+from flujo_aros.pipeline.fanout import FanOut
+from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
+from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
+from flujo_aros.pipeline.shared import Write, members_of
+from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
+from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.template import InputTemplate
+
+OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
+
+
+@dataclass(frozen=True)
+class Parallel(Common):
+    """Runs all branches at once, each with the same input; its value is `{branch: value}`, or what `reduce` makes of it.
+
+    A branch is a step, a list of steps or a `Pipeline`. It sees a copy of the context, of `context_include_keys` or of
+    all; what its steps write there is merged when all have ended, in the order of the branches. Two branches that
+    write different things to one place are an error, unless `merge_strategy` says what then holds: "overwrite" (the
+    later branch), "keep_first" (the earlier), "no_merge" (nothing is merged), or "context_update" with a
+    `field_mapping` of the names that each branch may write. With `on_branch_failure="ignore"` a failing branch has no
+    value and does not count against the run; else it cancels the others and fails the step. `reduce` is "keys",
+    "values", "union", "concat", "first", "last", "majority_vote" or a function of `{branch: value}`. With
+    `updates_context` and `ignore_branch_names` the values of the branches are merged instead of `{branch: value}`.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> fan = Parallel("sizes", {"chars": Call("count", function=len), "words": Call("split", function=str.split)})
+    >>> sorted(fan.bodies)
+    ['chars', 'words']
+    """
+
+    name: str
+    branches: Mapping[str, BodyLike]
+    _: KW_ONLY
+    merge_strategy: MergeStrategy = "error_on_conflict"
+    on_branch_failure: OnBranchFailure = "propagate"
+    context_include_keys: Sequence[str] | None = None
+    field_mapping: Mapping[str, Sequence[str]] | None = None
+    ignore_branch_names: bool = False
+    reduce: FunctionLike | None = None
+    input: InputLike = PREVIOUS
+    max_concurrency: int | None = None
+    kind: str = field(default="parallel", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        bodies = {name: as_body(body, name=name) for name, body in self.branches.items()}
+        object.__setattr__(self, "branches", bodies)
+        _ = self._given  # so that a wrong template is found now
+        for problem in self._problems():
+            raise UsageError(f"step {self.name!r}: {problem}")
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The branches."""
+        return cast("Mapping[str, Pipeline]", self.branches)
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """The compiled input."""
+        return self._given.templates
+
+    @cached_property
+    def _given(self) -> Input:
+        return compile_input(self.input, where=f"input of step {self.name!r}")
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Yes, unless `reduce` makes something else of it."""
+        if self.reduce is None or self.reduce == "union":
+            return True
+        return None if callable(self.reduce) or self.reduce in ("first", "last", "majority_vote") else False
+
+    def prepare(self) -> None:
+        """Import what `reduce` names. Raises `UsageError`."""
+        super().prepare()
+        if isinstance(self.reduce, str) and self.reduce not in REDUCERS:
+            resolved(self.reduce, step=self.name)
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Run the branches, and merge what they have made."""
+        previous = self._given.value(context.names())
+        names = list(self.bodies)
+        calls = [partial(self._branch, name, previous, context) for name in names]
+        stop = self.on_branch_failure == "propagate"
+        ended = await FanOut.run(calls, at_once=self.max_concurrency or len(calls), stop_on_failure=stop)
+        if ended.first_failed is not None and stop:
+            failed = cast("BodyResult", ended.results[ended.first_failed])
+            return Settlement[Any].of(failed, what=f"branch {names[ended.first_failed]!r}")
+        if ended.pause is not None:
+            raise ended.pause
+        return await self._settled(dict(zip(names, cast("list[BodyResult]", ended.results), strict=True)))
+
+    async def _branch(self, name: str, previous: Any, context: StepContext) -> BodyResult:
+        shared = None if context.shared is None else context.shared.fork(self.context_include_keys)
+        return await context.run_body(self.bodies[name], scope=name, kind="branch", previous=previous, shared=shared)
+
+    async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
+        good = {name: body for name, body in ended.items() if body.ok}
+        excused = tuple(body.scope for body in ended.values() if not body.ok)
+        if not good:
+            first = next(iter(ended.values()))
+            return Settlement[Any].of(first, what="every branch has failed; the first")
+        values = {name: body.value for name, body in good.items()}
+        writes = merged_writes({name: self._writes(name, body) for name, body in good.items()}, self.merge_strategy)
+        if self.updates_context and self.ignore_branch_names:
+            writes = (*writes, *self._members(values))
+        value = await self._reduced(values)
+        degraded = next((body.degraded for body in good.values() if body.degraded), None)
+        return Settlement(
+            Accepted(value, worst_trust(good.values()), "first", (), ""),
+            cause=degraded,
+            writes=writes,
+            excused=excused,
+            merges_value=not self.ignore_branch_names,
+        )
+
+    async def _reduced(self, values: Mapping[str, Any]) -> Any:
+        if self.reduce is None:
+            return dict(values)
+        if isinstance(self.reduce, str) and self.reduce in REDUCERS:
+            return reduced(self.reduce, values)
+        return await called(self.reduce, dict(values), step=self.name)
+
+    def _writes(self, name: str, body: BodyResult) -> tuple[Write, ...]:
+        if self.field_mapping is None:
+            return body.writes
+        allowed = self.field_mapping.get(name, ())
+        return tuple((path, value) for path, value in body.writes if path[0] in allowed or ".".join(path) in allowed)
+
+    def _members(self, values: Mapping[str, Any]) -> tuple[Write, ...]:
+        by_branch: dict[str, tuple[Write, ...]] = {}
+        for name, value in values.items():
+            members = members_of(value)
+            if members is None:
+                raise UsageError(
+                    f"branch {name!r} gave a {type(value).__name__}, which cannot be merged into the context"
+                )
+            by_branch[name] = tuple(members)
+        return merged_writes(by_branch, self.merge_strategy)
+
+    def _problems(self) -> list[str]:
+        found: list[str] = []
+        if not self.branches:
+            found.append("it has no branches")
+        found += check_scopes(self.branches)
+        if self.merge_strategy not in get_args(MergeStrategy):
+            found.append(_one_of("merge_strategy", self.merge_strategy, get_args(MergeStrategy)))
+        if self.on_branch_failure not in get_args(OnBranchFailure):
+            found.append(_one_of("on_branch_failure", self.on_branch_failure, get_args(OnBranchFailure)))
+        if self.max_concurrency is not None and self.max_concurrency < 1:
+            found.append(f"max_concurrency must be 1 or more, not {self.max_concurrency!r}")
+        for name in self.field_mapping or ():
+            if name not in self.branches:
+                found.append(f"field_mapping: there is no branch {name!r}{nearest(name, self.branches)}")
+        if isinstance(self.reduce, str) and self.reduce not in REDUCERS and not REFERENCE.fullmatch(self.reduce):
+            found.append(f"there is no way to reduce {self.reduce!r}{nearest(self.reduce, REDUCERS)}")
+        return found
+
+
+_SCOPE_WORDS: Final = "use one line without quotes, braces and `/`"
+
+
+def check_scopes(names: Mapping[str, object]) -> list[str]:
+    """What is wrong with the names of branches."""
+    from flujo_aros.pipeline.common import STEP_NAME
+
+    return [
+        f"not a name for a branch: {name!r}; {_SCOPE_WORDS}" for name in names if not STEP_NAME.fullmatch(str(name))
+    ]
+
+
+def _one_of(what: str, value: object, valid: tuple[str, ...]) -> str:
+    return f"{what} must be one of {', '.join(valid)}, not {value!r}"

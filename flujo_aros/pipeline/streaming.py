@@ -1,0 +1,98 @@
+"""Events of a run on their way to whoever iterates over them: in order, bounded, and never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from flujo_aros.errors import UsageError
+from flujo_aros.events import Event, LiveEvent, RunFinished, RunStarted, StepFinished, StepStarted
+from flujo_aros.pipeline.ledger import RunLedger
+from flujo_aros.pipeline.results import RunResult, StepResult
+
+StreamedEvent: TypeAlias = RunStarted | StepStarted | StepFinished | RunFinished | LiveEvent
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One event of a streamed run. `step` is the full name of the step that it belongs to; None for the run itself.
+
+    `event` is a `RunStarted`, `StepStarted`, `TextDelta`, `PartialValue`, `TextReplaced`, `TextAppended`,
+    `StepFinished` or `RunFinished`. `result` is how the step ended with a `StepFinished`, how the run ended with the
+    `RunFinished` that comes last.
+    """
+
+    step: str | None
+    event: StreamedEvent
+    result: StepResult[Any] | RunResult | None = None
+
+
+class EventChannel:
+    """Takes events from a run, and gives them to one consumer.
+
+    At most `size` pieces of replies and starts of steps wait in it: whoever has one more to tell waits itself. The
+    end of a step never waits, so that a run can always settle.
+    """
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise UsageError(f"buffer must be 1 or more, not {size!r}")
+        self.ledger: RunLedger | None = None
+        self.result: RunResult | None = None
+        self._events: deque[tuple[StreamEvent, bool]] = deque()
+        self._room = asyncio.Semaphore(size)
+        self._waiting: asyncio.Future[None] | None = None
+
+    async def live(self, step: str, event: LiveEvent) -> None:
+        """Take a piece of a reply, as soon as there is room."""
+        await self._room.acquire()
+        self._put(StreamEvent(step, event), held=True)
+
+    async def gate(self) -> None:
+        """Wait until there is room for the step that is about to start."""
+        await self._room.acquire()
+
+    def observe(self, event: Event) -> None:
+        """Take an event of the run itself."""
+        if isinstance(event, StepStarted):
+            self._put(StreamEvent(event.name, event), held=True)
+        elif isinstance(event, StepFinished):
+            self._put(StreamEvent(event.name, event, self._step_result(event.name)))
+        elif isinstance(event, (RunStarted, RunFinished)):
+            result = self.result if isinstance(event, RunFinished) else None
+            self._put(StreamEvent(None, event, result))
+
+    async def events(self, run: Callable[[], Awaitable[RunResult]]) -> AsyncGenerator[StreamEvent]:
+        """Start the run and give its events until it has ended; what it raises is raised after the last of them."""
+        running = asyncio.ensure_future(run())
+        running.add_done_callback(self._wake)
+        try:
+            while not (running.done() and not self._events):
+                if not self._events:
+                    self._waiting = asyncio.get_running_loop().create_future()
+                    await self._waiting
+                    continue
+                event, held = self._events.popleft()
+                if held:
+                    self._room.release()
+                yield event
+            await running
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+
+    def _put(self, event: StreamEvent, *, held: bool = False) -> None:
+        self._events.append((event, held))
+        self._wake()
+
+    def _wake(self, _: object = None) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def _step_result(self, name: str) -> StepResult[Any] | None:
+        return None if self.ledger is None else self.ledger.result_of(name)

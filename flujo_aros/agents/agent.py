@@ -14,7 +14,7 @@ from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.wire import object_schema
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract.output import Contract, TaggedContract
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery.ladder import Ladder
 
@@ -82,11 +82,12 @@ class RunnableAgent(Generic[T]):
         Raises `UsageError` for a model that cannot be had.
         """
         if isinstance(agent, AgentSpec):
-            return _from_spec(agent, await _model(agent.model, models), contract, ladder)
+            return _from_spec(agent, await named_model(agent.model, models), contract, ladder)
         return _from_agent(agent, contract, ladder)
 
 
-async def _model(name: str, models: ModelSource | None) -> Model:
+async def named_model(name: str, models: ModelSource | None) -> Model:
+    """The model of a name: `local:NAME` from the source, any other from pydantic-ai. Raises `UsageError`."""
     if name.startswith("local:"):
         if models is None:
             message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
@@ -106,7 +107,7 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
     output = str if contract is None else _output_type(contract, mode)
     instructions = spec.system_prompt
     if contract is not None and output is str:
-        instructions = f"{instructions}\n\n{contract.instruction()}".strip()
+        instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
     made: Agent[Any, Any] = Agent(
         model,
         output_type=output,
@@ -129,14 +130,20 @@ def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: La
     # The agent itself promises text only: ask for the contract in this run.
     native = isinstance(agent.model, Model) and bool(agent.model.profile.get("supports_json_schema_output"))
     output = _output_type(contract, "native" if native else "prompted")
-    words = contract.instruction() if output is str else None
+    words = _words(contract) if output is str else None
     sent = native and output is not str
     return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent)
 
 
+def _words(contract: Contract[Any]) -> str | None:
+    """What the prompt says about the output. Tags are named by the author of the prompt: only he knows what for."""
+    return None if isinstance(contract, TaggedContract) else contract.instruction()
+
+
 def _output_type(contract: Contract[Any], mode: OutputMode) -> Any:
     """What the host asks the model for: the schema as an object, or text where the host cannot express it."""
-    if not contract.json_schema:
+    of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
+    if of_text or not contract.json_schema:
         return str
     try:
         like = StructuredDict(object_schema(contract.json_schema))

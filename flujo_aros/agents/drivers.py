@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from decimal import Decimal
+from functools import partial
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
-from pydantic_ai.messages import ModelResponse
-from pydantic_ai.usage import RunUsage
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent
+from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, named_model
 from flujo_aros.agents.asking import adrive, drive
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, sentence
+from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, recording
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract.checks import Check
+from flujo_aros.contract.output import Contract, with_checks
 from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.reading.payload import judged
 from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.usage import Usage
+from flujo_aros.usage import Allowance, Usage
 
 __all__ = [
     "AgentRun",
+    "CallLimits",
+    "Live",
     "ModelSource",
     "RunnableAgent",
     "StageRecord",
@@ -50,7 +58,26 @@ class AgentRun(Generic[T]):
     calls: int
 
 
-async def run_agent(
+class CallLimits(Protocol):
+    """The most that one run of an agent may use, repairs included; None: no limit."""
+
+    @property
+    def max_requests(self) -> int | None:
+        """Model calls."""
+        ...
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Tokens, in and out."""
+        ...
+
+    @property
+    def max_cost(self) -> Decimal | None:
+        """US dollars."""
+        ...
+
+
+async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all by name)
     agent: AgentSpec | Agent[Any, Any],
     prompt: str,
     contract: Contract[T] | None,
@@ -58,32 +85,69 @@ async def run_agent(
     *,
     models: ModelSource | None = None,
     usage_sink: UsageSink | None = None,
+    live: Live | None = None,
+    limits: CallLimits | UsageLimits | None = None,
+    allowance: Allowance | None = None,
+    settings: Mapping[str, Any] | None = None,
+    history: Sequence[ModelMessage] | None = None,
+    checks: Sequence[Check] = (),
+    secrets: Sequence[str] = (),
 ) -> AgentRun[T]:
-    """Run an agent once for an output that satisfies the contract.
+    """Run an agent once for an output that satisfies the contract, and all `checks`.
 
     Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
     agent's own output, plain text for a spec. `usage_sink` is told what was spent also when the run raises or is
-    cancelled.
+    cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
+    those of this run; `allowance` is asked before each model call. `settings` are model settings for this run, which
+    win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
 
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
-    cancellation and the errors of the agent's own tools pass through.
+    `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
-    runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, contract, ladder, models)
-    usage, record = RunUsage(), RunRecord(contract, ladder)
+    wanted = None if contract is None else with_checks(contract, checks)
+    runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, wanted, ladder, models)
+    usage = RunUsage()
+    record = RunRecord(
+        wanted, ladder, allowance=allowance, resolve=partial(named_model, models=models), secrets=tuple(secrets)
+    )
+    showing = None if live is None else Showing(live, wanted, record)
+    ask = _Asked(prompt, usage, _usage_limits(limits), settings, history, showing)
     try:
         with recording(record):
-            outcome = await _outcome(runnable, prompt, usage, record)
+            outcome = judged(await _outcome(runnable, ask, record), tuple(checks))
+        if showing is not None:
+            await showing.end(outcome)
     finally:
         if usage_sink is not None:
             usage_sink(record.spent(usage))
     return AgentRun(outcome, tuple(record.stages), record.spent(usage), record.calls)
 
 
-async def _outcome(runnable: RunnableAgent[T], prompt: str, usage: RunUsage, record: RunRecord) -> Outcome[T]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one run is asked, and within which limits."""
+
+    prompt: str
+    usage: RunUsage
+    limits: UsageLimits | None
+    settings: Mapping[str, Any] | None
+    history: Sequence[ModelMessage] | None
+    showing: Showing | None
+
+
+def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None:
+    if limits is None or isinstance(limits, UsageLimits):
+        return limits
+    return UsageLimits(
+        request_limit=limits.max_requests, total_tokens_limit=limits.max_tokens, cost_limit=limits.max_cost
+    )
+
+
+async def _outcome(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
     clock = asyncio.timeout(runnable.timeout)
     try:
         async with clock:
-            return await _run(runnable, prompt, usage, record)
+            return await _run(runnable, ask, record)
     except TimeoutError:
         if not clock.expired():
             raise
@@ -91,11 +155,19 @@ async def _outcome(runnable: RunnableAgent[T], prompt: str, usage: RunUsage, rec
         return Rejected(Reason.PROVIDER, (issue,), _last_text(record))
 
 
-async def _run(runnable: RunnableAgent[T], prompt: str, usage: RunUsage, record: RunRecord) -> Outcome[T]:
+async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
     extra = {} if runnable.output_type is None else {"output_type": runnable.output_type}
     try:
         result = await runnable.agent.run(
-            prompt, instructions=runnable.instructions, usage=usage, capabilities=runnable.add, **extra
+            ask.prompt,
+            instructions=runnable.instructions,
+            message_history=ask.history,
+            model_settings=cast("ModelSettings | None", ask.settings),
+            usage=ask.usage,
+            usage_limits=ask.limits,
+            capabilities=runnable.add,
+            event_stream_handler=ask.showing,
+            **extra,
         )
     except OutputError as error:
         if error is not record.error or record.outcome is None:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 PREVIOUS: Final = "{{ previous_step }}"
 
-REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z]\w*)", re.ASCII)
-"""How a callable is named in a blueprint: one public name of one module, so that no attribute walk is possible."""
+REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>_?[A-Za-z]\w*)", re.ASCII)
+"""How a callable is named in a blueprint: one name of one module, and none with two underscores in front."""
 
 
 @runtime_checkable

@@ -25,7 +25,7 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
     """Raise a `UsageError` for what cannot work, before anything is spent on it."""
     parameters = request.model_request_parameters
     mode = parameters.output_mode
-    if contract.mode in _PART_OF_TEXT and mode in ("native", "tool") and not parameters.allow_text_output:
+    if contract.mode in _PART_OF_TEXT and (mode == "native" or (mode == "tool" and not parameters.allow_text_output)):
         message = (
             f"a {contract.mode} output is a part of a text, but the agent asks for its output in {mode} mode; "
             "give the agent output_type=contract.as_output(), or output_type=str"

@@ -152,6 +152,11 @@ class EventContract(JsonContract[WrittenEvent]):
         """
         return event_model(self.kinds, self.fields)
 
+    @property
+    def is_verdict(self) -> bool:
+        """Whether it names a winner, and has checks that may refuse it."""
+        return bool(self.checks) and "winner" in self.fields
+
     @cached_property
     def _model_schema(self) -> JsonSchema:
         return self.model.model_json_schema()

@@ -24,7 +24,7 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
 
     *json*: `resume`, `llm_repair`, `retry`, `extract`, `degrade`. *tagged* and *text* are strict: as many retries in
     the conversation as the contract says, none by default. *block*: one more ask, then a made-up block that says so.
-    *event*: one more ask if a check fails.
+    *event*: one more ask where a check fails or the prompt's example comes back; then a verdict names no winner.
     """
     settings = settings or _DEFAULTS
     if not settings.enabled:
@@ -35,7 +35,7 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     if contract.mode == "block":
         return Ladder(stages=(Retry(), Synthesize()), max_calls=1)
     if contract.mode == "event":
-        return Ladder(stages=(Retry(native=False),), max_calls=1) if contract.checks else _NOTHING
+        return Ladder(stages=(Retry(native=False), Synthesize()), max_calls=1)
     return Ladder(stages=_json_stages(settings), max_stages=settings.fallback.max_stages)
 
 

@@ -45,6 +45,7 @@ _PLAIN: Final = """\
 Do not repeat the schema and do not write JSON. Answer the question in plain words: one short line for each of these, \
 its name, a colon and its value:
 {names}"""
+_SAY: Final = "Do not repeat the example and do not write JSON. Say it in one or two sentences of plain prose."
 _BLOCK: Final = "Keep the rest of your answer as it was."
 
 _LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
@@ -87,6 +88,8 @@ def form_prompt(contract: Contract[Any]) -> str:
 
 def plain_prompt(contract: Contract[Any]) -> str:
     """Ask in the conversation for the answer in plain words, of a model that only repeats a schema."""
+    if contract.mode == "event":  # the text is all that a weak model has to give: its prose is taken for it
+        return _SAY
     return _PLAIN.format(names="\n".join(f"- {line}" for line in _fields(contract.json_schema)))
 
 

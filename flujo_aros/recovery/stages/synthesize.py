@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
-from flujo_aros.contract.output import BlockContract
+from flujo_aros.contract.output import BlockContract, EventContract
 from flujo_aros.contract.payload import Block
-from flujo_aros.outcome import Accepted, Reason, Repair, Risk, Trust
+from flujo_aros.outcome import Accepted, Outcome, Reason, Repair, Risk, Trust
+from flujo_aros.reading.read import undecided
 from flujo_aros.recovery.plan import Past, Plan, ReadReply, Task
 from flujo_aros.recovery.stages.stage import Rung
 
@@ -15,9 +16,10 @@ T = TypeVar("T")
 
 
 class Synthesize(Rung):
-    """Give the reply the block that it should have begun with: every key, with an empty text. Block contracts only.
+    """Make up what a reply should have had, and say so: the block before its prose, or a verdict without a winner.
 
-    The prose is that of the first reply, untouched. The trust of such a value is `SYNTHESIZED`, never more.
+    A block has every key, with an empty text; the prose is that of the first reply, untouched. A verdict whose winner
+    fails the checks of its event contract names none, with `no_contest: true`. The trust is `SYNTHESIZED`, never more.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE}
@@ -26,18 +28,24 @@ class Synthesize(Rung):
     stage: Literal["synthesize"] = "synthesize"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """No block contract."""
-        return None if isinstance(task.contract, BlockContract) else "only a block can be made up, and only openly"
+        """Neither a block nor a verdict."""
+        contract = task.contract
+        if isinstance(contract, BlockContract) or (isinstance(contract, EventContract) and contract.is_verdict):
+            return None
+        return "only a block, or a verdict without a winner, can be made up, and only openly"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
-        """Build the block."""
-        block = cast("BlockContract", task.contract)
-        prose = past.first.text
-        text = synthesized_text(block, prose)
-        made = Repair("synthesized", Risk.LOSSY, "$.fields", (0, 0), "", text[:80])
-        value = cast("T", Block(dict.fromkeys(block.keys, ""), prose))
-        return Accepted(value, Trust.SYNTHESIZED, self.stage, (made,), text)
+        """Build it. A verdict is made of the latest answer; what is no event at all stays rejected."""
+        if isinstance(task.contract, BlockContract):
+            return cast("Outcome[T]", _block(task.contract, past.first.text))
+        return cast("Outcome[T]", undecided(past.spoken, cast("EventContract", task.contract)))
         yield  # makes this a plan that asks nothing
+
+
+def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
+    text = synthesized_text(contract, prose)
+    made = Repair("synthesized", Risk.LOSSY, "$.fields", (0, 0), "", text[:80])
+    return Accepted(Block(dict.fromkeys(contract.keys, ""), prose), Trust.SYNTHESIZED, "synthesize", (made,), text)
 
 
 def synthesized_text(contract: BlockContract, prose: str) -> str:

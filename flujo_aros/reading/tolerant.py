@@ -273,10 +273,7 @@ class Machine(Brackets):
             self._extra_commas()
             return self._careful_element(frame)
         if self._next_belongs_outside(frame):
-            self._log("missing-closer", INFERRED, self.comma, self.comma, "]")
-            self.pos = self.comma
-            self._pop()
-            return False
+            return self._close_before_key(frame)
         if char == "0":
             self._need(self.pos + 3)
         if self.text[self.pos - 1] == "," and _GROUP.match(self.text, self.pos):
@@ -291,6 +288,18 @@ class Machine(Brackets):
         outer = self.stack[-2].shape
         name = ahead and (ahead["q"] or ahead["s"])
         return bool(name) and (not outer.keys or self._knows(outer, str(name)))
+
+    def _close_before_key(self, frame: Frame) -> bool:
+        """Close the list behind its last element; the comma that follows, if there is one, belongs outside."""
+        last: Node = frame.items[-1]
+        if self.comma < last.end:  # there is none: it is missing outside, not here
+            self.comma = last.end
+            if self.edits and self.edits[-1].code == "missing-comma" and self.edits[-1].start >= last.end:
+                self.edits.pop()
+        self._log("missing-closer", INFERRED, self.comma, self.comma, "]")
+        self.pos = self.comma
+        self._pop()
+        return False
 
     def _value(self, shape: Shape, *, member: bool) -> bool:
         """Read one value; False when a container opened (or the text ended) and the caller must look at the stack."""

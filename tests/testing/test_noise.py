@@ -83,4 +83,4 @@ def test_plain_is_the_value_itself():
 def _rng():
     import random
 
-    return random.Random(5)
+    return random.Random(5)  # noqa: S311 - repeatable

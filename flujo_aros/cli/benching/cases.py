@@ -151,7 +151,7 @@ def load_corpus(name: str) -> Corpus:
     Rows are either `{id, input, schema, expected, must_fail, may_fail, accept}` or, for replies that were captured,
     `{id, raw, schema, gold, finish_reason}`. Raises `UsageError` naming the line that is neither.
     """
-    lines = [(n, line) for n, line in enumerate(file_text(name, "CORPUS").splitlines(), 1) if line.strip()]
+    lines = [(n, line) for n, line in enumerate(file_text(name, "CORPUS").split("\n"), 1) if line.strip()]
     if not lines:
         message = f"{name} has no cases: it should have one JSON object on each line"
         raise UsageError(message)

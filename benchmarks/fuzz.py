@@ -1,0 +1,283 @@
+"""A million mutated replies against the laws of the reader: `python benchmarks/fuzz.py [--count 1000000] [--seed 1]`.
+
+Every reply is made from the seed and its number, so a finding is repeated by `--only NUMBER`. Checked for each: `read`
+raises nothing; what is accepted satisfies the contract; what is CLEAN is what `json` reads; a rejection says why;
+reports can be made; any chunking gives the same outcome (a part of the replies). Prints what broke a law and the
+figures; the exit code is 1 if anything did. Findings that were mended are kept in `tests/reading/found.jsonl`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from flujo_aros import Accepted, Rejected, read
+from flujo_aros.contract.output import Output, compile_contract
+from flujo_aros.reading.stream import StreamReader
+from flujo_aros.testing import NOISES
+
+STRING = {"type": "string"}
+ITEM = {
+    "type": "object",
+    "properties": {"sku": STRING, "qty": {"type": "integer"}, "price": {"type": "number"}},
+    "required": ["sku", "qty"],
+}
+RECORD = {
+    "type": "object",
+    "properties": {
+        "title": STRING,
+        "level": {"enum": ["low", "medium", "high"]},
+        "open": {"type": "boolean"},
+        "score": {"type": "number"},
+        "tags": {"type": "array", "items": STRING},
+        "items": {"type": "array", "items": ITEM},
+        "note": {"anyOf": [STRING, {"type": "null"}]},
+    },
+    "required": ["title", "level", "open", "score", "tags", "items"],
+    "additionalProperties": False,
+}
+CONTRACTS = [
+    Output.json(RECORD),
+    Output.json({}),
+    Output.json({"type": "array", "items": ITEM}),
+    Output.json(ITEM),
+    Output.json({"type": "string"}),
+    Output.json({"enum": ["low", "medium", "high"]}),
+    Output.tagged("result", RECORD),
+    Output.text("result"),
+    Output.block("title", ["level"]),
+    Output.event(["said", "thought"]),
+]
+WORDS = [
+    "tea",
+    "a b",
+    "naïve",
+    "C:\\new",
+    'say "hi"',
+    "it's",
+    "x, y: z",
+    "{k}",
+    "[1]",
+    "\n",
+    "键",
+    "🙂",
+    "&amp;",
+    "<b>",
+    "",
+]
+PIECES = [
+    *('{"a":', "{", "}", "[", "]", ",", ":", '"', "'", "“", "”", "```json\n", "```", "<think>", "</think>", "<result>"),
+    *(
+        "</result>",
+        "\\",
+        "\\u",
+        "\\ud83d",
+        "\\n",
+        "//",
+        "/*",
+        "*/",
+        "#",
+        "...",
+        "NaN",
+        "None",
+        "true",
+        "1e999",
+        "-",
+        "&quot;",
+    ),
+    *(
+        "\ufeff",
+        "\u00a0",
+        "\u2028",
+        "\x00",
+        "{{",
+        "}}",
+        '"""',
+        "+",
+        "(",
+        ")",
+        "~",
+        "\n\n",
+        "- ",
+        "title: ",
+        "I'm sorry",
+        "\\\\",
+    ),
+]
+
+
+@dataclass
+class Found:
+    """What one worker saw."""
+
+    replies: int = 0
+    kinds: Counter[str] = field(default_factory=Counter[str])
+    broken: list[str] = field(default_factory=list[str])
+    slowest: tuple[float, int, int] = (0.0, 0, 0)
+
+
+def record(rng: random.Random) -> Any:
+    def word() -> str:
+        return " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 4)))
+
+    items = [
+        {"sku": word(), "qty": rng.randrange(100), "price": rng.choice([1.1, 20, -0.5, 1e6])}
+        for _ in range(rng.randrange(3))
+    ]
+    return {
+        "title": word(),
+        "level": rng.choice(["low", "medium", "high"]),
+        "open": rng.random() < 0.5,
+        "score": rng.choice([0, 1.5, -3, 1e-7, 12345678901234567890]),
+        "tags": [word() for _ in range(rng.randrange(4))],
+        "items": items,
+        "note": rng.choice([None, word()]),
+    }
+
+
+def reply(seed: int, number: int) -> tuple[str, Any, bool | None]:
+    """The text, the contract and what is known of its end."""
+    rng = random.Random(seed * 1_000_003 + number)
+    value = record(rng)
+    text = None
+    while text is None:
+        text = rng.choice(list(NOISES.values())).write(value, rng)
+    if rng.random() < 0.1:
+        text += rng.choice(["\n", " then ", ", "]) + json.dumps(record(rng), ensure_ascii=rng.random() < 0.5)
+    for _ in range(rng.choice([0, 1, 1, 1, 2, 3, 8])):
+        text = mutated(text, rng)
+    contract = CONTRACTS[0] if rng.random() < 0.5 else rng.choice(CONTRACTS)
+    return text, contract, rng.choice([None, None, True, False])
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    at, other = rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)
+    low, high = min(at, other), max(at, other)
+    match rng.randrange(9):
+        case 0:
+            return text[:at] + text[at + 1 :]
+        case 1:
+            return text[:at] + text[at : at + 1] + text[at:]
+        case 2:
+            return text[:at] + rng.choice(PIECES) + text[at:]
+        case 3:
+            return text[:at] + rng.choice(PIECES) + text[at + 1 :]
+        case 4:
+            return text[:at]
+        case 5:
+            return text[:low] + text[high:]
+        case 6:
+            return text[:high] + text[low:high][:200] + text[high:]
+        case 7:
+            return text[:at] + chr(rng.choice([0x27, 0x301, 0x3000, 0xFF1A, 0xFF5B, 0x1F600, 0x7F, 9])) + text[at:]
+        case _:
+            return text[:at] + rng.choice(PIECES) * rng.randrange(2, 30) + text[at:]
+
+
+def laws_broken(text: str, contract: Any, rng: random.Random, *, truncated: bool | None) -> Iterator[str]:
+    """Each law that the reading of this text breaks, in words."""
+    outcome = read(text, contract, truncated=truncated)
+    if isinstance(outcome, Rejected):
+        if not outcome.issues:
+            yield "a rejection without an issue"
+    elif isinstance(outcome, Accepted):
+        yield from _accepted(text, contract, outcome)
+    outcome.explain()
+    json.dumps(outcome.to_dict(), default=str)
+    if rng.random() < 0.1:
+        again = _streamed(text, contract, rng, truncated=truncated)
+        if again.to_dict() != outcome.to_dict():
+            yield f"chunks give {again.to_dict()!r}, the whole text {outcome.to_dict()!r}"
+
+
+def _accepted(text: str, contract: Any, outcome: Accepted[Any]) -> Iterator[str]:
+    if contract.mode == "json":
+        if type(contract.validate(outcome.value)).__name__ == "Invalid":
+            yield f"accepted, and not valid: {outcome.value!r}"
+        if outcome.trust == "clean" and contract.json_schema.get("type") != "string":
+            try:
+                plain = json.loads(text)
+            except ValueError:
+                yield f"clean, and not JSON: {outcome.value!r}"
+            else:
+                if plain != outcome.value and not (isinstance(plain, float) and math.isnan(plain)):
+                    yield f"clean, and another value: {outcome.value!r}"
+    for repair in outcome.repairs:
+        start, end = repair.span
+        if not 0 <= start <= end <= len(text):
+            yield f"a repair outside of the text: {repair!r}"
+
+
+def _streamed(text: str, contract: Any, rng: random.Random, *, truncated: bool | None) -> Any:
+    reader = StreamReader(contract)
+    at = 0
+    while at < len(text):
+        size = rng.choice([1, 1, 2, 3, 7, 20])
+        reader.feed(text[at : at + size])
+        at += size
+    return reader.close(truncated=truncated)
+
+
+def work(job: tuple[int, int, int]) -> Found:
+    seed, start, end = job
+    found = Found()
+    for number in range(start, end):
+        text, contract, truncated = reply(seed, number)
+        rng = random.Random(number)
+        begun = time.perf_counter()
+        try:
+            broken = list(laws_broken(text, contract, rng, truncated=truncated))
+        except Exception as error:  # noqa: BLE001 - this is what is looked for
+            broken = [f"raised {error!r}"]
+        spent = time.perf_counter() - begun
+        found.slowest = max(found.slowest, (spent, number, len(text)))
+        found.replies += 1
+        found.kinds[type(read(text, contract, truncated=truncated)).__name__ if not broken else "broken"] += 1
+        found.broken += [f"{number}: {words}\n   {contract.mode} {text!r}" for words in broken]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="one reply, by its number")
+    parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
+    options = parser.parse_args()
+    if options.only is not None:
+        text, contract, truncated = reply(options.seed, options.only)
+        print(repr(text), contract.mode, contract.json_schema, truncated)
+        print(read(text, compile_contract(contract), truncated=truncated).explain())
+        sys.exit()
+    begun, size = time.perf_counter(), 5_000
+    jobs = [(options.seed, at, min(at + size, options.count)) for at in range(0, options.count, size)]
+    total = Found()
+    with multiprocessing.Pool(options.processes) as pool:
+        for found in pool.imap_unordered(work, jobs):
+            total.replies += found.replies
+            total.kinds += found.kinds
+            total.slowest = max(total.slowest, found.slowest)
+            for each in found.broken:
+                print(each, flush=True)
+            total.broken += found.broken
+    seconds = time.perf_counter() - begun
+    spent, number, length = total.slowest
+    print(
+        f"{total.replies:,} replies, seed {options.seed}: {len(total.broken)} laws broken; {dict(total.kinds)}; "
+        f"{seconds / total.replies * 100_000:.0f} s per 100,000 with {options.processes} processes; "
+        f"slowest {spent * 1000:.0f} ms (number {number}, {length} characters)"
+    )
+    sys.exit(bool(total.broken))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Everything that fuzzing has found stays mended: each text is read, and the outcome keeps the laws."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flujo_aros import Accepted, Rejected, read
+from flujo_aros.contract.output import compile_contract
+
+FOUND = [json.loads(line) for line in (Path(__file__).parent / "found.jsonl").open(encoding="utf-8")]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
+def test_what_was_found_stays_mended(case):
+    """It ends, says why it refuses, and accepts only what is valid."""
+    contract = compile_contract(case["schema"] or True)
+    outcome = read(case["text"], contract, truncated=case["truncated"])
+    if isinstance(outcome, Accepted):
+        assert type(contract.validate(outcome.value)).__name__ != "Invalid"
+    else:
+        assert isinstance(outcome, Rejected)
+        assert outcome.issues

@@ -8,7 +8,8 @@ import pytest
 from flujo_aros import Accepted, Rejected, read
 from flujo_aros.contract.output import compile_contract
 
-FOUND = [json.loads(line) for line in (Path(__file__).parent / "found.jsonl").open(encoding="utf-8")]
+LINES = (Path(__file__).parent / "found.jsonl").read_text(encoding="utf-8").split("\n")
+FOUND = [json.loads(line) for line in LINES if line]
 
 
 @pytest.mark.timeout(20)

@@ -9,21 +9,22 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from flujo_aros.errors import UsageError
 from flujo_aros.events import StepFinished, StepStarted, emit, span
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.context import Answer, BodyResult, StepContext
-from flujo_aros.pipeline.facts import handed_on, judged
+from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
+from flujo_aros.reading.payload import judged
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import Live, ModelSource
+    from flujo_aros.agents.drivers import ModelSource
     from flujo_aros.events import LiveEvent
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
@@ -248,7 +249,7 @@ class _Attempt:
 
     settlement: Settlement[Any]
 
-    def __enter__(self) -> _Attempt:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

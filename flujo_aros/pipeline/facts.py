@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.contract.checks import Check, judge
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.written import WrittenContract
-from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Risk
+from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
 from flujo_aros.pipeline.processing import Enforcement
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:
     from flujo_aros.pipeline.ledger import StepResult
@@ -43,10 +43,10 @@ _WORDS_ONLY = {"type", "title", "description"}
 class Facts:
     """What holds for an agent step after all defaults.
 
-    `contract` is what its reply must satisfy, checks and risk included; None: any text. `schema_source` says where
+    `contract` is what its reply must satisfy; None: any text. `schema_source` says where
     the schema in force was written, and `promoted` that only the agent has it, so that the step enforces what it does
     not mention. `mode` is how the output is asked for; "own": the step's agent is made in Python and decides that.
-    `mergeable`: whether the value is a mapping; None: not known. `late_checks` are those that no contract can hold.
+    `mergeable`: whether the value is a mapping; None: not known. `warnings` tell what is written and changes nothing.
     """
 
     agent: Any
@@ -58,7 +58,6 @@ class Facts:
     ladder: Ladder | None
     mergeable: bool | None
     settings: Mapping[str, Any]
-    late_checks: tuple[Check, ...] = ()
     warnings: tuple[tuple[str, str], ...] = ()
 
 
@@ -81,8 +80,7 @@ def effective(step: Step) -> Facts:
         enforcement=step.processing.enforcement,
         ladder=None if contract is None else _ladder(step, contract),
         mergeable=_mergeable(step, contract),
-        settings=dict(step.model_settings),
-        late_checks=step.checks if contract is None else (),
+        settings={} if not own else dict(step.model_settings),
         warnings=step.processing.warnings,
     )
 
@@ -102,16 +100,6 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
 def mergeable(step: PipelineStep) -> bool | None:
     """Whether the value of a step of any kind is a mapping: the author's word, else what can be known; None: open."""
     return step.gives_mapping if step.mergeable_output is None else step.mergeable_output
-
-
-def judged(outcome: Outcome[T], checks: tuple[Check, ...]) -> Outcome[T]:
-    """The outcome after these checks: a value that one of them refuses is rejected."""
-    if not checks or not isinstance(outcome, Accepted):
-        return outcome
-    value, issues, cleaned = judge(outcome.value, checks)
-    if issues:
-        return Rejected(Reason.INVALID, issues, outcome.text)
-    return replace(outcome, value=value, repairs=(*outcome.repairs, *cleaned)) if cleaned else outcome
 
 
 def missing_keys(paths: Sequence[str], context: Mapping[str, Any]) -> list[str]:
@@ -155,9 +143,7 @@ def _contract(step: Step, like: Any) -> Contract[Any] | None:
     if isinstance(like, dict) and (wanted is not None):
         like = _with_conversions(cast("JsonSchema", like), ceiling or Risk.INFERRED, wanted)
     made = compile_contract(like) if where is None else where.contract(like if where.takes_schema else None)
-    if ceiling is not None:
-        made = replace(made, risk=ceiling)
-    return replace(made, checks=(*made.checks, *step.checks)) if step.checks else made
+    return made if ceiling is None else replace(made, risk=ceiling)
 
 
 def _agent(step: Step) -> Any:
@@ -188,7 +174,7 @@ def _ladder(step: Step, contract: Contract[Any]) -> Ladder:
 
     Text in place of a value is offered where the step names `degrade` or accepts it (`on_degraded: accept`).
     """
-    ladder = step.processing.ladder(ladder_for(contract))
+    ladder = step.processing.ladder(ladder_for(contract, current_settings()))
     if step.processing.enforcement == "validate":
         ladder = ladder.model_copy(update={"stages": ()})
     if step.on_degraded == "accept" and not any(isinstance(stage, Degrade) for stage in ladder.stages):
@@ -297,6 +283,6 @@ def _is_mapping(annotation: Any) -> bool | None:
         return found.pop() if len(found) == 1 else None
     if not isinstance(origin, type):
         return None
-    if origin is object or issubclass(origin, (Accepted, Rejected)):
+    if origin is object or issubclass(origin, (Accepted, Degraded, Rejected)):
         return None
     return issubclass(origin, (Mapping, BaseModel)) or dataclasses.is_dataclass(origin) or typing.is_typeddict(origin)

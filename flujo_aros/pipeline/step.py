@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -18,14 +17,15 @@ from flujo_aros.contract.signal import CompletionSignal, refuse_iterations
 from flujo_aros.contract.written import WrittenContract, written_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.common import Common, StepLimits
 from flujo_aros.pipeline.context import StepContext
-from flujo_aros.pipeline.facts import Facts, effective, judged, missing_keys, returns_mapping, takes_mapping
+from flujo_aros.pipeline.facts import Facts, effective, missing_keys, returns_mapping, takes_mapping
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import OnDegraded, Settlement
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.reading.payload import judged
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import AgentRun, StageRecord
@@ -176,6 +176,8 @@ class Step(Common):
         super().__post_init__()
         if self.agent is None or isinstance(cast("object", self.agent), (str, dict)):
             raise UsageError(f"the agent of step {self.name!r} must be an AgentSpec or an Agent, not {self.agent!r}")
+        if self.model is not None and not isinstance(self.agent, AgentSpec):
+            raise UsageError(f"step {self.name!r}: `model` is for an AgentSpec; give the Agent its model instead")
         if isinstance(self.contract, str):
             object.__setattr__(self, "contract", written_contract(self.contract))
         where = isinstance(self.contract, WrittenContract)
@@ -230,27 +232,27 @@ class Step(Common):
             words = f"the context has no value for {', '.join(missing)}, which the step requires"
             return Settlement(Rejected(Reason.INVALID, (Issue("$", "missing_context", words),), ""), attempts=0)
         prompt = self._given.text(names)
-        if self.completion_signal is None:
-            run = await self._ask(prompt, context)
-            return Settlement(judged(run.outcome, self.facts.late_checks), run.calls, run.stages)
-        return await self._iterate(prompt, CompletionSignal(self.completion_signal), context)
+        if self.completion_signal is not None:
+            return await self._iterate(prompt, CompletionSignal(self.completion_signal), context)
+        run = await self._ask(prompt, context, self.checks)
+        return Settlement(run.outcome, run.calls, run.stages)
 
     async def _iterate(self, prompt: str, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
         calls, said = 0, ""
         stages: tuple[StageRecord, ...] = ()
         text = f"{prompt}\n\n{signal.instruction()}"
         for _ in range(self.max_iterations):
-            run = await self._ask(text, context)
+            run = await self._ask(text, context, ())  # what is not the last word is not judged
             calls, stages = calls + run.calls, (*stages, *run.stages)
             said = run.outcome.text
             if not isinstance(run.outcome, Accepted):
                 return Settlement(run.outcome, calls, stages)
             if signal.stands_in(said, self.facts.contract):
-                return Settlement(judged(run.outcome, self.facts.late_checks), calls, stages)
+                return Settlement(judged(run.outcome, self.checks), calls, stages)
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
 
-    async def _ask(self, prompt: str, context: StepContext) -> AgentRun[Any]:
+    async def _ask(self, prompt: str, context: StepContext, checks: tuple[Check, ...]) -> AgentRun[Any]:
         from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
 
         known = self.facts
@@ -261,6 +263,10 @@ class Step(Common):
             known.ladder,
             models=context.models,
             usage_sink=context.spend,
+            live=context.live,
+            allowance=context.allowance,
+            settings=known.settings or None,
+            checks=checks,
         )
 
 
@@ -327,25 +333,11 @@ class Call(Common):
         return Settlement(judged(outcome, self.checks))
 
     def _resolved(self) -> Callable[..., Any]:
-        return self.function if callable(self.function) else _imported(self.name, self.function)
+        return resolved(self.function, step=self.name)
 
 
 def _compiled(name: str, source: object) -> Input:
     return compile_input(source, where=f"input of step {name!r}")
-
-
-def _imported(step: str, reference: str) -> Callable[..., Any]:
-    module_name, _, name = reference.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"step {step!r}: {module_name} cannot be imported: {error}") from error
-    if not hasattr(module, name):
-        raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}")
-    found = getattr(module, name)
-    if not callable(found):
-        raise UsageError(f"step {step!r}: {reference} is a {type(found).__name__} and cannot be called")
-    return cast("Callable[..., Any]", found)
 
 
 def _shielded(call: Callable[[], Any]) -> Any:

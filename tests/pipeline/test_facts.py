@@ -13,6 +13,7 @@ from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.step import Step
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.settings import current_settings
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 AGENT = AgentSpec(model="test:model", output_schema=SCHEMA)
@@ -77,4 +78,4 @@ def test_validate_makes_no_further_calls_and_accepting_text_allows_degrading():
 def test_without_a_word_the_ladder_is_the_one_that_suits_the_contract():
     facts = effective(Step("a", agent=AGENT))
     assert facts.contract is not None
-    assert facts.ladder == ladder_for(facts.contract)
+    assert facts.ladder == ladder_for(facts.contract, current_settings())

@@ -58,7 +58,7 @@ def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
         (lambda: call("a", on_degraded="maybe"), "step 'a': on_degraded must be one of accept, fail, not 'maybe'"),
         (lambda: Call("a", function="os.system"), "must be 'package.module:name', not 'os.system'"),
         (lambda: Call("a", function="os:path.join"), "must be 'package.module:name'"),
-        (lambda: Call("a", function="os:_exit"), "must be 'package.module:name'"),
+        (lambda: Call("a", function="os:__exit"), "must be 'package.module:name'"),
         (lambda: Call("a", function=3), "the function of step 'a' cannot be called: 3"),
         (lambda: Step("a", agent="test:model"), "must be an AgentSpec or an Agent, not 'test:model'"),
         (lambda: Step("a", agent=AGENT, contract=int, processing=Processing(schema=SCHEMA)), "give one of them"),

@@ -15,7 +15,7 @@ from pydantic_ai.usage import RunUsage
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import OutputError
-from flujo_aros.events import Event, StageFinished
+from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.outcome import Degraded, Outcome, Rejected
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.usage import Allowance, Usage
@@ -23,12 +23,14 @@ from flujo_aros.usage import Allowance, Usage
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """One stage of a ladder that ran: what it came to, why not, and how many model calls it made."""
+    """One stage of a ladder that ran: what it came to, why not, and what its model calls have used."""
 
     stage: str
     outcome: str
     reason: str | None
     calls: int
+    usage: Usage = field(default_factory=Usage, compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class RunRecord:
     """What the latest reply came to; None while it is not known, and where there was nothing to read."""
     error: OutputError | None = None
     stages: list[StageRecord] = field(default_factory=list[StageRecord])
+    asks: list[AskFinished] = field(default_factory=list[AskFinished])
+    """The model calls of the stage that is under way."""
     texts: list[str] = field(default_factory=list[str])
     calls: int = 0
     own_calls: int = 0
@@ -85,8 +89,13 @@ class RunRecord:
 
     def hear(self, event: Event) -> None:
         """Take what the ladder reports."""
-        if isinstance(event, StageFinished):
-            self.stages.append(StageRecord(event.stage, event.outcome, event.reason, event.calls))
+        if isinstance(event, AskFinished):
+            self.asks.append(event)
+        elif isinstance(event, StageFinished):
+            asks, self.asks = self.asks, []
+            usage = Usage.total(ask.usage for ask in asks)
+            seconds = sum(ask.seconds for ask in asks)
+            self.stages.append(StageRecord(event.stage, event.outcome, event.reason, event.calls, usage, seconds))
 
     def spent(self, usage: RunUsage) -> Usage:
         """The usage of the run, with the calls that failed and that the host therefore does not count."""
@@ -143,4 +152,5 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage) 
         texts=tuple(record.texts),
         usage=usage,
         raw_matched=rejected.raw_matched,
+        attempts=rejected.attempts,
     )

@@ -186,8 +186,9 @@ def test_usage_counts_the_repair_calls_with_their_cost():
     with observing(heard.append):
         run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]), usage=usage)
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (2, 2000, 400)
-    (started,) = [event for event in heard if isinstance(event, AskStarted)]
-    (ended,) = [event for event in heard if isinstance(event, AskFinished)]
+    first, started = [event for event in heard if isinstance(event, AskStarted)]
+    _, ended = [event for event in heard if isinstance(event, AskFinished)]
+    assert first.stage == "first"
     assert (started.stage, started.attempt) == ("llm_repair", 1)
     assert (ended.usage.requests, ended.usage.input_tokens, ended.usage.output_tokens) == (1, 1000, 200)
 

@@ -39,7 +39,8 @@ def client_over(sdk, replies, seen):
 
     def answer(request):
         seen.append(json.loads(request.content))
-        status, body = replies.pop(0)
+        nothing = (500, {"error": {"message": "asked once more than there are replies"}})
+        status, body = replies.pop(0) if replies else nothing
         if isinstance(body, str):
             kind = "text/event-stream" if body.startswith("data:") else "text/html"
             return library.Response(status, text=body, headers={"content-type": kind})

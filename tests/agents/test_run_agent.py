@@ -24,6 +24,7 @@ from flujo_aros.contract.output import Output, compile_contract
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Trust
 from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.stages.llm_repair import LlmRepair
 from flujo_aros.usage import Usage
 
 from .scripted import OneModel, Script, call
@@ -37,6 +38,7 @@ SCHEMA = {
 GOOD = '{"name": "pen", "qty": 3}'
 BAD = '{"name": "pen", "qty": "many"}'
 CONTRACT = compile_contract(SCHEMA)
+REPAIR = Ladder(stages=(LlmRepair(attempts=2),))
 
 
 class Item(BaseModel):
@@ -98,7 +100,7 @@ def test_a_repair_is_told_with_its_stage_calls_and_usage():
 
 
 def test_bad_data_is_an_outcome():
-    result = run(Script(BAD, "no", "no"))
+    result = run(Script(BAD, "no", "no"), ladder=REPAIR)
     assert isinstance(result.outcome, Rejected)
     assert result.outcome.reason is Reason.INVALID
     assert result.outcome.issues[0].path == "$.qty"
@@ -110,14 +112,15 @@ def test_bad_data_is_an_outcome():
 
 
 def test_a_ladder_may_degrade():
-    result = run(Script(BAD, "no", "no"), ladder=Ladder())
+    result = run(Script(BAD, *["no"] * 4), ladder=Ladder())
     assert isinstance(result.outcome, Degraded)
-    assert [stage.stage for stage in result.stages] == ["llm_repair", "degrade"]
+    assert [stage.stage for stage in result.stages] == ["llm_repair", "retry", "extract", "degrade"]
+    assert result.calls == 1 + 2 + 1 + 1
 
 
 def test_there_is_one_retry_authority():
     for mode, first in (("tool", "not a call"), ("tool", call("nonsense")), ("prompted", "prose"), ("native", "")):
-        result = run(Script(first, "no", "no", "no"), output_mode=mode)
+        result = run(Script(first, "no", "no", "no"), output_mode=mode, ladder=REPAIR)
         assert isinstance(result.outcome, Rejected)
         assert result.calls <= 3
 
@@ -168,7 +171,7 @@ def test_issues_and_repairs_name_places_in_the_value_and_not_in_the_envelope():
     contract = Output.json(list[Item])
     result = run(Script('{"response": [{"name": "pen", "qty": "3"}]}'), contract=contract)
     assert [repair.path for repair in result.outcome.repairs] == ["$[0].qty"]
-    result = run(Script('{"response": [{"name": "pen", "qty": "many"}]}', "no", "no"), contract=contract)
+    result = run(Script('{"response": [{"name": "pen", "qty": "many"}]}', "no", "no"), contract=contract, ladder=REPAIR)
     assert result.outcome.issues[0].path == "$[0].qty"
 
 
@@ -233,7 +236,7 @@ def test_a_schema_that_the_provider_refuses_is_said_with_what_to_do():
 
 
 def test_a_truncated_reply_is_truncated():
-    result = run(Script('{"name": "pen", "qty": 3', finish="length"))
+    result = run(Script('{"name": "pen", "qty": 3', finish="length"), ladder=REPAIR)
     assert result.outcome.reason is Reason.TRUNCATED
     assert result.calls == 1
 

@@ -14,9 +14,9 @@ from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.parallel import check_scopes
 from flujo_aros.pipeline.step import REFERENCE
-from flujo_aros.pipeline.names import nearest
 
 _DEFAULT: Final = "default"
 

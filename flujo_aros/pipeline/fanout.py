@@ -23,6 +23,7 @@ class FanOut:
     results: list[BodyResult | None]
     first_failed: int | None = None
     pause: PauseRun | None = None
+    _stopped: str | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     @classmethod
@@ -34,9 +35,16 @@ class FanOut:
         """
         ended = cls([None] * len(calls))
         places = iter(range(len(calls)))
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(at_once, len(calls))):
-                ended._tasks.add(group.create_task(ended._work(calls, places, stop_on_failure=stop_on_failure)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(at_once, len(calls))):
+                    ended._tasks.add(group.create_task(ended._work(calls, places, stop_on_failure=stop_on_failure)))
+        except BaseExceptionGroup as several:
+            if len(several.exceptions) == 1:
+                raise several.exceptions[0] from None
+            raise
+        if ended._stopped is not None and ended.first_failed is None:
+            raise asyncio.CancelledError(ended._stopped)  # a task group says nothing of a task cancelled from within
         return ended
 
     async def _work(self, calls: Sequence[BodyCall], places: Iterator[int], *, stop_on_failure: bool) -> None:
@@ -46,16 +54,21 @@ class FanOut:
             except PauseRun as pause:
                 self.pause = self.pause or pause
                 continue
+            except asyncio.CancelledError:
+                if self._stopped is None:
+                    self._stop_others("a step beside it was cancelled")
+                raise
             self.results[place] = result
-            if result.ok:
+            if result.ok or not (stop_on_failure or self.first_failed is None):
                 continue
             if self.first_failed is None:
                 self.first_failed = place
             if stop_on_failure:
-                self._stop_others(result.scope)
+                self._stop_others(f"{result.scope!r} has failed")
                 return
 
-    def _stop_others(self, scope: str) -> None:
+    def _stop_others(self, why: str) -> None:
+        self._stopped = why
         for task in self._tasks:
             if task is not asyncio.current_task():
-                task.cancel(f"{scope!r} has failed")
+                task.cancel(why)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.pipeline.names import StepReference, nearest
+from flujo_aros.pipeline.step import PipelineStep
 
 
 @dataclass(frozen=True, slots=True)

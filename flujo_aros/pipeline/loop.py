@@ -55,7 +55,7 @@ class Loop(Common):
     value of the step. The mappers are functions of the value and the context.
 
     >>> from flujo_aros.pipeline.step import Call
-    >>> Loop("grow", Call("double", function=lambda x: x + x), exit="previous_step | length > 10").max_loops
+    >>> Loop("grow", Call("double", function=lambda x: x + x), exit="len(previous_step) > 10").max_loops
     5
     """
 

@@ -16,8 +16,8 @@ from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import MergeStrategy, merged_writes, worst_trust
-from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.names import ROOTS, VARIABLES
+from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import InputTemplate
 
 _ROOT: Final = re.compile(r"[A-Za-z_]\w*")

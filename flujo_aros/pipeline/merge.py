@@ -53,7 +53,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _conflict(first: str, one: Write, second: str, other: Write) -> str:
-    place = ".".join(min(one[0], other[0], key=len))
+    place = ".".join(one[0] if len(one[0]) < len(other[0]) else other[0])
     return (
         f"{first!r} and {second!r} both write context.{place}, and not the same; let only one of them write it, "
         "or name a merge_strategy: overwrite, keep_first or no_merge"

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
 from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.context import BodyResult, StepContext
@@ -17,9 +17,9 @@ from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
+from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.shared import Write, members_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
-from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.template import InputTemplate
 
 OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
@@ -27,7 +27,7 @@ OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
 
 @dataclass(frozen=True)
 class Parallel(Common):
-    """Runs all branches at once, each with the same input; its value is `{branch: value}`, or what `reduce` makes of it.
+    """Runs all branches at once on the same input; its value is `{branch: value}`, or what `reduce` makes of it.
 
     A branch is a step, a list of steps or a `Pipeline`. It sees a copy of the context, of `context_include_keys` or of
     all; what its steps write there is merged when all have ended, in the order of the branches. Two branches that

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -187,7 +186,7 @@ def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[
             value = value if isinstance(verdict, Invalid) else verdict.value
         return Accepted(value, Trust(saved.trust), saved.origin, (), saved.text)
     issues = tuple(Issue(issue["path"], issue["code"], issue["message"]) for issue in saved.issues)
-    rejected = Rejected(Reason(saved.reason), issues, saved.text)
+    rejected = Rejected(Reason(saved.reason or Reason.INVALID), issues, saved.text)
     return rejected if saved.outcome == Rejected.kind else Degraded(saved.text, rejected)
 
 
@@ -220,6 +219,8 @@ def _described(value: Any) -> Any:
     for kinds, describe in _DESCRIBED:
         if isinstance(value, kinds):
             return describe(value)
+    if isinstance(getattr(value, "fingerprint", None), str):
+        return value.fingerprint
     ours = type(value).__module__.startswith(__package__.partition(".")[0])
     if ours and dataclasses.is_dataclass(value) and not isinstance(value, type):
         kept = {each.name: _described(getattr(value, each.name)) for each in dataclasses.fields(value) if each.compare}
@@ -236,7 +237,6 @@ def _model(value: BaseModel) -> Any:
 _DESCRIBED: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     ((str, int, float, bool, type(None)), lambda value: value),
     (InputTemplate, lambda value: value.source),
-    (Contract, lambda value: value.fingerprint),
     (BaseModel, _model),
     (Decimal, str),
     (Mapping, lambda value: {str(key): _described(each) for key, each in cast("Mapping[Any, Any]", value).items()}),

@@ -33,8 +33,8 @@ _LOCAL = "local:"
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
 
-    `observers` hear every event of a run (see `flujo_aros.events`); they must not raise: an error of theirs ends the
-    run, after every open step has settled. `on_result` is told once how each run ended, also when it was cancelled
+    `observers` hear every event of a run (see `flujo_aros.events`); they must not raise: an error of theirs fails
+    what it interrupts, a step or the whole run, and is not hidden. `on_result` is told once how each run ended, also when it was cancelled
     and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name are started when
     first needed and stopped with the run. `sleep` waits between retries.
 

@@ -1,0 +1,137 @@
+"""`Cached`: a step whose value is kept, so that the same input does not cost the same calls again."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.context import StepContext, as_plain
+from flujo_aros.pipeline.flow import Pipeline, as_body
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.pause import fingerprint
+
+if TYPE_CHECKING:
+    from flujo_aros.pipeline.shared import Write
+    from flujo_aros.pipeline.step import PipelineStep
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """What is kept of a step that went well: its accepted outcome, and what it has put into the context."""
+
+    outcome: Accepted[Any]
+    writes: tuple[Write, ...] = ()
+
+
+class Cache(Protocol):
+    """Keeps entries by key, for as long as it likes. Both methods must be quick and must not raise."""
+
+    def get(self, key: str) -> CacheEntry | None:
+        """The entry of this key, or None."""
+        ...
+
+    def put(self, key: str, entry: CacheEntry) -> None:
+        """Keep an entry."""
+        ...
+
+
+class MemoryCache:
+    """Keeps the entries that were used last, in memory. Values go in and come out as copies.
+
+    >>> cache = MemoryCache(most=1)
+    >>> cache.put("a", CacheEntry(Accepted([1], Trust.CLEAN, "first", (), "")))
+    >>> cache.get("a").outcome.value
+    [1]
+    """
+
+    def __init__(self, most: int = 1_000) -> None:
+        self._most = most
+        self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
+
+    def get(self, key: str) -> CacheEntry | None:
+        """The entry of this key, or None."""
+        found = self._entries.get(key)
+        if found is None:
+            return None
+        self._entries.move_to_end(key)
+        return copy.deepcopy(found)
+
+    def put(self, key: str, entry: CacheEntry) -> None:
+        """Keep an entry; one whose value cannot be copied is not kept."""
+        try:
+            self._entries[key] = copy.deepcopy(entry)
+        except (TypeError, copy.Error):
+            return
+        while len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class Cached(Common):
+    """Runs a step once for each input, and hands on the kept value after that.
+
+    The key is a hash of what the step does (agent, contract, templates, options) and of its rendered input; for a
+    step with steps inside it is everything that they may see. Only accepted values are kept, never made-up ones. A
+    value from the cache has the origin "cache" and took no attempt. `cache` lives as long as the pipeline does, unless
+    you give another one, which may be shared between steps.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> Cached("lengths", Call("length", function=len)).kind
+    'cache'
+    """
+
+    name: str
+    step: PipelineStep
+    cache: Cache = field(default_factory=MemoryCache, kw_only=True, compare=False, repr=False)
+    kind: str = field(default="cache", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.step, Human):
+            raise UsageError(f"step {self.name!r}: an answer of a person cannot be cached; ask anew, or use `sink_to`")
+        body = as_body(self.step, name=self.name)
+        object.__setattr__(self, "_body", body)
+        object.__setattr__(self, "_fingerprint", fingerprint(body))
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The step that is cached."""
+        return {"": cast("Pipeline", self.__dict__["_body"])}
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """What the step gives."""
+        return self.step.gives_mapping if self.step.mergeable_output is None else self.step.mergeable_output
+
+    @property
+    def wants_mapping(self) -> bool:
+        """What the step wants."""
+        return self.step.wants_mapping
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Take the kept value, or run the step and keep its value."""
+        key = self._key(context)
+        entry = self.cache.get(key)
+        if entry is not None:
+            return Settlement(replace(entry.outcome, origin="cache"), attempts=0, writes=entry.writes)
+        ended = await context.run_body(self.bodies[""], previous=context.previous)
+        outcome = ended.outcome
+        if ended.ok and isinstance(outcome, Accepted) and outcome.trust is not Trust.SYNTHESIZED:
+            self.cache.put(key, CacheEntry(replace(outcome, repairs=tuple(outcome.repairs)), ended.writes))
+        return Settlement[Any].of(ended)
+
+    def _key(self, context: StepContext) -> str:
+        names = context.names()
+        whole = self.step.bodies or not self.step.templates
+        seen = [names] if whole else [template.value(names) for template in self.step.templates]
+        described = json.dumps([self.__dict__["_fingerprint"], as_plain(seen)], sort_keys=True)
+        return hashlib.sha256(described.encode()).hexdigest()

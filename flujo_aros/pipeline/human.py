@@ -1,0 +1,87 @@
+"""`Human`: a step that asks a person and waits for the answer, in this process or in another one later."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.values import Invalid
+from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Trust
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.context import StepContext
+from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.reading.payload import judged
+from flujo_aros.reading.read import read
+
+
+@dataclass(frozen=True)
+class Human(Common):
+    """Asks a person: the run pauses with a saved state, and `Runner.resume(state, answer)` goes on with the answer.
+
+    `message` is a template. `input_schema` is what the answer must satisfy: a JSON Schema, a pydantic model or any
+    type; without one every answer is taken as it is. A text is then read as JSON where the schema wants something
+    else than a text. An answer that does not fit, or that one of the `checks` refuses, leaves the run paused, and the
+    message says what was wrong with it. Without a message the value before it is shown.
+
+    >>> Human("approve", "Send {{ previous_step }}?", input_schema={"enum": ["yes", "no"]}).kind
+    'hitl'
+    """
+
+    name: str
+    message: str = "{{ previous_step }}"
+    input_schema: Any = None
+    kind: str = field(default="hitl", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        contract = None if self.input_schema is None else compile_contract(self.input_schema)
+        object.__setattr__(self, "_contract", contract)
+        object.__setattr__(self, "_message", InputTemplate(self.message, where=f"message of step {self.name!r}"))
+
+    @property
+    def contract(self) -> Contract[Any] | None:
+        """What an answer must satisfy."""
+        return cast("Contract[Any] | None", self.__dict__["_contract"])
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """The message."""
+        return (cast("InputTemplate", self.__dict__["_message"]),)
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether the schema wants an object."""
+        return None if self.contract is None else self.contract.shape.types == {"object"}
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Pause the run with the question; with an answer, take it or pause again. Raises `PauseRun`."""
+        message = self.templates[0].text(context.names())
+        if context.answer is None:
+            raise self._pause(message)
+        outcome = self.judge(context.answer.value)
+        if isinstance(outcome, Accepted):
+            return Settlement(outcome)
+        words = "; ".join(f"{issue.path}: {issue.message}" for issue in cast("Rejected", outcome).issues)
+        raise self._pause(f"{message}\n(The answer was not taken. {words})")
+
+    def judge(self, answer: Any) -> Outcome[Any]:
+        """The answer as a value, or what is wrong with it."""
+        contract = self.contract
+        if contract is None:
+            return judged(Accepted(answer, Trust.CLEAN, "first", (), _shown(answer)), self.checks)
+        verdict = contract.validate(answer)
+        if not isinstance(verdict, Invalid):
+            return judged(Accepted(verdict.value, Trust.CLEAN, "first", (), _shown(answer)), self.checks)
+        if isinstance(answer, str):
+            return judged(read(answer, contract, truncated=False), self.checks)
+        return Rejected(Reason.INVALID, verdict.issues, _shown(answer))
+
+    def _pause(self, message: str) -> PauseRun:
+        return PauseRun(message, None if self.contract is None else self.contract.json_schema)
+
+
+def _shown(answer: Any) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)

@@ -1,0 +1,503 @@
+"""What the kinds of steps with steps inside do: values, names, context, failures."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from flujo_aros.errors import OutputError, UsageError
+from flujo_aros.outcome import Degraded, Reason, Rejected, Trust
+from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.imports import Import, OutputMapping
+from flujo_aros.pipeline.loop import Loop, StateUpdate
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call
+
+from .kinds_lab import fail, forever, slow
+
+DEGRADED = Degraded("words", Rejected(Reason.NO_JSON, (), "words"))
+
+
+def run(step: Any, given: Any = "four", context: Any = None) -> RunResult:
+    return Runner(step).run_sync(given, context)
+
+
+def call(name: str, function: Any = lambda value: value, **options: Any) -> Call:
+    return Call(name, function=function, **options)
+
+
+def const(name: str, value: Any, **options: Any) -> Call:
+    return Call(name, function=lambda _: value, **options)
+
+
+def names(result: RunResult) -> list[str]:
+    return [step.name for step in result.steps]
+
+
+# Parallel
+
+
+def test_branches_get_the_same_input_and_give_one_mapping():
+    result = run(call("say") >> Parallel("fan", {"size": call("len", len), "loud": [call("up", str.upper), call("x")]}))
+    assert result.output == {"size": 4, "loud": "FOUR"}
+    assert sorted(names(result)) == [
+        "fan",
+        "fan/loud",
+        "fan/loud/up",
+        "fan/loud/x",
+        "fan/size",
+        "fan/size/len",
+        "say",
+    ]
+    assert result.step("fan/loud/up").value == "FOUR"
+
+
+def test_branches_run_at_the_same_time():
+    met = asyncio.Event()
+
+    async def wait(_: Any) -> str:
+        await met.wait()
+        return "waited"
+
+    async def meet(_: Any) -> str:
+        met.set()
+        return "met"
+
+    assert run(Parallel("fan", {"a": call("w", wait), "b": call("m", meet)})).output == {"a": "waited", "b": "met"}
+
+
+def test_a_failing_branch_cancels_the_others_and_is_named():
+    result = run(Parallel("fan", {"a": call("wait", forever), "b": call("bad", fail)}))
+    assert result.status is RunStatus.FAILED
+    assert result.error == {"step": "fan/b/bad", "reason": None, "message": "LookupError: nothing about four"}
+    assert result.step("fan").error == (
+        "branch 'b' failed: step 'fan/b/bad' failed: LookupError: nothing about four"
+    )
+    assert (result.step("fan").caused_by, result.step("fan/a/wait").status) == ("fan/b/bad", StepStatus.CANCELLED)
+    with pytest.raises(OutputError) as caught:
+        result.raise_for_status()
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+def test_an_ignored_branch_has_no_value_and_does_not_count():
+    fan = Parallel("fan", {"a": call("ok", len), "b": call("bad", fail)}, on_branch_failure="ignore")
+    result = run(fan >> call("after"))
+    assert (result.status, result.output) == (RunStatus.COMPLETED, {"a": 4})
+    bad = result.step("fan/b/bad")
+    assert (bad.status, bad.excused_by) == (StepStatus.FAILED, "fan")
+
+
+def test_a_step_whose_branches_have_all_failed_has_failed_although_they_may():
+    fan = Parallel("fan", {"a": call("x", fail), "b": call("y", fail)}, on_branch_failure="ignore")
+    assert run(fan).status is RunStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("how", "given", "value"),
+    [
+        ("keys", {"a": 1, "b": 2}, ["a", "b"]),
+        ("values", {"a": 1, "b": 2}, [1, 2]),
+        ("union", {"a": {"x": 1}, "b": {"y": 2, "x": 1}}, {"x": 1, "y": 2}),
+        ("concat", {"a": [1], "b": [2]}, [1, 2]),
+        ("concat", {"a": "x", "b": "y"}, "xy"),
+        ("first", {"a": 1, "b": 2}, 1),
+        ("last", {"a": 1, "b": 2}, 2),
+        ("majority_vote", {"a": 1, "b": 2, "c": 2}, 2),
+        ("majority_vote", {"a": 1, "b": 2}, 1),
+        (lambda values: sum(values.values()), {"a": 1, "b": 2}, 3),
+        ("builtins:sorted", {"b": 1, "a": 2}, ["a", "b"]),
+    ],
+)
+def test_branches_reduce_to_one_value(how: Any, given: dict[str, Any], value: Any):
+    fan = Parallel("fan", {name: const("c", each) for name, each in given.items()}, reduce=how)
+    assert run(fan).output == value
+
+
+def test_a_union_of_contradictions_names_both_branches_and_the_key():
+    fan = Parallel("fan", {"a": const("c", {"x": 1}), "b": const("c", {"x": 2})}, reduce="union")
+    message = run(fan).step("fan").error
+    assert message is not None
+    assert message.startswith("'a' and 'b' both write context.x, and not the same")
+
+
+def test_the_trust_of_a_compound_value_is_that_of_its_worst_part():
+    from flujo_aros.reading.read import read
+
+    fan = Parallel("fan", {"a": const("c", 1), "b": call("r", lambda _: read('{"n": 1,}', {"type": "object"}))})
+    outcome: Any = run(fan).steps[0].outcome
+    assert outcome.trust is Trust.LOSSLESS
+
+
+def test_a_degraded_step_inside_degrades_the_steps_around_it_and_the_run():
+    result = run(Parallel("fan", {"a": const("c", DEGRADED)}) >> call("after"))
+    assert [step.status.value for step in result.steps] == ["degraded", "degraded", "degraded", "success"]
+    assert (result.status, result.steps[-1].handed_on) == (RunStatus.DEGRADED, {"a": "words"})
+    accepted = run(Parallel("fan", {"a": const("c", DEGRADED)}, on_degraded="accept") >> call("after"))
+    assert (accepted.status, accepted.output) == (RunStatus.COMPLETED, {"a": "words"})
+    assert run(Parallel("fan", {"a": const("c", DEGRADED)}, on_degraded="fail")).status is RunStatus.FAILED
+
+
+# The context
+
+
+def writes(name: str, key: str, value: Any) -> Call:
+    return const(name, value, sink_to=key)
+
+
+def fan_writing(one: Any, other: Any, **options: Any) -> Parallel:
+    return Parallel("fan", {"a": writes("w", "k", one), "b": writes("w", "k", other)}, **options)
+
+
+def test_what_branches_write_apart_is_merged():
+    result = run(Parallel("fan", {"a": writes("w", "x.y", 1), "b": writes("w", "x.z", 2)}), context={"x": {"o": 0}})
+    assert result.context == {"x": {"o": 0, "y": 1, "z": 2}}
+
+
+def test_a_conflict_names_both_branches_and_the_key():
+    result = run(fan_writing(1, 2))
+    assert result.step("fan").error == (
+        "'a' and 'b' both write context.k, and not the same; let only one of them write it, "
+        "or name a merge_strategy: overwrite, keep_first or no_merge"
+    )
+    assert result.context == {}
+    assert run(fan_writing(1, 1)).context == {"k": 1}
+    inside = Parallel("fan", {"a": writes("w", "k", 1), "b": writes("w", "k.deep", 2)})
+    assert "context.k" in str(run(inside).steps[0].error)
+
+
+@pytest.mark.parametrize(
+    ("options", "context"),
+    [
+        ({"merge_strategy": "overwrite"}, {"k": 2}),
+        ({"merge_strategy": "keep_first"}, {"k": 1}),
+        ({"merge_strategy": "no_merge"}, {}),
+        ({"merge_strategy": "context_update", "field_mapping": {"b": ["k"]}}, {"k": 2}),
+    ],
+)
+def test_a_named_strategy_says_which_branch_wins(options: dict[str, Any], context: dict[str, Any]):
+    for _ in range(3):
+        assert run(fan_writing(1, 2, **options)).context == context
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "x.y", "z"]), st.integers(0, 2)), max_size=6))
+def test_merging_is_a_conflict_or_every_branch_finds_what_it_wrote(written: list[tuple[str, str, int]]):
+    by_branch: dict[str, list[Call]] = {}
+    for branch, key, value in written:
+        steps = by_branch.setdefault(branch, [])
+        steps.append(writes(f"w{len(steps)}", key, value))
+    branches = {name: steps for name, steps in by_branch.items() if len({s.sink_to for s in steps}) == len(steps)}
+    if not branches:
+        return
+    result = run(Parallel("fan", branches))
+    if result.status is RunStatus.COMPLETED and not any(s.sink_to == "x.y" for ss in branches.values() for s in ss):
+        for branch, steps in branches.items():
+            for step in steps:
+                assert result.context[step.sink_to] == result.step(f"fan/{branch}/{step.name}").value
+
+
+def test_a_failed_step_leaves_the_context_as_it_was():
+    body = [writes("w", "k", 1), call("bad", fail)]
+    result = run(Parallel("fan", {"a": body, "b": writes("w", "z", 1)}, on_branch_failure="ignore"))
+    assert result.context == {"z": 1}
+    assert run(Branch("b", {"four": body}, condition="input")).context == {}
+
+
+def test_what_a_function_does_to_the_context_in_place_is_forgotten():
+    def spoil(context: Any) -> int:
+        context["list"].append(1)
+        return 1
+
+    step = Call("spoil", function=spoil, input="{{ context }}")
+    given = {"list": [0]}
+    assert run(step >> Call("see", function=lambda x: x, input="{{ context.list }}"), context=given).output == [0]
+    assert given == {"list": [0]}
+
+
+def test_updates_context_merges_a_mapping_and_refuses_anything_else():
+    assert run(const("c", {"a": 1}, updates_context=True), context={"b": 2}).context == {"a": 1, "b": 2}
+    result = run(const("c", "text", updates_context=True))
+    assert result.error is not None
+    assert "its value is a str and no mapping; set sink_to" in result.error["message"]
+
+
+class Order(BaseModel):
+    number: int
+    note: str = ""
+
+
+def test_a_typed_context_validates_what_is_written_and_stays_typed():
+    typed = Order(number=1)
+    assert run(writes("w", "number", "7"), context=typed).context == Order(number=7)
+    wrong = run(writes("w", "number", "many"), context=typed)
+    assert wrong.step("w").error is not None
+    assert "context.number does not take this: input should be a valid integer" in str(wrong.step("w").error)
+    nearest = run(writes("w", "nubmer", 7), context=typed)
+    assert nearest.step("w").error == "the context has no 'nubmer'; did you mean 'number'?"
+    assert wrong.context == nearest.context == typed
+
+
+def test_a_branch_sees_only_the_keys_that_are_included():
+    fan = Parallel("fan", {"a": Call("s", function=sorted, input="{{ context }}")}, context_include_keys=["x"])
+    assert run(fan, context={"x": 1, "y": 2}).output == {"a": ["initial_prompt", "x"]}
+    assert "there is no 'x' in the context" in str(run(fan, context={}).steps[0].error)
+
+
+# Map
+
+
+def test_a_map_keeps_the_order_and_bounds_how_many_run():
+    running: list[int] = []
+    most: list[int] = []
+
+    async def work(value: int) -> int:
+        running.append(value)
+        most.append(len(running))
+        await asyncio.sleep(0.001 * (5 - value))
+        running.remove(value)
+        return value * 10
+
+    result = run(Map("each", call("w", work), iterable_input="input", max_concurrency=2), [1, 2, 3, 4])
+    assert result.output == [10, 20, 30, 40]
+    assert max(most) == 2
+    assert {"each/0", "each/0/w", "each/3/w"} <= set(names(result))
+
+
+def test_a_map_body_sees_item_this_and_index():
+    body = Call("show", function=lambda x: x, input="{{ index }}:{{ item }}:{{ this }}:{{ previous_step }}:{{ input }}")
+    assert run(Map("each", body, iterable_input="context.words"), "i", {"words": ["a"]}).output == ["0:a:a:a:i"]
+
+
+@pytest.mark.parametrize("where", ["words", "context.words", "{{ context.words }}", "context['words']"])
+def test_the_list_of_a_map_may_be_named_in_several_ways(where: str):
+    assert run(Map("each", call("up", str.upper), iterable_input=where), "", {"words": ["a"]}).output == ["A"]
+
+
+def test_an_empty_list_gives_an_empty_list_and_no_list_a_sentence():
+    each = Map("each", call("w"), iterable_input="input")
+    assert run(each, []).output == []
+    assert run(each, "text").error == {
+        "step": "each",
+        "reason": None,
+        "message": "iterable_input of step 'each' must be a list; 'input' is a str",
+    }
+
+
+def test_a_failing_item_fails_the_map_and_cancels_the_rest():
+    async def work(value: int) -> int:
+        if value == 2:
+            raise ValueError("two")
+        await asyncio.sleep(3600)
+        return value
+
+    result = run(Map("each", call("w", work), iterable_input="input"), [1, 2, 3])
+    assert result.error == {"step": "each/1/w", "reason": None, "message": "ValueError: two"}
+    assert result.step("each/0/w").status is StepStatus.CANCELLED
+
+
+def test_init_and_finalize_stand_around_a_map():
+    each = Map(
+        "each",
+        Call("w", function=lambda x: x, input="{{ item }}{{ context.mark }}"),
+        iterable_input="input",
+        init=const("mark", "!", sink_to="mark"),
+        finalize=Call("join", function="".join),
+    )
+    assert run(each, ["a", "b"]).output == "a!b!"
+
+
+# Branch
+
+
+@pytest.mark.parametrize(
+    ("condition", "picked"),
+    [
+        ("previous_step == 'four'", "true"),
+        ("len(previous_step) > 10", "false"),
+        (lambda value: value == "four", "true"),
+        (lambda value, context: context["flag"], "false"),
+    ],
+)
+def test_a_condition_picks_the_branch(condition: Any, picked: str):
+    branch = Branch("route", {True: const("t", "true"), "false": const("f", "false")}, condition=condition)
+    result = run(branch, context={"flag": False})
+    assert result.output == picked
+    assert names(result)[1:] == [f"route/{picked}", f"route/{picked}/{picked[0]}"]
+
+
+def test_the_default_branch_takes_what_no_other_does_and_without_it_the_step_fails():
+    branches = {"spam": const("s", "spam")}
+    with_default = Branch("route", branches, condition="input", default_branch=const("d", "other"))
+    assert run(with_default).output == "other"
+    assert run(Branch("route", branches, condition="input"), "spma").error == {
+        "step": "route",
+        "reason": None,
+        "message": "the condition of step 'route' gave 'spma'; there is no such branch; did you mean 'spam'?",
+    }
+
+
+def test_steps_inside_see_the_steps_before_them_outside():
+    pipeline = call("first", len) >> Branch(
+        "route", {"4": Call("see", function=str, input="{{ steps.first.output }}!")}, condition="previous_step"
+    )
+    assert run(pipeline).output == "4!"
+
+
+def test_a_body_that_speaks_of_a_step_that_is_nowhere_is_refused_with_the_whole():
+    body = Call("see", function=str, input="{{ steps.frist.output }}")
+    with pytest.raises(UsageError, match=r"there is no step 'frist'; did you mean 'first'"):
+        call("first") >> Parallel("fan", {"a": body})
+    assert Pipeline([call("frist"), Parallel("fan", {"a": body})])
+
+
+# Loop
+
+
+def test_a_loop_ends_when_its_exit_condition_holds():
+    result = run(Loop("grow", call("twice", lambda x: x + x), exit="len(previous_step) > 10"), "abc")
+    assert result.output == "abc" * 4
+    assert names(result) == ["grow", "grow/1", "grow/1/twice", "grow/2", "grow/2/twice"]
+
+
+def test_a_loop_that_never_gets_there_fails_and_says_what_to_do():
+    grow = Loop("grow", call("twice"), exit="previous_step == 'x'", max_loops=2)
+    assert run(grow).error == {
+        "step": "grow",
+        "reason": None,
+        "message": "exit \"previous_step == 'x'\" never held in 2 iterations; raise max_loops, "
+        "or set on_max_loops: accept",
+    }
+    accepting = Loop("grow", call("twice"), exit="previous_step == 'x'", max_loops=2, on_max_loops="accept")
+    assert run(accepting).output == "four"
+
+
+def test_a_loop_without_a_condition_runs_exactly_so_often():
+    assert run(Loop("grow", call("twice", lambda x: x + "!"), max_loops=3), "a").output == "a!!!"
+
+
+def test_a_completion_signal_ends_a_loop():
+    replies = iter(["working", "done\n<promise>COMPLETE</promise>", "never"])
+    loop = Loop("work", call("w", lambda _: next(replies)), completion_signal="<promise>COMPLETE</promise>")
+    assert run(loop).output.startswith("done")
+
+
+def test_iterations_share_the_context_and_only_a_loop_that_ends_well_writes_it():
+    count = Call("count", function=lambda n: n + 1, input="{{ context.n }}", sink_to="n")
+    assert run(Loop("l", count, exit="context.n >= 3"), context={"n": 0}).context == {"n": 3}
+    assert run(Loop("l", count, exit="context.n >= 30"), context={"n": 0}).context == {"n": 0}
+
+
+def test_state_next_input_output_and_mappers_of_a_loop():
+    loop = Loop(
+        "l",
+        call("w", lambda x: f"{x}."),
+        max_loops=2,
+        state=(StateUpdate(target="context.seen", append=True), StateUpdate(target="last", value="{{ index }}")),
+        next_input="{{ previous_step }}{{ context.last }}",
+        output={"text": "{{ previous_step }}", "all": "{{ context.seen }}", "turns": "{{ iteration }}"},
+        initial_input_mapper=lambda value, context: value.upper(),
+        loop_output_mapper=lambda value, context: {**value, "mapped": True},
+    )
+    result = run(loop, "a")
+    assert result.output == {"text": "A.0.", "all": ["A.", "A.0."], "turns": 2, "mapped": True}
+    assert result.context == {"seen": ["A.", "A.0."], "last": 1}
+
+
+def test_a_failing_iteration_fails_the_loop():
+    result = run(Loop("l", call("bad", fail), max_loops=3))
+    assert (result.error or {})["step"] == "l/1/bad"
+
+
+# Import
+
+
+CHILD = Pipeline(
+    [Call("up", function=str.upper), Call("keep", function=lambda x: {"v": x}, updates_context=True)], name="child"
+)
+
+
+def test_an_import_has_a_context_of_its_own_and_brings_back_what_is_named():
+    step = Import("sub", CHILD, outputs=[OutputMapping("v", "result.v"), OutputMapping("output.v", "again")])
+    result = run(step, context={"mine": 1})
+    assert (result.output, result.context) == ({"v": "FOUR"}, {"mine": 1, "result": {"v": "FOUR"}, "again": "FOUR"})
+    assert names(result) == ["sub", "sub/up", "sub/keep"]
+    assert run(Import("sub", CHILD), context={"mine": 1}).context == {"mine": 1}
+    assert run(Import("sub", CHILD, updates_context=True)).context == {"v": "FOUR"}
+
+
+def test_an_output_that_is_not_there_is_a_sentence():
+    result = run(Import("sub", CHILD, outputs={"w": "x"}))
+    assert result.step("sub").error == "outputs of step 'sub': there is no 'w' in the context; known: v"
+
+
+def test_an_import_sees_the_context_only_where_it_inherits_it():
+    child = Pipeline([Call("see", function=sorted, input="{{ context }}")])
+    assert run(Import("s", child), context={"a": 1}).output == ["initial_prompt"]
+    assert run(Import("s", child, inherit_context=True), context={"a": 1}).output == ["a", "initial_prompt"]
+
+
+def test_input_to_import_artifacts_puts_the_members_there():
+    child = Pipeline([Call("see", function=lambda x: x, input="{{ context.import_artifacts }}")])
+    step = const("make", {"a": 1}) >> Import("s", child, input_to="both")
+    assert run(step, context={"import_artifacts": {"b": 2}}).output == {"a": 1, "b": 2}
+    assert "needs a mapping" in str(run(Import("s", child, input_to="import_artifacts")).steps[0].error)
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [({"on_failure": "skip"}, "four"), ({"on_failure": "continue_with_default", "default": {"n": 0}}, {"n": 0})],
+)
+def test_an_import_may_be_gone_on_without(options: dict[str, Any], value: Any):
+    result = run(Import("sub", Pipeline([call("bad", fail)]), **options) >> call("after"))
+    assert (result.status, result.output, result.steps[0].trust) == (RunStatus.COMPLETED, value, "synthesized")
+    assert result.step("sub/bad").excused_by == "sub"
+    assert run(Import("sub", Pipeline([call("bad", fail)]))).status is RunStatus.FAILED
+
+
+# What is wrong is said when the step is made
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Parallel("p", {}), "step 'p': it has no branches"),
+        (lambda: Parallel("p", {"a/b": call("x")}), "not a name for a branch: 'a/b'"),
+        (lambda: Parallel("p", {"a": call("x")}, merge_strategy="owerwrite"), "merge_strategy must be one of"),  # type: ignore[arg-type] # the mistake
+        (lambda: Parallel("p", {"a": call("x")}, reduce="sum"), "there is no way to reduce 'sum'"),
+        (lambda: Parallel("p", {"a": call("x")}, field_mapping={"b": []}), "field_mapping: there is no branch 'b'"),
+        (lambda: Parallel("p", {"a": []}), "the body 'a' has no steps"),
+        (lambda: Parallel("p", {"a": 3}), "the body 'a' is a pipeline, a step or a list of steps, not 3"),  # type: ignore[dict-item] # the mistake
+        (lambda: Map("m", call("x"), iterable_input="input", max_concurrency=0), "max_concurrency must be 1 or more"),
+        (lambda: Branch("b", {}, condition="input"), "it has no branches"),
+        (lambda: Branch("b", {"a": call("x")}, condition="previous_step ="), "condition of step 'b'"),
+        (lambda: Loop("l", call("x"), max_loops=0), "max_loops must be 1 or more, not 0"),
+        (lambda: Import("i", call("x")), "an import takes a Pipeline"),  # type: ignore[arg-type] # the mistake
+        (lambda: Import("i", CHILD, on_failure="ignore"), "on_failure must be one of abort, skip"),  # type: ignore[arg-type] # the mistake
+    ],
+)
+def test_a_wrong_kind_is_one_clear_sentence(make: Any, message: str):
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def test_functions_inside_are_imported_before_anything_runs():
+    ran: list[Any] = []
+    inner = Branch("b", {"x": call("c")}, condition="no_such_package.tools:pick")
+    with pytest.raises(UsageError, match=r"step 'b': no_such_package\.tools cannot be imported"):
+        run(Call("first", function=ran.append) >> Parallel("fan", {"a": inner}))
+    assert ran == []
+
+
+def test_kinds_chain_like_all_steps():
+    pipeline = call("a") >> Parallel("fan", {"x": call("b", slow)}) >> Loop("l", call("c"), max_loops=1)
+    assert [step.kind for step in pipeline.steps] == ["step", "parallel", "loop"]

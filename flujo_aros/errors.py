@@ -5,6 +5,7 @@ ArosError
 │   ├── ContractError                   a contract that cannot be compiled; names the place in the schema
 │   ├── BlueprintError                  a blueprint that cannot be loaded; carries findings with line and column
 │   ├── TemplateError                   an input template that names something that is not there
+│   │   └── FilterError                 or a filter that is not there
 │   └── LocalModelError                 the local model cannot be started; says which command mends it
 ├── LimitReached                        a model call that was not made, because a usage limit is used up
 └── OutputError                         only from `.value` and `.output`: somebody asked for a value that there is not
@@ -62,6 +63,10 @@ class BlueprintError(UsageError):
 
 class TemplateError(UsageError):
     """An input template that names something that is not there, or cannot be rendered."""
+
+
+class FilterError(TemplateError):
+    """A template that uses a filter which is not there."""
 
 
 class LocalModelError(UsageError):

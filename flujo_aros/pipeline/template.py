@@ -16,7 +16,7 @@ from jinja2 import nodes
 from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 
-from flujo_aros.errors import TemplateError
+from flujo_aros.errors import FilterError, TemplateError
 from flujo_aros.pipeline.names import ROOTS, VARIABLES, Read, StepReference, nearest, place_in, references_of
 from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, PRESENT, Work, work
 from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
@@ -83,6 +83,8 @@ class InputTemplate:
         tree = self._tree()
         for offset, message in _mistakes(tree):
             raise self._error(offset, message)
+        for offset, message in _unknown_filters(tree):
+            raise FilterError(str(self._error(offset, message)))
         return tree
 
     def _tree(self) -> nodes.Template:
@@ -182,12 +184,15 @@ def _mistakes(tree: nodes.Template) -> Iterator[tuple[int, str]]:
     for name in tree.find_all(nodes.Name):
         if name.ctx == "load" and name.name not in bound and name.name not in known:
             yield name.lineno, f"there is no {name.name!r}{nearest(name.name, ROOTS)}"
-    for used in tree.find_all(nodes.Filter):
-        if used.name not in FILTERS:
-            yield used.lineno, f"there is no filter {used.name!r}{nearest(used.name, FILTERS)}"
     for asked in tree.find_all(nodes.Test):
         if asked.name not in ENVIRONMENT.tests:
             yield asked.lineno, f"there is no test {asked.name!r}{nearest(asked.name, ENVIRONMENT.tests)}"
+
+
+def _unknown_filters(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    for used in tree.find_all(nodes.Filter):
+        if used.name not in FILTERS:
+            yield used.lineno, f"there is no filter {used.name!r}{nearest(used.name, FILTERS)}"
 
 
 def _forbidden(tree: nodes.Node) -> Iterator[tuple[int, str]]:

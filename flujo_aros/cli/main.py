@@ -14,6 +14,7 @@ from typer.main import get_command
 from flujo_aros.cli.bench import bench_command
 from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
 from flujo_aros.cli.explain_run import explain_run_command
+from flujo_aros.cli.health import health_command
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
@@ -66,6 +67,7 @@ app.command("read", no_args_is_help=True)(read_command)
 app.command("runs")(runs_command)
 app.command("show")(show_command)
 app.command("explain")(explain_run_command)
+app.command("health")(health_command)
 app.command("bench", no_args_is_help=True)(bench_command)
 
 

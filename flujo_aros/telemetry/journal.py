@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import singledispatchmethod
 from itertools import count
 from pathlib import Path
@@ -33,6 +33,8 @@ from flujo_aros.events import (
     StepStarted,
 )
 from flujo_aros.telemetry import told
+from flujo_aros.telemetry.diagnosis import Span, diagnose
+from flujo_aros.telemetry.health import Health
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.opening import DEFAULT, open_database
 from flujo_aros.telemetry.records import JournalRun, Story
@@ -135,6 +137,24 @@ class Journal:
         self.flush()
         with self._engine_here().connect() as connection:
             return told.story(connection, run)
+
+    def health(
+        self,
+        *,
+        since: datetime,
+        until: datetime | None = None,
+        step: str | None = None,
+        model: str | None = None,
+        trend: int = 0,
+    ) -> Health:
+        """What happened in a stretch of time, by step, model, repair and stage, and what to do about it.
+
+        `trend` cuts the stretch into so many pieces of equal length.
+        """
+        self.flush()
+        span = Span(since, until or datetime.now(UTC), step, model)
+        with self._engine_here().connect() as connection:
+            return diagnose(connection, span, trend=trend)
 
     def prune(self, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
         """Remove runs that started longer ago than that, and all but the newest `max_runs`. Says how many went."""
@@ -245,12 +265,9 @@ class Journal:
         if around.run_id is None:
             return
         row = {
-            "run_id": around.run_id,
-            "id": next(self._ids),
-            "step_id": self._step_id(around),
+            **self._own(around, event.model),
             "stage": event.stage,
             "attempt": event.attempt,
-            "model": event.model,
             "constrained": event.constrained,
             "started": time.time(),
             "seconds": None,
@@ -284,17 +301,10 @@ class Journal:
         around = where()
         if around.run_id is None:
             return
-        step = self._rows.get(around.step.id) if around.step else None
         model, finish = self._asked.get((around.owner, event.stage), ("", None))
-        run = self._rows.get(_scope_of_run(around))
         reading = {
-            "run_id": around.run_id,
-            "id": next(self._ids),
-            "step_id": self._step_id(around),
-            "place": step["place"] if step else "",
-            "pipeline": run["pipeline"] if run else None,
+            **self._own(around, model),
             "stage": event.stage,
-            "model": model,
             "outcome": event.outcome,
             "trust": event.trust,
             "reason": event.reason,
@@ -310,13 +320,12 @@ class Journal:
         self._put_contract(event)
 
     def _put_repairs(self, event: ReadFinished, reading: Row) -> None:
-        same = {name: reading[name] for name in ("run_id", "step_id", "model", "at")}
+        same = {name: reading[name] for name in ("run_id", "step_id", "step_place", "model", "at")}
         for repair in event.repairs:
             row = {
                 **same,
                 "id": next(self._ids),
                 "reading_id": reading["id"],
-                "step_place": reading["place"],
                 "code": repair.code,
                 "risk": repair.risk.name.lower(),
                 "path": repair.path,
@@ -363,15 +372,17 @@ class Journal:
         if around.run_id is None:
             return None
         empty = {"because": None, "reason": None, "calls": 0, "why": "", "seconds": None}
-        own = {"run_id": around.run_id, "id": next(self._ids), "step_id": self._step_id(around), "stage": stage}
-        return {**own, **empty, "started": time.time(), **known}
+        model = self._asked.get((around.owner, "first"), ("", None))[0]
+        return {**self._own(around, model), "stage": stage, **empty, "started": time.time(), **known}
 
     def _put(self, table: str, row: Row) -> None:
         self._writer.put(table, (row["run_id"], row["id"]), dict(row))
 
-    def _step_id(self, around: Where) -> int:
-        row = self._rows.get(around.step.id) if around.step else None
-        return 0 if row is None else cast("int", row["id"])
+    def _own(self, around: Where, model: str) -> Row:
+        """What every row of a step begins with."""
+        step = self._rows.get(around.step.id) if around.step else None
+        belongs = {"step_id": step["id"], "step_place": step["place"]} if step else {"step_id": 0, "step_place": ""}
+        return {"run_id": around.run_id, "id": next(self._ids), **belongs, "model": model}
 
     def _parent_id(self, own: int) -> int:
         parents = [self._rows[scope.id] for scope in steps_around() if scope.id != own and scope.id in self._rows]

@@ -50,11 +50,13 @@ def _usage() -> tuple[Column[Any], ...]:
 
 
 def _of_a_step() -> tuple[Column[Any], ...]:
-    """The key, and the step that the row belongs to: 0 outside of any step."""
+    """The key; the step that the row belongs to, 0 outside of any, and its place; the model that it is about."""
     return (
         Column("run_id", String(64), primary_key=True),
         Column("id", BigInteger, primary_key=True, autoincrement=False),
         Column("step_id", BigInteger, nullable=False),
+        _free("step_place"),
+        _free("model"),
     )
 
 
@@ -117,7 +119,6 @@ ASKS: Final = Table(
     *_of_a_step(),
     Column("stage", String(32)),
     Column("attempt", Integer),
-    _free("model"),
     Column("constrained", Boolean),
     Column("started", Float, nullable=False),
     Column("seconds", Float),
@@ -132,10 +133,7 @@ READINGS: Final = Table(
     "aros_readings",
     METADATA,
     *_of_a_step(),
-    _free("place"),
-    _free("pipeline"),
     Column("stage", String(32)),
-    _free("model"),
     Column("outcome", String(16)),
     Column("trust", String(16)),
     Column("reason", String(32)),
@@ -153,8 +151,6 @@ REPAIRS: Final = Table(
     METADATA,
     *_of_a_step(),
     Column("reading_id", BigInteger, nullable=False),
-    _free("step_place"),
-    _free("model"),
     Column("code", String(64)),
     Column("risk", String(16)),
     _free("path"),

@@ -1,0 +1,285 @@
+"""`aros health`: which models, steps and schemas misbehave, from the journal, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from flujo_aros.cli.fitted import figure, fitted_table
+from flujo_aros.cli.journalled import open_to_read
+from flujo_aros.cli.runs import given_time
+from flujo_aros.cli.screen import STYLES, complain, print_json, stdout_console, worded
+from flujo_aros.cli.words import code_words, cost_words, counted, seconds_words, token_words
+from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
+    from flujo_aros.telemetry.health import Health, Trend
+
+_RATES = ("failed", "degraded", "rejected", "repaired", "fallback")
+_SHOWN_REPAIRS = 10
+_FAILED = 1
+
+
+class Format(StrEnum):
+    """How the report is written."""
+
+    text = "text"
+    json = "json"
+
+
+def health_command(
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far to look back: 30m, 24h, 7d …")] = "24h",
+    step: Annotated[str | None, typer.Option("--step", help="Only this step, and those inside of it.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only replies of this model.")] = None,
+    trend: Annotated[int, typer.Option("--trend", min=0, max=100, help="Cut the time into so many pieces.")] = 0,
+    written: Annotated[Format, typer.Option("--format", help="How to write the report.")] = Format.text,
+    fail_over: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-over",
+            metavar="RATE=SHARE",
+            help="Exit with 1 when a rate is above a share: fallback=0.1. "
+            "Rates: failed, degraded, rejected, repaired, fallback. Repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Say which models, steps and schemas misbehave, and what to do about it.
+
+    Rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was wrapped
+    as an event) are shares of first replies.
+
+    Example: aros health --since 7d --trend 7 --fail-over fallback=0.1
+    """
+    limits = given_limits(fail_over or [])
+    until = datetime.now(UTC)
+    with open_to_read() as journal:
+        found = journal.health(
+            since=until - given_time(since, "--since"), until=until, step=step, model=model, trend=trend
+        )
+    over = {name: limit for name, limit in limits.items() if found.rates[name] > limit}
+    if written is Format.json:
+        print_json({**health_dict(found), "over": sorted(over)})
+    else:
+        console = stdout_console()
+        _print(found, console, since)
+    for name, limit in over.items():
+        complain(f"the rate of {name} is {_percent(found.rates[name])}, which is over {_percent(limit)}")
+    if over:
+        raise typer.Exit(_FAILED)
+
+
+def given_limits(pairs: list[str]) -> dict[str, float]:
+    """The thresholds of `--fail-over`.
+
+    >>> given_limits(["fallback=0.1", "failed=5%"])
+    {'fallback': 0.1, 'failed': 0.05}
+    """
+    limits: dict[str, float] = {}
+    for pair in pairs:
+        name, _, told = pair.partition("=")
+        percent = told.strip().endswith("%")
+        try:
+            limit = float(told.strip().rstrip("% "))
+        except ValueError as error:
+            raise _not_a_limit(pair) from error
+        if name.strip() not in _RATES:
+            raise _not_a_limit(pair)
+        limits[name.strip()] = limit / 100 if percent else limit
+    return limits
+
+
+def _not_a_limit(pair: str) -> UsageError:
+    return UsageError(f"--fail-over {pair!r}: expected one of {', '.join(_RATES)} and a share, such as fallback=0.1")
+
+
+def health_dict(found: Health) -> dict[str, Any]:
+    """The health of a journal as plain JSON."""
+    return {
+        "since": _iso(found.since),
+        "until": _iso(found.until),
+        "totals": {
+            "runs": found.runs,
+            "steps": found.steps,
+            "trust": found.trust,
+            "replies": found.replies,
+            "usage": found.usage.to_dict(),
+            "cost_per_success": _number(found.cost_per_success),
+        },
+        "rates": {name: round(rate, 4) for name, rate in found.rates.items()},
+        "steps": [
+            {**_plain(step), "trouble": round(step.trouble, 4), "usage": step.usage.to_dict()}
+            for step in found.worst_steps
+        ],
+        "models": [
+            {
+                **_plain(model),
+                "trouble": round(model.trouble, 4),
+                "fallback_rate": round(model.fallback_rate, 4),
+                "usage": model.usage.to_dict(),
+            }
+            for model in found.models
+        ],
+        "repairs": [{**_plain(repair), "share": round(repair.share, 4)} for repair in found.repairs],
+        "stages": [
+            {
+                **_plain(stage),
+                "success": round(stage.success, 4),
+                "usage": stage.usage.to_dict(),
+                "cost_per_success": _number(stage.cost_per_success),
+            }
+            for stage in found.stages
+        ],
+        "trend": [{**_plain(piece), "start": _iso(piece.start)} for piece in found.trend],
+        "advice": [_plain(each) for each in found.advice],
+    }
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in type(record).__dataclass_fields__}
+
+
+def _number(cost: Any) -> float | None:
+    return None if cost is None else float(cost)
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _print(found: Health, console: Console, since: str) -> None:
+    if not found.runs:
+        console.print(f"no runs in the last {since}")
+        return
+    for line in _totals(found, since):
+        console.print(line, soft_wrap=True)
+    for title, rows, figures, dropped in _sections(found):
+        if rows:
+            console.print()
+            console.print(Text(title, style="bold"))
+            folded = {"step": 24, "model": 24, "place": 24, "repair": 16}
+            console.print(fitted_table(rows, console.width, figures=figures, dropped_first=dropped, folded=folded))
+    if found.advice:
+        console.print()
+        console.print(Text("Advice", style="bold"))
+    for advice in found.advice:
+        console.print(Text(f"- {advice.text}"))
+
+
+def _totals(found: Health, since: str) -> Iterator[Text]:
+    runs = sum(found.runs.values())
+    yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
+    yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))
+    if found.replies:
+        rates = found.rates
+        yield Text(
+            f"{counted(found.replies, 'first reply').replace('replys', 'replies')}: {_percent(rates['rejected'])} "
+            f"rejected, {_percent(rates['repaired'])} repaired, {_percent(rates['fallback'])} wrapped as prose"
+        )
+    usage = found.usage
+    if usage.requests:
+        each = f", {cost_words(found.cost_per_success)} for each completed run" if found.cost_per_success else ""
+        cost = f", {cost_words(usage.cost)}{each}" if usage.cost is not None else ""
+        yield Text(f"{counted(usage.requests, 'call')}, {token_words(usage)} tokens{cost}")
+
+
+def _counts(counts: Mapping[str, int]) -> Iterator[Any]:
+    for number, (word, count) in enumerate(counts.items()):
+        yield ", " if number else ""
+        yield Text(f"{count} {word}", style=STYLES.get(word, ""))
+    if not counts:
+        yield "none"
+
+
+Section = tuple[str, list[dict[str, Text]], tuple[str, ...], tuple[str, ...]]
+
+
+def _sections(found: Health) -> Iterator[Section]:
+    figures = ("runs", "trouble", "time", "calls", "replies", "rejected", "repaired", "wrapped", "faults", "cost")
+    yield "Worst steps", [_step_row(step) for step in found.worst_steps], figures, ("cost", "calls", "time")
+    yield "Models", [_model_row(model) for model in found.models], figures, ("cost", "faults", "wrapped", "repaired")
+    repairs = [_repair_row(repair) for repair in found.repairs[:_SHOWN_REPAIRS]]
+    yield "Most frequent repairs", repairs, ("replies", "share"), ("step", "risk")
+    stages = [_stage_row(stage) for stage in found.stages]
+    yield "Stages", stages, ("ran", "saved", "success", "calls", "cost", "cost each"), ("cost each", "cost")
+    trend = [_trend_row(piece) for piece in found.trend]
+    yield "Trend", trend, tuple(trend[0]) if trend else (), ("degraded", "wrapped")
+
+
+def _step_row(step: Any) -> dict[str, Text]:
+    return {
+        "step": Text(f"{step.pipeline} / {step.step}"),
+        "runs": figure(str(step.runs)),
+        "failed": figure(str(step.failed or "-")),
+        "degraded": figure(str(step.degraded or "-")),
+        "trouble": _rate(step.trouble, 0.1),
+        "calls": figure(str(step.usage.requests or "-")),
+        "cost": figure(cost_words(step.usage.cost)),
+        "time": figure(seconds_words(step.seconds)),
+    }
+
+
+def _model_row(model: Any) -> dict[str, Text]:
+    return {
+        "model": Text(model.model or "not named"),
+        "calls": figure(str(model.calls or "-")),
+        "faults": figure(str(model.faults or "-")),
+        "replies": figure(str(model.replies or "-")),
+        "rejected": _rate(model.rejected / model.replies if model.replies else 0.0, 0.1),
+        "repaired": _rate(model.repaired / model.replies if model.replies else 0.0, 2.0),
+        "wrapped": _rate(model.fallback_rate, 0.1),
+        "cost": figure(cost_words(model.usage.cost)),
+    }
+
+
+def _repair_row(repair: Any) -> dict[str, Text]:
+    return {
+        "repair": Text(code_words(repair.code)),
+        "risk": worded(repair.risk),
+        "place": Text(repair.place),
+        "step": Text(repair.step),
+        "model": Text(repair.model),
+        "replies": figure(f"{repair.replies}/{repair.of}"),
+        "share": figure(_percent(repair.share)),
+    }
+
+
+def _stage_row(stage: Any) -> dict[str, Text]:
+    return {
+        "stage": Text(stage.stage),
+        "ran": figure(str(stage.ran)),
+        "saved": figure(str(stage.accepted or "-")),
+        "success": figure(_percent(stage.success)),
+        "calls": figure(str(stage.usage.requests or "-")),
+        "cost": figure(cost_words(stage.usage.cost)),
+        "cost each": figure(cost_words(stage.cost_per_success)),
+    }
+
+
+def _trend_row(piece: Trend) -> dict[str, Text]:
+    started = datetime.fromtimestamp(piece.start, UTC).astimezone()
+    numbers = {"runs": piece.runs, "steps": piece.steps, "failed": piece.failed, "degraded": piece.degraded}
+    shares = {"rejected": piece.rejected, "wrapped": piece.wrapped}
+    return {
+        "from": Text(started.strftime("%m-%d %H:%M")),
+        **{name: figure(str(number or "-")) for name, number in numbers.items()},
+        **{name: _rate(number / piece.readings if piece.readings else 0.0, 0.1) for name, number in shares.items()},
+    }
+
+
+def _rate(share: float, line: float) -> Text:
+    return Text(_percent(share) if share else "-", style="red" if share > line else "" if share else "dim")
+
+
+def _percent(share: float) -> str:
+    """A share in percent; one decimal where it is small.
+
+    >>> _percent(0.31), _percent(0.004)
+    ('31 %', '0.4 %')
+    """
+    return f"{share * 100:.1f} %" if 0 < share < 0.0995 else f"{share * 100:.0f} %"

@@ -1,0 +1,237 @@
+"""Asks the journal for its health: a handful of sums over the rows of a stretch of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, distinct, func, or_, select, true
+
+from flujo_aros.telemetry.advice import Rejections, advise
+from flujo_aros.telemetry.health import Health, ModelHealth, RepairHealth, StageHealth, StepHealth, Trend
+from flujo_aros.telemetry.tables import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS
+from flujo_aros.usage import Usage
+
+_REPAIRED: Final = ("lossless", "inferred", "lossy")
+_WRAPPED: Final = "synthesized"
+_MOST_STEPS: Final = 10
+_MOST_REPAIRS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is looked at: a stretch of time, and one step or model of it."""
+
+    since: datetime
+    until: datetime
+    step: str | None = None
+    model: str | None = None
+
+    def within(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
+        """Whether a time is in the stretch."""
+        return and_(column >= self.since.timestamp(), column < self.until.timestamp())
+
+    def of_step(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
+        """Whether it is the step, or inside of it."""
+        if self.step is None:
+            return true()
+        return or_(column == self.step, column.startswith(f"{self.step}/", autoescape=True))
+
+    def rows(self, table: Table) -> ColumnElement[bool]:
+        """Which rows of calls, readings, repairs or stages count."""
+        time = table.c.at if "at" in table.c else table.c.started
+        model = true() if self.model is None else table.c.model == self.model
+        return and_(self.within(time), self.of_step(table.c.step_place), model)
+
+    def steps(self) -> ColumnElement[bool]:
+        """Which steps count."""
+        asked = select(ASKS.c.step_id).where(self.within(ASKS.c.started), ASKS.c.model == self.model)
+        mine = true() if self.model is None else STEPS.c.id.in_(asked)
+        return and_(self.within(STEPS.c.started), self.of_step(STEPS.c.place), mine)
+
+    def runs(self) -> ColumnElement[bool]:
+        """Which runs count: with a step or a model, those that have it."""
+        if self.step is None and self.model is None:
+            return self.within(RUNS.c.started)
+        if self.step is None:
+            return and_(self.within(RUNS.c.started), RUNS.c.run_id.in_(select(ASKS.c.run_id).where(self.rows(ASKS))))
+        return and_(self.within(RUNS.c.started), RUNS.c.run_id.in_(select(STEPS.c.run_id).where(self.steps())))
+
+
+def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
+    """The health of a journal in this stretch of time; `trend` cuts it into so many pieces."""
+    models = tuple(_models(connection, span))
+    repairs = tuple(_repairs(connection, span))
+    stages = tuple(_stages(connection, span))
+    return Health(
+        since=span.since.timestamp(),
+        until=span.until.timestamp(),
+        runs=_by(connection, RUNS.c.status, span.runs()),
+        steps=_by(connection, STEPS.c.status, span.steps()),
+        trust=_by(connection, STEPS.c.trust, and_(span.steps(), STEPS.c.trust.is_not(None))),
+        usage=Usage.total(model.usage for model in models),
+        replies=sum(model.replies for model in models),
+        rejected=sum(model.rejected for model in models),
+        repaired=sum(model.repaired for model in models),
+        wrapped=sum(model.wrapped for model in models),
+        worst_steps=tuple(_worst_steps(connection, span)),
+        models=models,
+        repairs=repairs,
+        stages=stages,
+        trend=tuple(_trend(connection, span, trend)),
+        advice=tuple(advise(models, repairs, stages, tuple(_rejections(connection, span)))),
+    )
+
+
+def _by(connection: Connection, column: ColumnElement[Any], which: ColumnElement[bool]) -> dict[str, int]:
+    query = select(column, func.count()).where(which).group_by(column).order_by(func.count().desc(), column)
+    return {str(row[0]): int(row[1]) for row in connection.execute(query)}
+
+
+def _sums(table: Table) -> tuple[ColumnElement[Any], ...]:
+    names = ("requests", "input_tokens", "output_tokens", "cost", "unmeasured_requests")
+    return tuple(func.sum(table.c[name]).label(name) for name in names)
+
+
+def _usage(row: Row[Any]) -> Usage:
+    whole = (int(row.requests or 0), int(row.input_tokens or 0), int(row.output_tokens or 0))
+    return Usage(*whole, row.cost, int(row.unmeasured_requests or 0))
+
+
+def _count(which: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(case((which, 1), else_=0)), 0)
+
+
+def _models(connection: Connection, span: Span) -> Iterator[ModelHealth]:
+    faults = _count(ASKS.c.fault.is_not(None)).label("faults")
+    calls = select(ASKS.c.model, faults, *_sums(ASKS)).where(span.rows(ASKS)).group_by(ASKS.c.model)
+    first = and_(span.rows(READINGS), READINGS.c.stage == "first")
+    read = select(
+        READINGS.c.model,
+        func.count().label("replies"),
+        _count(READINGS.c.outcome == "rejected").label("rejected"),
+        _count(READINGS.c.trust.in_(_REPAIRED)).label("repaired"),
+        _count(READINGS.c.trust == _WRAPPED).label("wrapped"),
+    )
+    asked = {row.model: row for row in connection.execute(calls)}
+    readings = {row.model: row for row in connection.execute(read.where(first).group_by(READINGS.c.model))}
+    found = [_model(name, asked.get(name), readings.get(name)) for name in {*asked, *readings}]
+    yield from sorted(found, key=lambda model: (-model.trouble, -model.calls, model.model))
+
+
+def _model(name: str | None, asked: Row[Any] | None, read: Row[Any] | None) -> ModelHealth:
+    usage = Usage() if asked is None else _usage(asked)
+    return ModelHealth(
+        model=name or "",
+        calls=usage.requests,
+        faults=0 if asked is None else int(asked.faults),
+        replies=0 if read is None else int(read.replies),
+        rejected=0 if read is None else int(read.rejected),
+        repaired=0 if read is None else int(read.repaired),
+        wrapped=0 if read is None else int(read.wrapped),
+        usage=usage,
+    )
+
+
+def _worst_steps(connection: Connection, span: Span) -> Iterator[StepHealth]:
+    failed, degraded = _count(STEPS.c.status == "failed"), _count(STEPS.c.status == "degraded")
+    query = (
+        select(
+            STEPS.c.pipeline,
+            STEPS.c.place,
+            func.count().label("number"),
+            failed.label("failed"),
+            degraded.label("degraded"),
+            func.avg(STEPS.c.seconds).label("seconds"),
+            *_sums(STEPS),
+        )
+        .where(span.steps())
+        .group_by(STEPS.c.pipeline, STEPS.c.place)
+    )
+    found = [
+        StepHealth(
+            pipeline=row.pipeline or "",
+            step=row.place or "",
+            runs=row.number,
+            failed=int(row.failed),
+            degraded=int(row.degraded),
+            seconds=row.seconds or 0.0,
+            usage=_usage(row),
+        )
+        for row in connection.execute(query)
+    ]
+    yield from sorted(found, key=lambda step: (-step.trouble, -step.runs, step.step))[:_MOST_STEPS]
+
+
+def _repairs(connection: Connection, span: Span) -> Iterator[RepairHealth]:
+    of = {
+        (row.step_place, row.model): row.number
+        for row in connection.execute(
+            select(READINGS.c.step_place, READINGS.c.model, func.count().label("number"))
+            .where(span.rows(READINGS), READINGS.c.outcome == "accepted")
+            .group_by(READINGS.c.step_place, READINGS.c.model)
+        )
+    }
+    columns = (REPAIRS.c.code, REPAIRS.c.risk, REPAIRS.c.place, REPAIRS.c.step_place, REPAIRS.c.model)
+    replies = func.count(distinct(REPAIRS.c.reading_id)).label("replies")
+    query = select(*columns, replies).where(span.rows(REPAIRS)).group_by(*columns)
+    for row in connection.execute(query.order_by(replies.desc(), *columns).limit(_MOST_REPAIRS)):
+        yield RepairHealth(
+            code=row.code,
+            risk=row.risk,
+            place=row.place or "$",
+            step=row.step_place or "",
+            model=row.model or "",
+            replies=row.replies,
+            of=max(of.get((row.step_place, row.model), 0), row.replies),
+        )
+
+
+def _stages(connection: Connection, span: Span) -> Iterator[StageHealth]:
+    ran = select(STAGES.c.stage, func.count().label("ran"), _count(STAGES.c.outcome == "accepted").label("accepted"))
+    which = and_(span.rows(STAGES), STAGES.c.outcome != "passed")
+    spent = select(ASKS.c.stage, *_sums(ASKS)).where(span.rows(ASKS), ASKS.c.stage != "first").group_by(ASKS.c.stage)
+    usage = {row.stage: _usage(row) for row in connection.execute(spent)}
+    found = [
+        StageHealth(stage=row.stage, ran=row.ran, accepted=int(row.accepted), usage=usage.get(row.stage, Usage()))
+        for row in connection.execute(ran.where(which).group_by(STAGES.c.stage))
+    ]
+    yield from sorted(found, key=lambda stage: (-stage.ran, stage.stage))
+
+
+def _rejections(connection: Connection, span: Span) -> Iterator[Rejections]:
+    first = and_(span.rows(READINGS), READINGS.c.stage == "first")
+    keys = (READINGS.c.model, READINGS.c.step_place)
+    rows = connection.execute(select(*keys, func.count()).where(first).group_by(*keys))
+    of = {(model, step): number for model, step, number in rows}
+    rejected = and_(first, READINGS.c.outcome == "rejected")
+    columns = (*keys, READINGS.c.reason)
+    query = select(*columns, func.count()).where(rejected).group_by(*columns).order_by(func.count().desc(), *columns)
+    for model, step, reason, number in connection.execute(query):
+        yield Rejections(model or "", step or "", reason or "", number, of[model, step])
+
+
+def _trend(connection: Connection, span: Span, pieces: int) -> Iterator[Trend]:
+    for number in range(pieces):
+        width = (span.until - span.since) / pieces
+        start = span.since + width * number
+        piece = Span(start, start + width, span.step, span.model)
+        steps = _by(connection, STEPS.c.status, piece.steps())
+        read = select(
+            func.count().label("readings"),
+            _count(READINGS.c.outcome == "rejected").label("rejected"),
+            _count(READINGS.c.trust == _WRAPPED).label("wrapped"),
+        )
+        row = connection.execute(read.where(piece.rows(READINGS), READINGS.c.stage == "first")).one()
+        yield Trend(
+            start=start.timestamp(),
+            runs=sum(_by(connection, RUNS.c.status, piece.runs()).values()),
+            steps=sum(steps.values()),
+            failed=steps.get("failed", 0),
+            degraded=steps.get("degraded", 0),
+            readings=row.readings,
+            rejected=int(row.rejected),
+            wrapped=int(row.wrapped),
+        )

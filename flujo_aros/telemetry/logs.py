@@ -1,0 +1,126 @@
+"""Log lines: what happens, told to stdlib `logging`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import singledispatchmethod
+from typing import Any, Final
+
+from flujo_aros.events import (
+    AgentFinished,
+    AskFinished,
+    Event,
+    ReadFinished,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StagePassed,
+    StepFinished,
+    StepStarted,
+    scopes,
+)
+from flujo_aros.telemetry.masking import Mask
+from flujo_aros.telemetry.where import where
+
+_WELL: Final = ("completed", "success", "accepted")
+
+
+class Logging:
+    """Tells a logger what happens: give it to a runner, or to `observing`, as an observer.
+
+    What went well is INFO (runs) or DEBUG (the rest), what did not is WARNING. A line has no text of a prompt, a reply
+    or an issue, unless `content` is on; secrets are masked even then. The facts are also fields of the record:
+    `aros_run`, `aros_step`, `aros_stage`.
+
+    >>> Logging().logger.name
+    'flujo_aros'
+    """
+
+    def __init__(
+        self, logger: logging.Logger | None = None, *, content: bool = False, secrets: Iterable[str] = ()
+    ) -> None:
+        self.logger = logger or logging.getLogger("flujo_aros")
+        self._content = content
+        self._mask = Mask.of_environment(secrets)
+
+    def __call__(self, event: Event, /) -> None:
+        """Take one event."""
+        if self.logger.isEnabledFor(logging.WARNING):
+            self._take(event)
+
+    @singledispatchmethod
+    def _take(self, _event: Event) -> None:
+        """Nothing is said of the rest."""
+
+    @_take.register
+    def _(self, event: RunStarted) -> None:
+        self._say(logging.INFO, "run %s of %s started", event.run_id, event.pipeline)
+
+    @_take.register
+    def _(self, event: RunFinished) -> None:
+        level = logging.INFO if event.status in _WELL else logging.WARNING
+        calls, name = event.usage.requests, event.pipeline
+        self._say(level, "run %s of %s %s, %d calls, %.3f s", event.run_id, name, event.status, calls, event.seconds)
+
+    @_take.register
+    def _(self, event: AgentFinished) -> None:
+        if len(scopes()) == 1:  # outside of any pipeline
+            level = logging.INFO if event.outcome in _WELL else logging.WARNING
+            worth = event.trust or event.reason or "-"
+            self._say(level, "agent %s %s, %s, %.3f s", event.name or "-", event.outcome, worth, event.seconds)
+
+    @_take.register
+    def _(self, event: StepStarted) -> None:
+        self._say(logging.DEBUG, "step %s started", event.name)
+
+    @_take.register
+    def _(self, event: StepFinished) -> None:
+        level = logging.DEBUG if event.status in _WELL else logging.WARNING
+        why = f": {event.error}" if self._content and event.error else ""
+        worth = event.trust or event.reason or "-"
+        self._say(level, "step %s %s, %s, %.3f s%s", event.name, event.status, worth, event.seconds, why)
+
+    @_take.register
+    def _(self, event: AskFinished) -> None:
+        used = event.usage
+        if event.fault is None:
+            words = "%s answered, %d + %d tokens, %.3f s"
+            tokens = (used.input_tokens, used.output_tokens)
+            self._say(logging.DEBUG, words, event.model or "the model", *tokens, event.seconds)
+        else:
+            why = f": {event.fault}" if self._content else ""
+            self._say(logging.WARNING, "%s did not answer%s", event.model or "the model", why)
+
+    @_take.register
+    def _(self, event: ReadFinished) -> None:
+        if event.outcome == "rejected":
+            codes = ", ".join(sorted({issue.code for issue in event.issues})) or "-"
+            why = "".join(f"; {issue.path}: {issue.message}" for issue in event.issues) if self._content else ""
+            self._say(logging.DEBUG, "reply rejected, %s (%s)%s", event.reason, codes, why)
+        else:
+            codes = ", ".join(sorted({repair.code for repair in event.repairs})) or "none"
+            self._say(logging.DEBUG, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes)
+
+    @_take.register
+    def _(self, event: StageFinished) -> None:
+        level = logging.INFO if event.outcome == "accepted" else logging.WARNING
+        self._say(level, "stage %s %s after %d calls", event.stage, event.outcome, event.calls)
+
+    @_take.register
+    def _(self, event: StagePassed) -> None:
+        self._say(logging.DEBUG, "stage %s did not run: %s", event.stage, event.why)
+
+    def _say(self, level: int, words: str, *facts: Any) -> None:
+        if not self.logger.isEnabledFor(level):
+            return
+        around = where()
+        step = around.step.event if around.step else None
+        stage = around.stage.event if around.stage else None
+        extra = {
+            "aros_run": around.run_id,
+            "aros_step": getattr(step, "name", None),
+            "aros_stage": getattr(stage, "stage", None),
+        }
+        told = [self._mask(fact) if isinstance(fact, str) else fact for fact in facts]
+        self.logger.log(level, words, *told, extra=extra)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +15,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.events import AskFinished, AskStarted, emit, span
-from flujo_aros.usage import Usage
+from flujo_aros.usage import Allowance, Usage
 
 FIRST: Final = "first"
 
@@ -47,7 +47,7 @@ async def first_call(
 ) -> AsyncGenerator[FirstCall]:
     """A model call of the agent's own happens inside, once the caller's allowance lets it."""
     allowance = None if record is None else record.allowance
-    settle = None if allowance is None else await allowance.reserve()
+    settle = None if allowance is None else await _reserved(allowance, record)
     call, began, attempt = FirstCall(), perf_counter(), 1 if record is None else record.own_calls
     native = parameters.output_mode == "native"
     prompt = text_of(messages)
@@ -75,6 +75,18 @@ async def first_call(
                     fault=call.fault,
                 )
             )
+
+
+async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[[Usage], None]:
+    """What the allowance gives for the call; one that it refuses, or that is broken off before, was never made."""
+    settle: Callable[[Usage], None] | None = None
+    try:
+        settle = await allowance.reserve()
+    finally:
+        if settle is None and record is not None:
+            record.calls -= 1
+            record.own_calls -= 1
+    return settle
 
 
 def text_of(messages: Sequence[ModelMessage]) -> str:

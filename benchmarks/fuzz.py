@@ -192,7 +192,7 @@ def laws_broken(text: str, contract: Any, rng: random.Random, *, truncated: bool
     elif isinstance(outcome, Accepted):
         yield from _accepted(text, contract, outcome)
     outcome.explain()
-    json.dumps(outcome.to_dict(), default=str)
+    json.dumps(outcome.to_dict(), default=str, ensure_ascii=False).encode()
     if rng.random() < 0.1:
         again = _streamed(text, contract, rng, truncated=truncated)
         if again.to_dict() != outcome.to_dict():
@@ -242,7 +242,7 @@ def work(job: tuple[int, int, int]) -> Found:
         found.slowest = max(found.slowest, (spent, number, len(text)))
         found.replies += 1
         found.kinds[type(read(text, contract, truncated=truncated)).__name__ if not broken else "broken"] += 1
-        found.broken += [f"{number}: {words}\n   {contract.mode} {text!r}" for words in broken]
+        found.broken += [f"{number}: {words}\n   {contract.mode} {ascii(text)}" for words in broken]
     return found
 
 

@@ -11,8 +11,9 @@ from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, Cursor, Frame
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY
 from flujo_aros.reading.node import BARE, LITERAL, NUMBER, STRING, Node
 from flujo_aros.reading.quotes import QUOTES, StringEnd, find_end
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, literal_escapes, read_number, unescape
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, Unescaped, literal_escapes, read_number, unescape
 
+_HALF_CHARACTER: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
 _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
@@ -59,7 +60,8 @@ class Tokens(Cursor):
         self.pos = len(self.text)
         self.cut = True
         self._log("truncated", LOSSY, start, self.pos, f"{raw[-40:]}{quote}")
-        return Node(STRING, unescape(raw.rstrip("\\")).value, start, self.pos)
+        whole = _HALF_CHARACTER.sub("", raw.rstrip("\\"))
+        return Node(STRING, self._whole_characters(unescape(whole), start), start, self.pos)
 
     def _concatenated(self, role: str) -> str | None:
         found = _JOINED.match(self.text, self.pos)
@@ -87,13 +89,17 @@ class Tokens(Cursor):
             return raw
         literal = literal_escapes(raw, wants_text=not shape.anything and shape.allows("string"))
         found = unescape(raw, literal)
-        if found.lone:
-            raise self._stop("half of a surrogate pair is no character", "lone_surrogate", at=end.start)
+        self._whole_characters(found, end.start)
         if found.kept or literal or literal is None:
             code = "invalid-escape" if literal == frozenset() else "control_escape"
             self._log(code, INFERRED, end.start, end.stop, found.value)
         if found.dangling:
             raise self._stop("a backslash at the end of a string", "invalid-escape", at=end.stop)
+        return found.value
+
+    def _whole_characters(self, found: Unescaped, start: int) -> str:
+        if found.lone:
+            raise self._stop("half of a surrogate pair is no character", "lone_surrogate", at=start)
         return found.value
 
     def _bare(self, shape: Shape, *, member: bool) -> Node:
@@ -255,7 +261,7 @@ class Tokens(Cursor):
         self.pos = bare.end()
         if self.text[self.pos : self.pos + 1] in ('"', "'", "”", "’", "`"):
             self.pos += 1
-        key = unescape(bare[0].strip()).value
+        key = self._whole_characters(unescape(bare[0].strip()), pos)
         if len(key) > 80 or key.count(" ") > 4:
             raise self._stop(f"expected a key, found {key[:40]!r}", "unexpected")
         self._log("unquoted-key", INFERRED, pos, self.pos, key)

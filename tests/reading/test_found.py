@@ -23,3 +23,4 @@ def test_what_was_found_stays_mended(case):
     else:
         assert isinstance(outcome, Rejected)
         assert outcome.issues
+    json.dumps(outcome.to_dict(), ensure_ascii=False).encode()

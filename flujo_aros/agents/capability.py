@@ -137,7 +137,7 @@ class Aros(AbstractCapability[Any]):
         """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
         record = self._record
         record.begin_request(request_context)
-        contract = self._contract or agent_contract(ctx)
+        contract = self._wanted(ctx)
         if contract is not None and record.own_calls == 1:
             refuse_misfit(contract, self._ladder(contract), request_context)
         return request_context
@@ -231,7 +231,7 @@ class Aros(AbstractCapability[Any]):
         silent = isinstance(error, UnexpectedModelBehavior) and record.outcome is None
         if not silent or response is None or parameters is None:
             raise error
-        if not wants_output(parameters) and self._contract is None:
+        if not wants_output(parameters) and self._wanted(ctx) is None:
             raise error
         rejected = no_output_in(response, parameters)
         if rejected is None:
@@ -250,6 +250,10 @@ class Aros(AbstractCapability[Any]):
     @property
     def _contract(self) -> Contract[Any] | None:
         return self.contract if self.contract is not None else self._record.contract
+
+    def _wanted(self, ctx: RunContext[Any]) -> Contract[Any] | None:
+        """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
+        return agent_contract(ctx) or self._contract
 
     def _ladder(self, contract: Contract[Any]) -> Ladder:
         return self.ladder or self._record.ladder or ladder_for(contract)
@@ -306,7 +310,7 @@ class Aros(AbstractCapability[Any]):
 
     async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
         """The block that a reply lacks which has been shown already: it can only be put behind it."""
-        contract, text = self._contract or agent_contract(ctx), response.text
+        contract, text = self._wanted(ctx), response.text
         if not isinstance(contract, BlockContract) or response.tool_calls or not text or self.buffer_stream:
             return ""
         record = self._record

@@ -180,7 +180,7 @@ _SCRATCH: Final = re.compile(
 )
 
 
-def read_event(text: str, contract: EventContract, look: Look) -> Outcome[Event]:
+def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Outcome[Event]:
     """An event: JSON with a kind and a text, else what was said in prose. Never rejected for want of JSON.
 
     An echo of the prompt's form or example is set aside; with nothing beside it the reply says nothing.
@@ -195,6 +195,9 @@ def read_event(text: str, contract: EventContract, look: Look) -> Outcome[Event]
         prose = mask_reasoning(text, unopened=True).strip()
         if heard != text or (prose and _is_slot(prose.strip("\"'"), contract.example)):
             return _echoed(text)
+        if truncated is True and prose:
+            words = "the reply is prose that was cut off"
+            return Rejected(Reason.TRUNCATED, (Issue("$.text", "truncated", words),), text)
         said = _said(prose)
         event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])

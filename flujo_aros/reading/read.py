@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -39,6 +40,7 @@ class Limits(BaseModel):
 
 
 _LIMITS: Final = Limits()
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def read(
@@ -65,10 +67,9 @@ def read(
     """
     compiled: Contract[Any] = compile_contract(contract)
     if text.__class__ is not str or risk is not None or pick != "last":
-        _check(text, risk, pick)
+        check_options(text, risk, pick)
     if len(text) > limits.max_chars:
-        words = f"{len(text)} characters, more than the {limits.max_chars} allowed"
-        return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text)
+        return too_large(text, len(text), limits)
     # The common case first, and at no detour: JSON that is right as it stands.
     if compiled.mode == "json" and truncated is not True and limits.max_depth >= DEPTH:
         valid = read_strict(text, compiled)
@@ -78,6 +79,10 @@ def read(
 
 
 def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]:
+    half = None if text.isascii() else _SURROGATE.search(text)
+    if half is not None:  # no file, socket or terminal could take what would be made of it
+        words = f"half of a surrogate pair is no character (at character {half.start()})"
+        return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         return _read_json(text, contract, options)
     look = partial(_read_json, options=options)
@@ -85,7 +90,7 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]
         return read_tagged(text, contract, look)
     if isinstance(contract, BlockContract):
         return read_block(text, contract)
-    return read_event(text, cast("EventContract", contract), look)
+    return read_event(text, cast("EventContract", contract), look, truncated=options.truncated)
 
 
 def undecided(rejected: Rejected, contract: EventContract) -> Outcome[Event]:
@@ -94,7 +99,14 @@ def undecided(rejected: Rejected, contract: EventContract) -> Outcome[Event]:
     return no_contest(cast("Event", said.value), contract, rejected.text) if isinstance(said, Accepted) else rejected
 
 
-def _check(text: object, risk: object, pick: str) -> None:
+def too_large(text: str, length: int, limits: Limits) -> Rejected:
+    """The rejection of a text that is longer than is allowed; it keeps as much of it as is."""
+    words = f"{length} characters, more than the {limits.max_chars} allowed"
+    return Rejected(Reason.TOO_LARGE, (Issue("$", "too_large", words),), text[: limits.max_chars])
+
+
+def check_options(text: object, risk: object, pick: str) -> None:
+    """Raise `UsageError` for a text that is none, and for options that are none."""
     if not isinstance(text, str):
         message = f"read() takes the text of a reply as str, not {type(text).__name__}"
         raise UsageError(message)

@@ -35,7 +35,7 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     if contract.mode == "block":
         return Ladder(stages=(Retry(), Synthesize()), max_calls=1)
     if contract.mode == "event":
-        return Ladder(stages=(Retry(native=False), Synthesize()), max_calls=1)
+        return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
     return Ladder(stages=_json_stages(settings), max_stages=settings.fallback.max_stages)
 
 

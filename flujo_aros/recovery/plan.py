@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.usage import Usage
@@ -147,8 +147,11 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     outcome = read(reply.text, contract, truncated=reply.truncated)
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
-    if isinstance(outcome, Rejected) and reply.refused:
+    made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
+    if reply.refused and (isinstance(outcome, Rejected) or made_up):
         issue = Issue("$", "content_filter", "the provider's filter ended the reply")
+        if not isinstance(outcome, Rejected):  # words that a filter has broken off are nobody's answer
+            return Rejected(Reason.REFUSED, (issue,), reply.text)
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
         return replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair

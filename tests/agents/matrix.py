@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, NativeOutput, PromptedOutput, StructuredDict, TextOutput, ToolOutput
@@ -18,6 +18,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles import ModelProfile
 
 from flujo_aros.agents.capability import Aros
+from flujo_aros.contract.output import Output
+from flujo_aros.contract.payload import Event
 from flujo_aros.errors import OutputError
 from flujo_aros.outcome import Reason
 
@@ -75,6 +77,9 @@ class Shape:
         return self.payload
 
 
+FEW = replace(Output.json(Item), checks=(lambda item: None if item.qty < 100 else "too many",))
+EVENT = Output.event(["said"], ["scores"])
+VERDICT = {"kind": "said", "text": "So it is.", "scores": {"pen": 3}}
 SHAPES = [
     Shape("single", Item, ITEM, Item(**ITEM)),
     Shape("union", [Item, Place], ITEM, Item(**ITEM), tool="final_result_Item"),
@@ -82,12 +87,17 @@ SHAPES = [
     Shape("scalar", int, {"response": 3}, 3),
     Shape("function", act, ITEM, "3 pen"),
     Shape("StructuredDict", StructuredDict(SCHEMA), ITEM, ITEM),
+    Shape("as_output", Output.json(Item).as_output(), ITEM, Item(**ITEM)),
+    Shape("as_output, schema", Output.json(SCHEMA).as_output(), ITEM, ITEM),
+    Shape("as_output, checks", FEW.as_output(), ITEM, Item(**ITEM)),
 ]
 TEXT_SHAPES = [
     Shape("single", str, ITEM, ITEM, contract=Item),
     Shape("list", str, [ITEM], [ITEM], contract=list[Item]),
     Shape("function", TextOutput(parse), ITEM, ITEM, contract=Item),
     Shape("schema", str, ITEM, ITEM, contract=SCHEMA),
+    Shape("as_output, list", Output.json({"type": "array", "items": SCHEMA}).as_output(), [ITEM], [ITEM]),
+    Shape("as_output, event", EVENT.as_output(), VERDICT, Event(**VERDICT)),
 ]
 
 
@@ -168,6 +178,12 @@ def then_good(**first):
     return replies
 
 
+def blank(mode, shape):
+    if shape.name == "as_output, event":
+        return None  # by its contract a reply without a word is an event that says nothing
+    return then_good(blank=True)(mode, shape)
+
+
 def only(text, **options):
     return lambda mode, shape: [Part(text, **options)]
 
@@ -212,7 +228,7 @@ FAILURES = [
     Failure("cut, and no rest to be had", cut, Reason.TRUNCATED, calls=2),
     Failure("empty, finish length", only("", finish="length"), Reason.TRUNCATED),
     Failure("empty", then_good(), calls=2),
-    Failure("blank text", then_good(blank=True), calls=2),
+    Failure("blank text", blank, calls=2),
     Failure("thinking only", then_good(thinking="let me see"), calls=2),
     Failure("content filter, empty", only("", finish="content_filter"), Reason.REFUSED),
     Failure("content filter, text", only("I cannot help with", finish="content_filter"), Reason.REFUSED),

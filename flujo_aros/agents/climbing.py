@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
@@ -56,7 +56,7 @@ class Climb:
 
     async def _answer(self, ask: Ask) -> Reply:
         """The reply to one ask. A call that the caller does not allow is a fault of that ask."""
-        before, allowance = copy(self.ctx.usage), self.record.allowance
+        before, calls, allowance = copy(self.ctx.usage), self.record.calls, self.record.allowance
         try:
             settle = None if allowance is None else await allowance.reserve()
         except LimitReached as error:
@@ -69,7 +69,8 @@ class Climb:
             return Reply("", fault=str(error))  # a block can be put there without a call
         finally:
             if settle is not None:
-                settle(difference(self.ctx.usage, before))
+                used = difference(self.ctx.usage, before)  # without the calls that failed: the host counts none of them
+                settle(replace(used, requests=max(used.requests, self.record.calls - calls)))
 
     def _answers(self) -> ModelAnswers:
         ctx, record = self.ctx, self.record

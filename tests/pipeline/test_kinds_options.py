@@ -1,0 +1,313 @@
+"""What every kind of step can be told: retries, timeouts, fallbacks, limits on what it may use."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import RequestUsage
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.events import Event, StepFinished
+from flujo_aros.pipeline.bound import bound
+from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.common import StepLimits
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.imports import Import
+from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.usage import Usage
+
+from .kinds_lab import check_legal, fail, forever
+
+NUMBER = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+
+
+class Provider:
+    """A model that answers from a script; an exception in it is raised."""
+
+    def __init__(self, *replies: Any, tokens: int = 10) -> None:
+        self.replies = list(replies)
+        self.tokens = tokens
+        self.calls = 0
+        self.running = 0
+        self.most = 0
+
+    async def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.calls += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return ModelResponse([TextPart(reply)], usage=RequestUsage(input_tokens=self.tokens))
+
+    def step(self, name: str, **options: Any) -> Step:
+        options.setdefault("contract", NUMBER)
+        options.setdefault("on_degraded", "fail")
+        return Step(name, agent=Agent(FunctionModel(self.answer)), **options)
+
+
+BUSY = ModelHTTPError(429, "m", {"message": "slow down"})
+
+
+def run(step: Any, given: Any = "x", **options: Any) -> RunResult:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    heard: list[Event] = []
+    ended: list[RunResult] = []
+    runner = Runner(step, observers=[heard.append], on_result=ended.append, sleep=sleep, **options)
+    result = runner.run_sync(given)
+    check_legal(result, heard)
+    assert ended == [result]
+    assert all(0.25 <= each <= 30 for each in waited)
+    return result
+
+
+# Retries
+
+
+@pytest.mark.parametrize("fault", [BUSY, ModelHTTPError(503, "m"), ModelHTTPError(529, "m")])
+def test_a_step_is_repeated_after_errors_of_the_infrastructure(fault: Exception):
+    provider = Provider(fault, fault, '{"n": 1}')
+    result = run(provider.step("a", retries=2))
+    assert (result.output, result.steps[0].attempts, provider.calls) == ({"n": 1}, 3, 3)
+    assert result.usage.requests == 3
+
+
+def test_without_retries_the_first_error_is_the_end():
+    provider = Provider(BUSY, '{"n": 1}')
+    result = run(provider.step("a"))
+    assert (result.status, result.steps[0].reason, provider.calls) == (RunStatus.FAILED, "provider", 1)
+
+
+@pytest.mark.parametrize("fault", [ModelHTTPError(401, "m"), ModelHTTPError(400, "m")])
+def test_what_will_not_be_different_the_next_time_is_not_repeated(fault: Exception):
+    provider = Provider(fault, '{"n": 1}')
+    assert run(provider.step("a", retries=3)).status is RunStatus.FAILED
+    assert provider.calls == 1
+
+
+def test_bad_data_is_never_repeated():
+    provider = Provider("no idea")
+    result = run(provider.step("a", retries=3, processing=Processing(enforcement="validate")))
+    assert (result.status, provider.calls) == (RunStatus.FAILED, 1)
+
+
+def test_a_callable_is_repeated_after_a_broken_connection_only():
+    errors: list[Exception] = [ConnectionResetError("gone"), TimeoutError()]
+
+    def fetch(_: Any) -> str:
+        if errors:
+            raise errors.pop(0)
+        return "fetched"
+
+    assert run(Call("fetch", function=fetch, retries=2)).output == "fetched"
+    assert run(Call("bad", function=fail, retries=2)).steps[0].attempts == 1
+
+
+def test_a_step_with_steps_inside_is_repeated_as_a_whole_under_new_names():
+    provider = Provider(BUSY, '{"n": 1}')
+    result = run(Parallel("fan", {"a": provider.step("s")}, retries=1))
+    assert (result.status, result.output) == (RunStatus.COMPLETED, {"a": {"n": 1}})
+    names = [step.name for step in result.steps]
+    assert names == ["fan", "fan/a", "fan/a/s", "fan/retry 1/a", "fan/retry 1/a/s"]
+    assert result.step("fan/a/s").excused_by == "fan"
+
+
+# Timeouts
+
+
+def test_a_step_that_takes_too_long_fails_and_says_so():
+    result = run(Call("wait", function=forever, timeout=0.01) >> Call("after", function=str))
+    assert result.error == {
+        "step": "wait",
+        "reason": "provider",
+        "message": "provider: no result within the step's timeout of 0.01 s",
+    }
+    assert result.steps[1].status is StepStatus.SKIPPED
+
+
+def test_a_timeout_around_nested_steps_is_a_failure_and_no_cancellation():
+    result = run(Parallel("fan", {"a": Call("wait", function=forever)}, timeout=0.01))
+    assert (result.status, result.error and result.error["step"]) == (RunStatus.FAILED, "fan")
+    assert result.step("fan/a/wait").status is StepStatus.CANCELLED
+
+
+def test_a_timeout_holds_for_all_retries_together():
+    async def never(_: Any) -> None:
+        await asyncio.sleep(0.005)
+        raise ConnectionError
+
+    assert run(Call("a", function=never, retries=10_000, timeout=0.03)).steps[0].reason == "provider"
+
+
+# Fallbacks
+
+
+def test_a_fallback_takes_the_place_of_a_step_that_failed():
+    step = Call("main", function=fail, fallback=Call("spare", function=len), sink_to="size")
+    result = run(step >> Call("after", function=lambda x: x), "four")
+    assert (result.status, result.output, result.context) == (RunStatus.COMPLETED, 4, {"size": 4})
+    main = result.step("main")
+    outcome: Any = main.outcome
+    assert (outcome.origin, main.replaced) == ("fallback", "LookupError: nothing about four")
+    assert result.step("main/fallback").value == 4
+
+
+def test_a_fallback_does_not_run_for_a_step_that_went_well_and_may_fail_itself():
+    assert [s.name for s in run(Call("a", function=str, fallback=Call("b", function=fail))).steps] == ["a"]
+    result = run(Call("a", function=fail, fallback=Call("b", function=fail)))
+    assert (result.status, result.error and result.error["step"]) == (RunStatus.FAILED, "a")
+
+
+def test_a_fallback_of_a_step_with_steps_inside_excuses_them():
+    fan = Parallel("fan", {"a": Call("bad", function=fail)}, fallback=Call("spare", function=str))
+    result = run(fan)
+    assert (result.status, result.step("fan/a/bad").excused_by) == (RunStatus.COMPLETED, "fan")
+
+
+def test_a_fallback_may_degrade_the_step():
+    provider = Provider("words")
+    step = Call("a", function=fail, fallback=provider.step("b", on_degraded=None))
+    result = run(step)
+    assert (result.status, result.steps[0].status) == (RunStatus.DEGRADED, StepStatus.DEGRADED)
+
+
+# Limits on what may be used
+
+
+def test_a_refused_call_is_a_failed_step_with_a_sentence():
+    provider = Provider('{"n": 1}')
+    pipeline = provider.step("a") >> provider.step("b") >> provider.step("c")
+    result = run(pipeline, usage_limits=StepLimits(max_requests=2))
+    assert [step.status.value for step in result.steps] == ["success", "success", "failed"]
+    assert result.steps[2].error == (
+        "no further model call: the run may use 2 model calls, and they are used up; raise usage_limits.max_requests"
+    )
+    assert (provider.calls, result.usage.requests) == (2, 2)
+
+
+def test_the_limit_of_a_step_holds_for_its_repairs_and_nested_steps():
+    provider = Provider("no idea")
+    result = run(provider.step("a", usage_limits=StepLimits(max_requests=2)))
+    assert (result.status, provider.calls) == (RunStatus.FAILED, 2)
+    nested = Provider('{"n": 1}')
+    fan = Parallel("fan", {x: nested.step("s") for x in "abc"}, usage_limits=StepLimits(max_requests=2))
+    assert run(fan).status is RunStatus.FAILED
+    assert nested.calls == 2
+
+
+@pytest.mark.parametrize("limits", [StepLimits(max_requests=5), StepLimits(max_tokens=50)])
+def test_parallel_steps_cannot_overspend_together(limits: StepLimits):
+    provider = Provider('{"n": 1}', tokens=10)
+    fan = Parallel("fan", {f"b{i}": provider.step("s") for i in range(20)}, on_branch_failure="ignore")
+    result = run(fan, usage_limits=limits)
+    assert provider.calls == result.usage.requests == 5
+    assert sum(step.status is StepStatus.SUCCESS for step in result.steps if step.kind == "step") == 5
+
+
+def test_a_limit_that_is_not_reached_costs_no_concurrency():
+    provider = Provider('{"n": 1}')
+    fan = Parallel("fan", {f"b{i}": provider.step("s") for i in range(8)})
+    assert run(fan, usage_limits=StepLimits(max_requests=8)).status is RunStatus.COMPLETED
+    assert provider.most > 1
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.sampled_from(['{"n": 1}', "no idea", '{"n": "many"}', BUSY]), min_size=1, max_size=9),
+    st.integers(0, 3),
+    st.integers(1, 12),
+)
+def test_the_usage_of_steps_reconciles_with_what_the_provider_saw(replies: list[Any], retries: int, limit: int):
+    """Every call is in exactly one step, totals are their sum, and no limit is passed."""
+    provider = Provider(*replies)
+    fan = Parallel(
+        "fan",
+        {"a": provider.step("s", retries=retries), "b": [provider.step("t"), provider.step("u")]},
+        on_branch_failure="ignore",
+    )
+    result = run(provider.step("first", fallback=fan) >> Call("last", function=str), usage_limits=StepLimits(limit))
+    assert provider.calls == result.usage.requests <= limit
+    assert result.usage == Usage.total(step.usage for step in result.steps)
+    assert all(not step.usage.requests for step in result.steps if step.kind in ("parallel", "branch"))
+    assert (result.status is RunStatus.COMPLETED) == (not any(step.counts_against for step in result.steps))
+
+
+def test_usage_of_a_cancelled_sibling_is_counted():
+    async def run_it() -> list[StepFinished]:
+        heard: list[Event] = []
+        waiting = asyncio.Event()
+
+        async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            waiting.set()
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+        async def bad(_: Any) -> None:
+            await waiting.wait()
+            raise ValueError
+
+        fan = Parallel("fan", {"a": Step("s", agent=Agent(FunctionModel(answer))), "b": Call("bad", function=bad)})
+        await Runner(fan, observers=[heard.append]).run("x")
+        return [event for event in heard if isinstance(event, StepFinished)]
+
+    ended = {event.name: event for event in asyncio.run(run_it())}
+    assert (ended["fan/a/s"].status, ended["fan/a/s"].usage.requests) == ("cancelled", 1)
+
+
+# The bound
+
+
+def agent_step(name: str, **options: Any) -> Step:
+    return Step(name, agent=AgentSpec(model="m", output_schema=NUMBER), **options)
+
+
+def test_the_bound_counts_calls_repairs_retries_loops_and_branches():
+    plain = agent_step("a", processing=Processing(enforcement="validate"))
+    repairing = agent_step("b", processing=Processing(stages=("llm_repair",), max_calls=2))
+    two = Pipeline([plain, repairing])
+    assert bound(two).calls == 1 + 3
+    assert bound(Pipeline([agent_step("r", retries=2, processing=Processing(enforcement="validate"))])).calls == 3
+    assert bound(Pipeline([Parallel("p", {"x": [plain, repairing], "y": plain})])).calls == 5
+    assert bound(Pipeline([Branch("c", {"x": plain, "y": repairing}, condition="input")])).calls == 3
+    assert bound(Pipeline([Loop("l", [plain, repairing], max_loops=4)])).calls == 16
+    assert bound(Pipeline([Import("i", two)])).calls == 4
+    assert bound(Pipeline([Call("f", function=len, fallback=plain)])).calls == 1
+    assert bound(Pipeline([plain])).steps[0][0] == "a"
+
+
+def test_the_bound_of_a_map_is_per_item_and_limits_bound_it():
+    each = Map("each", agent_step("a", processing=Processing(enforcement="validate")), iterable_input="input")
+    assert str(bound(Pipeline([each]))) == "at most 0 model calls, and 1 for each item of each"
+    assert bound(Pipeline([each]), StepLimits(max_requests=7)).calls == 7
+    assert bound(Pipeline([each]), StepLimits(max_requests=7, max_cost=Decimal(2))).cost == Decimal(2)
+    assert bound(Pipeline([Call("f", function=len)])).cost == 0
+
+
+def test_a_run_never_makes_more_calls_than_its_bound():
+    provider = Provider("no idea")
+    step = provider.step("a", processing=Processing(stages=(LlmRepair(attempts=2).model_dump(),), max_calls=2))
+    pipeline = Pipeline([Loop("l", [step], max_loops=2, on_max_loops="accept")])
+    run(pipeline)
+    assert provider.calls <= bound(pipeline).calls

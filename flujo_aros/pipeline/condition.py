@@ -86,6 +86,7 @@ class Condition:
             with warnings.catch_warnings():  # about escapes in texts, which are nobody's business here
                 warnings.simplefilter("ignore")
                 tree = ast.parse(f"({self._text}\n)", mode="eval").body
+                ast.parse(f"[{self._text}\n]", mode="eval")  # so that `) or (` is no expression
         except SyntaxError as error:
             raise self._syntax_error(error) from error
         except (ValueError, RecursionError, MemoryError) as error:

@@ -57,7 +57,7 @@ ISSUES = (Issue("$.crew", "type", "expected a whole number, found the text 'many
 class Nowhere(SpanExporter):
     """Takes spans and forgets them."""
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+    def export(self, _spans: Sequence[ReadableSpan]) -> SpanExportResult:
         return SpanExportResult.SUCCESS
 
 
@@ -139,7 +139,9 @@ def journal() -> None:
             told.flush(60)
             dropped = told.dropped
         took, size = time.perf_counter() - started, file.stat().st_size
-        print(f"{RUNS * STEPS_EACH:,} steps in {RUNS:,} runs: written in {took:.0f} s, {size / 1e6:.0f} MB, {dropped} lost")
+        print(
+            f"{RUNS * STEPS_EACH:,} steps in {RUNS:,} runs: written in {took:.0f} s, {size / 1e6:.0f} MB, {dropped} lost"
+        )
         environment = {**os.environ, "AROS_JOURNAL": str(file)}
         for command in (["--version"], ["runs"], ["show", "last"], ["health", "--since", "24h", "--trend", "6"]):
             times = []

@@ -6,9 +6,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import singledispatchmethod
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -87,12 +86,29 @@ class Journal:
         self._rows: dict[int, Row] = {}
         self._asked: dict[tuple[int, str], tuple[str, str | None]] = {}
         self._contracts: set[str] = set()
+        # Live events are not kept: what they come to is in the reading.
+        self._takes: Mapping[type[Event], Callable[[Any], None]] = {
+            RunStarted: self._run_started,
+            RunFinished: self._run_finished,
+            AgentStarted: self._agent_started,
+            AgentFinished: self._agent_finished,
+            StepStarted: self._step_started,
+            StepFinished: self._step_finished,
+            StageStarted: self._stage_started,
+            StageFinished: self._stage_finished,
+            StagePassed: self._stage_passed,
+            AskStarted: self._ask_started,
+            AskFinished: self._ask_finished,
+            ReadFinished: self._read_finished,
+        }
         if max_runs is not None and create:
             self.prune(max_runs=max_runs)
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
-        self._take(event)
+        take = self._takes.get(type(event))
+        if take is not None:
+            take(event)
 
     def __enter__(self) -> Self:
         return self
@@ -173,31 +189,22 @@ class Journal:
         """The database, for questions of your own."""
         return self._engine_here()
 
-    @singledispatchmethod
-    def _take(self, event: Event) -> None:
-        """Live events are not kept: what they come to is in the reading."""
-
-    @_take.register
-    def _(self, event: RunStarted) -> None:
+    def _run_started(self, event: RunStarted) -> None:
         self._start_run(event.run_id, event.pipeline, "pipeline")
 
-    @_take.register
-    def _(self, event: RunFinished) -> None:
+    def _run_finished(self, event: RunFinished) -> None:
         self._end_run(event.status, event.usage, event.seconds)
 
-    @_take.register
-    def _(self, event: AgentStarted) -> None:
+    def _agent_started(self, event: AgentStarted) -> None:
         if own_scope() == _scope_of_run(where()):  # else it is part of what is kept already
             self._start_run(event.run_id, event.name or "agent", "agent")
 
-    @_take.register
-    def _(self, event: AgentFinished) -> None:
+    def _agent_finished(self, event: AgentFinished) -> None:
         if own_scope() == _scope_of_run(where()):
             self._end_run(_AGENT_STATUS.get(event.outcome, "failed"), event.usage, event.seconds)
         self._forget(own_scope())
 
-    @_take.register
-    def _(self, event: StepStarted) -> None:
+    def _step_started(self, event: StepStarted) -> None:
         around, scope = where(), own_scope()
         run = self._rows.get(_scope_of_run(around))
         self._rows[scope] = row = {
@@ -219,8 +226,7 @@ class Journal:
         }
         self._put("aros_steps", row)
 
-    @_take.register
-    def _(self, event: StepFinished) -> None:
+    def _step_finished(self, event: StepFinished) -> None:
         scope = own_scope()
         row = self._rows.pop(scope, None)
         self._forget(scope)
@@ -238,28 +244,24 @@ class Journal:
         }
         self._put("aros_steps", row)
 
-    @_take.register
-    def _(self, event: StageStarted) -> None:
+    def _stage_started(self, event: StageStarted) -> None:
         row = self._row_of_stage(event.stage, because=event.reason, outcome="running")
         if row is not None:
             self._rows[own_scope()] = row
             self._put("aros_stages", row)
 
-    @_take.register
-    def _(self, event: StageFinished) -> None:
+    def _stage_finished(self, event: StageFinished) -> None:
         row = self._rows.pop(own_scope(), None)
         if row is not None:
             ended = {"outcome": event.outcome, "reason": event.reason, "calls": event.calls}
             self._put("aros_stages", {**row, **ended, "seconds": time.time() - row["started"]})
 
-    @_take.register
-    def _(self, event: StagePassed) -> None:
+    def _stage_passed(self, event: StagePassed) -> None:
         row = self._row_of_stage(event.stage, outcome="passed", why=event.why, seconds=0.0)
         if row is not None:
             self._put("aros_stages", row)
 
-    @_take.register
-    def _(self, event: AskStarted) -> None:
+    def _ask_started(self, event: AskStarted) -> None:
         around = where()
         self._asked[around.owner, event.stage] = (event.model, None)
         if around.run_id is None:
@@ -279,8 +281,7 @@ class Journal:
         self._rows[-around.owner] = row  # an agent makes one call at a time
         self._put("aros_asks", row)
 
-    @_take.register
-    def _(self, event: AskFinished) -> None:
+    def _ask_finished(self, event: AskFinished) -> None:
         around = where()
         model = event.model or self._asked.get((around.owner, event.stage), ("", None))[0]
         self._asked[around.owner, event.stage] = (model, event.finish_reason)
@@ -296,8 +297,7 @@ class Journal:
         }
         self._put("aros_asks", {**row, **ended})
 
-    @_take.register
-    def _(self, event: ReadFinished) -> None:
+    def _read_finished(self, event: ReadFinished) -> None:
         around = where()
         if around.run_id is None:
             return

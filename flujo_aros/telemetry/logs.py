@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from functools import singledispatchmethod
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from flujo_aros.events import (
@@ -43,46 +42,48 @@ class Logging:
         self.logger = logger or logging.getLogger("flujo_aros")
         self._content = content
         self._mask = Mask.of_environment(secrets)
+        self._takes: Mapping[type[Event], Callable[[Any], None]] = {
+            RunStarted: self._run_started,
+            RunFinished: self._run_finished,
+            AgentFinished: self._agent_finished,
+            StepStarted: self._step_started,
+            StepFinished: self._step_finished,
+            AskFinished: self._ask_finished,
+            ReadFinished: self._read_finished,
+            StageFinished: self._stage_finished,
+            StagePassed: self._stage_passed,
+        }
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
-        if self.logger.isEnabledFor(logging.WARNING):
-            self._take(event)
+        take = self._takes.get(type(event))
+        if take is not None and self.logger.isEnabledFor(logging.WARNING):
+            take(event)
 
-    @singledispatchmethod
-    def _take(self, _event: Event) -> None:
-        """Nothing is said of the rest."""
-
-    @_take.register
-    def _(self, event: RunStarted) -> None:
+    def _run_started(self, event: RunStarted) -> None:
         self._say(logging.INFO, "run %s of %s started", event.run_id, event.pipeline)
 
-    @_take.register
-    def _(self, event: RunFinished) -> None:
+    def _run_finished(self, event: RunFinished) -> None:
         level = logging.INFO if event.status in _WELL else logging.WARNING
         calls, name = event.usage.requests, event.pipeline
         self._say(level, "run %s of %s %s, %d calls, %.3f s", event.run_id, name, event.status, calls, event.seconds)
 
-    @_take.register
-    def _(self, event: AgentFinished) -> None:
+    def _agent_finished(self, event: AgentFinished) -> None:
         if len(scopes()) == 1:  # outside of any pipeline
             level = logging.INFO if event.outcome in _WELL else logging.WARNING
             worth = event.trust or event.reason or "-"
             self._say(level, "agent %s %s, %s, %.3f s", event.name or "-", event.outcome, worth, event.seconds)
 
-    @_take.register
-    def _(self, event: StepStarted) -> None:
+    def _step_started(self, event: StepStarted) -> None:
         self._say(logging.DEBUG, "step %s started", event.name)
 
-    @_take.register
-    def _(self, event: StepFinished) -> None:
+    def _step_finished(self, event: StepFinished) -> None:
         level = logging.DEBUG if event.status in _WELL else logging.WARNING
         why = f": {event.error}" if self._content and event.error else ""
         worth = event.trust or event.reason or "-"
         self._say(level, "step %s %s, %s, %.3f s%s", event.name, event.status, worth, event.seconds, why)
 
-    @_take.register
-    def _(self, event: AskFinished) -> None:
+    def _ask_finished(self, event: AskFinished) -> None:
         used = event.usage
         if event.fault is None:
             words = "%s answered, %d + %d tokens, %.3f s"
@@ -92,8 +93,7 @@ class Logging:
             why = f": {event.fault}" if self._content else ""
             self._say(logging.WARNING, "%s did not answer%s", event.model or "the model", why)
 
-    @_take.register
-    def _(self, event: ReadFinished) -> None:
+    def _read_finished(self, event: ReadFinished) -> None:
         if event.outcome == "rejected":
             codes = ", ".join(sorted({issue.code for issue in event.issues})) or "-"
             why = "".join(f"; {issue.path}: {issue.message}" for issue in event.issues) if self._content else ""
@@ -102,13 +102,11 @@ class Logging:
             codes = ", ".join(sorted({repair.code for repair in event.repairs})) or "none"
             self._say(logging.DEBUG, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes)
 
-    @_take.register
-    def _(self, event: StageFinished) -> None:
+    def _stage_finished(self, event: StageFinished) -> None:
         level = logging.INFO if event.outcome == "accepted" else logging.WARNING
         self._say(level, "stage %s %s after %d calls", event.stage, event.outcome, event.calls)
 
-    @_take.register
-    def _(self, event: StagePassed) -> None:
+    def _stage_passed(self, event: StagePassed) -> None:
         self._say(logging.DEBUG, "stage %s did not run: %s", event.stage, event.why)
 
     def _say(self, level: int, words: str, *facts: Any) -> None:

@@ -9,12 +9,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from flujo_aros.recovery.secrets import Vault
 
 _SECRET_NAME: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
 _SHORTEST: Final = 8
+_NAME: Final = 200
 
 
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -46,11 +48,19 @@ class Mask:
 
     def __call__(self, text: str) -> str:
         """The text without its secrets, as long as it was."""
-        vault = Vault(text, self.values)
-        hidden = vault.hide(text)
-        for label, secret in vault.found.items():
-            hidden = hidden.replace(label, _fitted(label, len(secret)))
-        return hidden
+        return _masked_name(text, self.values) if len(text) <= _NAME else _masked(text, self.values)
+
+
+def _masked(text: str, values: tuple[str, ...]) -> str:
+    vault = Vault(text, values)
+    hidden = vault.hide(text)
+    for label, secret in vault.found.items():
+        hidden = hidden.replace(label, _fitted(label, len(secret)))
+    return hidden
+
+
+_masked_name: Final = lru_cache(maxsize=4_096)(_masked)
+"""For what comes again and again: names of steps and models, paths, messages."""
 
 
 def _fitted(label: str, size: int) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import singledispatchmethod
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from opentelemetry.metrics import Counter, Histogram, Meter
 
@@ -103,26 +102,41 @@ class Instruments:
 
 
 class Measures:
-    """Counts and measures events. Names go through `named`, which masks them."""
+    """Counts and measures events. Names go through `mask`."""
 
-    def __init__(self, meter: Meter, named: Callable[[str], str]) -> None:
+    def __init__(self, meter: Meter, mask: Callable[[str], str]) -> None:
         self._to = Instruments(meter)
-        self._named = named
+        self._mask = mask
         self._unsettled: dict[int, int] = {}
         self._began: dict[int, float] = {}
         self._asked: dict[int, tuple[str, float | None]] = {}
 
-    @singledispatchmethod
+        self._takes: Mapping[type[Event], Callable[[Any], None]] = {
+            RunStarted: self._run_started,
+            RunFinished: self._run_finished,
+            StepStarted: self._step_started,
+            StepFinished: self._step_finished,
+            StageStarted: self._stage_started,
+            StageFinished: self._stage_finished,
+            AskStarted: self._ask_started,
+            AskFinished: self._ask_finished,
+            TextDelta: self._text_delta,
+            PartialValue: self._text_delta,
+            ReadFinished: self._read_finished,
+            AgentFinished: self._agent_finished,
+        }
+
     def take(self, event: Event) -> None:
         """Take one event."""
+        take = self._takes.get(type(event))
+        if take is not None:
+            take(event)
 
-    @take.register
-    def _(self, _event: RunStarted) -> None:
+    def _run_started(self, _event: RunStarted) -> None:
         self._unsettled[own_scope()] = 0
 
-    @take.register
-    def _(self, event: RunFinished) -> None:
-        pipeline = self._named(event.pipeline)
+    def _run_finished(self, event: RunFinished) -> None:
+        pipeline = self._mask(event.pipeline)
         labels = {"pipeline": pipeline, "status": event.status}
         self._to.add("aros.runs", 1, labels)
         self._to.record("aros.run.duration", event.seconds, labels)
@@ -131,17 +145,15 @@ class Measures:
             "aros.gate.violations", int(event.status == "completed" and unsettled != 0), {"pipeline": pipeline}
         )
 
-    @take.register
-    def _(self, _event: StepStarted) -> None:
+    def _step_started(self, _event: StepStarted) -> None:
         self._settle(+1)
 
-    @take.register
-    def _(self, event: StepFinished) -> None:
+    def _step_finished(self, event: StepFinished) -> None:
         self._settle(-1)
         run, used = where().run, event.usage
         pipeline = run.event.pipeline if run and isinstance(run.event, RunStarted) else ""
-        name = step_place(self._named(event.name))
-        labels = {"pipeline": self._named(pipeline), "step": name, "status": event.status}
+        name = step_place(self._mask(event.name))
+        labels = {"pipeline": self._mask(pipeline), "step": name, "status": event.status}
         self._to.add("aros.steps", 1, {**labels, "kind": event.kind, "trust": event.trust or ""})
         self._to.record("aros.step.duration", event.seconds, {**labels, "kind": event.kind})
         if used.requests:
@@ -150,12 +162,10 @@ class Measures:
         if used.cost is not None:
             self._to.record("aros.step.cost", float(used.cost), labels)
 
-    @take.register
-    def _(self, _event: StageStarted) -> None:
+    def _stage_started(self, _event: StageStarted) -> None:
         self._began[own_scope()] = time.perf_counter()
 
-    @take.register
-    def _(self, event: StageFinished) -> None:
+    def _stage_finished(self, event: StageFinished) -> None:
         stage = where().stage
         because = stage.event.reason if stage and isinstance(stage.event, StageStarted) else ""
         labels = {"stage": event.stage, "outcome": event.outcome}
@@ -164,14 +174,12 @@ class Measures:
         if began is not None:
             self._to.record("aros.stage.duration", time.perf_counter() - began, labels)
 
-    @take.register
-    def _(self, event: AskStarted) -> None:
-        self._asked[where().owner] = (self._named(event.model), time.perf_counter())
+    def _ask_started(self, event: AskStarted) -> None:
+        self._asked[where().owner] = (self._mask(event.model), time.perf_counter())
 
-    @take.register
-    def _(self, event: AskFinished) -> None:
+    def _ask_finished(self, event: AskFinished) -> None:
         owner, used = where().owner, event.usage
-        model = self._named(event.model) or self._asked.get(owner, ("", None))[0]
+        model = self._mask(event.model) or self._asked.get(owner, ("", None))[0]
         self._asked[owner] = (model, None)
         labels = {"stage": event.stage, "model": model}
         self._to.add("aros.calls", used.requests, {**labels, "fault": event.fault is not None})
@@ -180,16 +188,14 @@ class Measures:
         if used.cost is not None:
             self._to.add("aros.cost", float(used.cost), labels)
 
-    @take.register(TextDelta | PartialValue)
-    def _(self, _event: TextDelta | PartialValue) -> None:
+    def _text_delta(self, _event: TextDelta | PartialValue) -> None:
         owner = where().owner
         model, began = self._asked.get(owner, ("", None))
         if began is not None:
             self._asked[owner] = (model, None)
             self._to.record("aros.time_to_first_partial", time.perf_counter() - began, {"model": model})
 
-    @take.register
-    def _(self, event: ReadFinished) -> None:
+    def _read_finished(self, event: ReadFinished) -> None:
         model = self._asked.get(where().owner, ("", None))[0]
         worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
         self._to.add("aros.readings", 1, {"stage": event.stage, **worth, "model": model})
@@ -197,8 +203,7 @@ class Measures:
             labels = {"code": repair.code, "risk": repair.risk.name.lower(), "model": model}
             self._to.add("aros.repairs", 1, labels)
 
-    @take.register
-    def _(self, _event: AgentFinished) -> None:
+    def _agent_finished(self, _event: AgentFinished) -> None:
         self._asked.pop(own_scope(), None)
 
     def _settle(self, change: int) -> None:

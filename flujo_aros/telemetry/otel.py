@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from functools import lru_cache
 from typing import Final
 
 from opentelemetry import metrics, trace
@@ -23,6 +22,7 @@ from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.metrics import Measures
 from flujo_aros.telemetry.spans import Spans
 
+_PLACEHOLDERS: Final = ("opentelemetry.trace", "opentelemetry.metrics")
 _ENDPOINTS: Final = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -52,15 +52,22 @@ class OpenTelemetry:
         secrets: Iterable[str] = (),
     ) -> None:
         mask = Mask.of_environment(secrets)
+        self._traced = tracer_provider is not None
+        self._measured = meter_provider is not None
         tracer = trace.get_tracer(names.SCOPE, tracer_provider=tracer_provider)
-        named = lru_cache(maxsize=1_000)(mask.__call__)
-        self._spans = Spans(tracer, named, mask, content=content)
-        self._measures = Measures(metrics.get_meter(names.SCOPE, meter_provider=meter_provider), named)
+        self._spans = Spans(tracer, mask, content=content)
+        self._measures = Measures(metrics.get_meter(names.SCOPE, meter_provider=meter_provider), mask)
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
         """Take one event; the span of a started one is held open by who told of it."""
-        self._measures.take(event)
-        return self._spans.take(event)
+        if self._measured or _heard(metrics.get_meter_provider()):
+            self._measures.take(event)
+        return self._spans.take(event) if self._traced or _heard(trace.get_tracer_provider()) else None
+
+
+def _heard(provider: object) -> bool:
+    """Whether a global provider is more than the placeholder of the API, which nobody listens to."""
+    return not type(provider).__module__.startswith(_PLACEHOLDERS)
 
 
 class Exporting:

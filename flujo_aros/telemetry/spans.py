@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from functools import singledispatchmethod
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -69,47 +68,54 @@ class Held:
 
 
 class Spans:
-    """Makes spans of events. Names go through `named`; `content` lets texts in, and those go through `mask`."""
+    """Makes spans of events. All words of users go through `mask`; `content` lets texts in at all."""
 
-    def __init__(
-        self, tracer: Tracer, named: Callable[[str], str], mask: Callable[[str], str], *, content: bool
-    ) -> None:
+    def __init__(self, tracer: Tracer, mask: Callable[[str], str], *, content: bool) -> None:
         self._tracer = tracer
-        self._named = named
         self._mask = mask
         self._content = content
         self._spans: dict[int, Span] = {}
         self._faulty: set[int] = set()
         """The steps in which a provider failed."""
 
-    @singledispatchmethod
-    def take(self, _event: Event) -> AbstractContextManager[object] | None:
-        """Take one event."""
-        return None
+        self._takes: Mapping[type[Event], Callable[[Any], AbstractContextManager[object] | None]] = {
+            RunStarted: self._run_started,
+            RunFinished: self._run_finished,
+            StepStarted: self._step_started,
+            StepFinished: self._step_finished,
+            AgentFinished: self._agent_finished,
+            StageStarted: self._stage_started,
+            StageFinished: self._stage_finished,
+            StagePassed: self._stage_passed,
+            AskStarted: self._ask_started,
+            AskFinished: self._ask_finished,
+            ReadFinished: self._read_finished,
+        }
 
-    @take.register
-    def _(self, event: RunStarted) -> AbstractContextManager[object]:
-        pipeline = self._named(event.pipeline)
+    def take(self, event: Event) -> AbstractContextManager[object] | None:
+        """Take one event; the span of a started one is to be held open."""
+        take = self._takes.get(type(event))
+        return None if take is None else take(event)
+
+    def _run_started(self, event: RunStarted) -> AbstractContextManager[object]:
+        pipeline = self._mask(event.pipeline)
         return self._held(
             f"{names.INVOKE_WORKFLOW} {pipeline}",
             {names.OPERATION: names.INVOKE_WORKFLOW, names.WORKFLOW_NAME: pipeline, names.RUN_ID: event.run_id},
         )
 
-    @take.register
-    def _(self, event: RunFinished) -> None:
+    def _run_finished(self, event: RunFinished) -> None:
         span = self._own()
         if span is not None:
             span.set_attribute(names.STATUS, event.status)
             if event.status in _FAILED:
                 _fail(span, event.status)
 
-    @take.register
-    def _(self, event: StepStarted) -> AbstractContextManager[object]:
-        name = self._named(event.name)
+    def _step_started(self, event: StepStarted) -> AbstractContextManager[object]:
+        name = self._mask(event.name)
         return self._held(f"step {name}", {names.STEP_NAME: name, names.STEP_KIND: event.kind})
 
-    @take.register
-    def _(self, event: StepFinished) -> None:
+    def _step_finished(self, event: StepFinished) -> None:
         faulty = own_scope() in self._faulty
         self._faulty.discard(own_scope())
         span = self._own()
@@ -123,14 +129,12 @@ class Spans:
             raised = _RAISED.match(event.error or "")
             _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
 
-    @take.register
-    def _(self, event: AgentFinished) -> None:
+    def _agent_finished(self, event: AgentFinished) -> None:
         if where().step is None:  # the span of an agent outside of any pipeline is its host's
             self._faulty.discard(own_scope())
             _set(trace.get_current_span(), {names.TRUST: event.trust, names.REASON: event.reason})
 
-    @take.register
-    def _(self, event: StageStarted) -> AbstractContextManager[object]:
+    def _stage_started(self, event: StageStarted) -> AbstractContextManager[object]:
         word = _word(event.stage)
         around = self._around()
         if around.is_recording():
@@ -141,8 +145,7 @@ class Spans:
                 around.add_event(names.FALLBACK_STAGE, tags)
         return self._held(f"stage {event.stage}", {names.STAGE: word, names.BECAUSE: event.reason})
 
-    @take.register
-    def _(self, event: StageFinished) -> None:
+    def _stage_finished(self, event: StageFinished) -> None:
         span = self._own()
         if span is None:
             return
@@ -156,14 +159,12 @@ class Spans:
             tags[names.REASON_TAG] = event.reason
         self._around(beyond=own_scope()).add_event(names.REPAIR_SUCCESS if success else names.REPAIR_FAILED, tags)
 
-    @take.register
-    def _(self, event: StagePassed) -> None:
+    def _stage_passed(self, event: StagePassed) -> None:
         span = self._around()
         if span.is_recording():
             span.add_event(names.STAGE_PASSED, {names.STAGE: _word(event.stage)})
 
-    @take.register
-    def _(self, event: AskStarted) -> None:
+    def _ask_started(self, event: AskStarted) -> None:
         span = self._around()
         if not span.is_recording():
             return
@@ -173,8 +174,7 @@ class Spans:
         if event.prompt and (self._content or event.capture):
             span.add_event(names.AGENT_INPUT, {**tags, names.PROMPT: self._text(event.prompt)})
 
-    @take.register
-    def _(self, event: AskFinished) -> None:
+    def _ask_finished(self, event: AskFinished) -> None:
         failed = event.fault is not None or event.finish_reason == "error"
         if failed:
             around = where()
@@ -182,7 +182,7 @@ class Spans:
         span = self._around()
         if not span.is_recording():
             return
-        used, model = event.usage, self._named(event.model)
+        used, model = event.usage, self._mask(event.model)
         tags: Tags = {
             names.STAGE: _word(event.stage),
             "attempt": event.attempt,
@@ -199,8 +199,7 @@ class Spans:
             span.set_attribute(names.MODEL_ID, model)
         span.add_event(names.AGENT_USAGE, tags)
 
-    @take.register
-    def _(self, event: ReadFinished) -> None:
+    def _read_finished(self, event: ReadFinished) -> None:
         span = self._around()
         if not span.is_recording():
             return

@@ -113,7 +113,7 @@ def test_a_failing_provider_is_tagged(told: Told) -> None:
 
 
 def test_a_step_that_raises_is_an_error_by_its_type_only(told: Told) -> None:
-    def fail() -> None:
+    def fail(_given: object) -> None:
         raise ValueError("the boat Alma sank")
 
     run(told, Call("fail", function=fail))

@@ -82,7 +82,8 @@ class Showing:
         await self.live(TextDelta(text=words))
         partial = self._reader.feed(words) if self._reader is not None else None
         if partial is not None:
-            await self.live(PartialValue(**partial._asdict()))
+            paths = frozenset(partial.final_paths)
+            await self.live(PartialValue(value=partial.value, final_paths=paths, restarted=partial.restarted))
 
     async def _replace(self, text: str) -> None:
         if text == self.shown:

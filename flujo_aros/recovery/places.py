@@ -46,22 +46,28 @@ def with_value(whole: Any, place: Place, value: Any) -> Any:
     if not place:
         return value
     made = copy.deepcopy(whole)
-    holder = made
-    for part in place[:-1]:
-        holder = _inside(holder, part)
-    last = place[-1]
-    if can_hold(whole, place):
-        holder[last] = value
+    if can_hold(made, place):
+        value_at(made, place[:-1])[place[-1]] = value
     return made
+
+
+def value_at(whole: Any, place: Place, nowhere: object = None) -> Any:
+    """What stands at a place, or `nowhere` where there is no such place."""
+    for part in place:
+        if is_dict(whole) and part in whole:
+            whole = whole[str(part)]
+        elif isinstance(whole, list) and isinstance(part, int) and part < len(cast("Sequence[Any]", whole)):
+            whole = cast("Sequence[Any]", whole)[part]
+        else:
+            return nowhere
+    return whole
 
 
 def can_hold(whole: Any, place: Place) -> bool:
     """Whether something can be put at this place: what should hold it is there, and of the right kind."""
-    holder = whole
-    for part in place[:-1]:
-        holder = _inside(holder, part)
     if not place:
         return True
+    holder = value_at(whole, place[:-1])
     if isinstance(place[-1], int):
         return isinstance(holder, list) and place[-1] < len(cast("Sequence[Any]", holder))
     return isinstance(holder, dict)
@@ -100,12 +106,3 @@ def _followed(part: JsonSchema, root: JsonSchema) -> JsonSchema:
             return {}
         part = found
     return {}
-
-
-def _inside(holder: Any, part: str | int) -> Any:
-    if isinstance(holder, dict) and isinstance(part, str):
-        return cast("dict[str, Any]", holder).get(part)
-    if isinstance(holder, list) and isinstance(part, int):
-        items = cast("Sequence[Any]", holder)
-        return items[part] if part < len(items) else None
-    return None

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Reason, Rejected
+from flujo_aros.recovery.kept import grounded
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task
 from flujo_aros.recovery.prompts import declined, extract_prompt, plain_prompt
 from flujo_aros.recovery.secrets import Vault
@@ -70,4 +71,7 @@ def extracted(
     if len(prompt) > max_chars:
         return Rejected(Reason.TOO_LARGE, (), text)
     reply = yield Ask(prompt, "extract", attempt, task.contract, model=model)
-    return declined(reply) or read(replace(reply, text=vault.restore(reply.text)))
+    refusal = declined(reply)
+    if refusal is not None:
+        return refusal
+    return grounded(read(replace(reply, text=vault.restore(reply.text))), text, task.contract)

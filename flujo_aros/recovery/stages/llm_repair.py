@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Outcome, Reason, Rejected
+from flujo_aros.recovery.kept import grounded, keeping
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task
 from flujo_aros.recovery.prompts import declined, repair_prompt
 from flujo_aros.recovery.secrets import Vault
@@ -20,7 +21,8 @@ class LlmRepair(Rung):
     """Ask for the failing output in the right form: the prompt holds that output, the issues, the schema, nothing else.
 
     Secrets are masked before the prompt leaves and put back in the reply. An output so long that the prompt would
-    exceed `max_chars` is not asked about: a repair of half an output would lose the other half.
+    exceed `max_chars` is not asked about: a repair of half an output would lose the other half. A reply that changes
+    what was right is rejected; what it states and the output does not is told as a repair, `not-in-output`.
     """
 
     # Not TRUNCATED, ECHOED_SCHEMA, REFUSED, PROVIDER: what is missing would have to be invented. Not AMBIGUOUS: the
@@ -60,10 +62,14 @@ class LlmRepair(Rung):
             refusal = declined(reply)
             if refusal is not None:
                 return refusal
-            outcome = read(replace(reply, text=vault.restore(reply.text)))
+            answer = replace(reply, text=vault.restore(reply.text))
+            outcome = keeping(read(answer), failing, task.contract)
             if not isinstance(outcome, Rejected):
-                return outcome
-            # Only an output that holds the content may take the place of the failing one: prose would have lost it.
-            if outcome.reason in (Reason.MALFORMED, Reason.INVALID):
+                return grounded(outcome, past.current.text, task.contract)
+            # Only an output that holds the content may take the place of the failing one: prose would have lost it,
+            # and so has one that changed what was right.
+            if any(issue.code == "changed" for issue in outcome.issues):
+                failing = replace(failing, issues=(*failing.issues, *outcome.issues))
+            elif outcome.reason in (Reason.MALFORMED, Reason.INVALID):
                 failing = outcome
         return outcome

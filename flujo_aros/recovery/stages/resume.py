@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Issue, Reason, Rejected
+from flujo_aros.recovery.kept import keeping
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
 from flujo_aros.recovery.prompts import continue_prompt
 from flujo_aros.recovery.stages.stage import Rung
@@ -56,10 +57,14 @@ class Resume(Rung):
         if reply.fault is not None:
             return read(reply)
         whole = joined(cut, begin, reply.text)
-        if whole is None:
+        if whole is not None:
+            return read(Reply(whole, reply.truncated, refused=reply.refused))
+        # Some models answer anew instead: good, if that answer says what the cut one had said.
+        outcome = keeping(read(reply), past.first, task.contract, cut=True)
+        if isinstance(outcome, Rejected) and outcome.reason is not Reason.REFUSED:
             issue = Issue("$", "no_seam", "the continuation does not begin with the last words before the cut")
-            return Rejected(Reason.TRUNCATED, (issue,), cut)
-        return read(Reply(whole, reply.truncated, refused=reply.refused))
+            return Rejected(Reason.TRUNCATED, (issue, *outcome.issues), cut)
+        return outcome
 
     def _larger(self, task: Task[Any]) -> bool:
         known = self.max_tokens is not None or task.max_tokens is not None

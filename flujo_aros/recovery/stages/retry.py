@@ -23,7 +23,7 @@ class Retry(Rung):
 
     # Not PROVIDER: there is no reply to correct. Not TOO_LARGE: the next one would be as large. TRUNCATED only for a
     # block, which the model forgot and which is short: anything else would be cut again at the same place.
-    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE, Reason.REFUSED}
+    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE}
 
     stage: Literal["retry"] = "retry"
     attempts: int = Field(default=1, ge=1, le=100)
@@ -32,7 +32,9 @@ class Retry(Rung):
     """Ask with the schema enforced, where the provider can do that."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """A cut reply: the same question would be cut again."""
+        """A cut reply, for the same question would be cut again; the filter of a provider, which no words change."""
+        if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
+            return "the provider's filter has ended the reply"
         if past.current.reason is Reason.TRUNCATED and task.contract.mode != "block":
             return "the reply was cut: asked for again with the same budget, it would be cut again"
         return None

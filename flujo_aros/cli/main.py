@@ -16,8 +16,10 @@ from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_traceba
 from flujo_aros.cli.explain_run import explain_run_command
 from flujo_aros.cli.health import health_command
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
+from flujo_aros.cli.lint import lint_command
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
+from flujo_aros.cli.rule import rule_command
 from flujo_aros.cli.run import run_command
 from flujo_aros.cli.runs import runs_command
 from flujo_aros.cli.screen import complain
@@ -64,6 +66,8 @@ def aros(
 app.command("run", no_args_is_help=True)(run_command)
 app.command("plan", no_args_is_help=True)(plan_command)
 app.command("read", no_args_is_help=True)(read_command)
+app.command("lint", no_args_is_help=True)(lint_command)
+app.command("rule")(rule_command)
 app.command("runs")(runs_command)
 app.command("show")(show_command)
 app.command("explain")(explain_run_command)
@@ -101,4 +105,5 @@ def _one_sentence(kind: type[BaseException], error: BaseException, _trace: Trace
         show_traceback(error)
         return
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
+    what = "\n".join([what, *getattr(error, "__notes__", ())])
     complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")

@@ -1,0 +1,192 @@
+"""`aros lint`: what is wrong in blueprints, before a token is spent, and `--fix`, which mends it."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from flujo_aros.cli.screen import print_json, stderr_console, stdout_console
+from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:
+    from flujo_aros.lint.check import Options
+    from flujo_aros.lint.report import Report
+
+FOUND: Final = 1
+_STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "cyan", "bold": "bold", "dim": "dim"}
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+class Format(StrEnum):
+    """How findings are written."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
+class FailOn(StrEnum):
+    """The least severity that makes the exit code 1."""
+
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", show_default=False, help="Blueprints, or folders of them.")
+    ],
+    fix: Annotated[bool, typer.Option("--fix", help="Make the fixes that are safe.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Make also the fixes that somebody should look at.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Print the fixes as a patch instead of making them.")] = False,
+    form: Annotated[Format, typer.Option("--format", help="How to write the findings.")] = Format.text,
+    select: Annotated[
+        list[str] | None, typer.Option("--select", metavar="CODES", help="Only these rules: V-A8,V-C1 or V-A.")
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="CODES", help="All but these rules.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Tell only what is not in this file.")
+    ] = None,
+    update_baseline: Annotated[
+        bool, typer.Option("--update-baseline", help="Write what is found now into the baseline.")
+    ] = False,
+    imports: Annotated[bool, typer.Option(help="Lint the blueprints that a blueprint imports, too.")] = True,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="The least severity that counts.")] = FailOn.info,
+) -> None:
+    """Find mistakes in blueprints before a token is spent. Nothing is run and nothing is imported.
+
+    Exit code 0 without findings, 1 with findings, 2 for wrong usage. `aros rule CODE` explains one. With --diff: 0 if
+    there is nothing to mend.
+
+    Example: aros lint blueprints/ --fix
+    """
+    from flujo_aros.lint.check import Options, lint_files
+    from flujo_aros.lint.finding import Applicability
+
+    level = Applicability.UNSAFE if unsafe_fixes else Applicability.SAFE if fix or diff else None
+    options = Options(select=_codes(select), ignore=_codes(ignore), imports=imports, fix=level)
+    report = lint_files(_blueprints(files), _with_baseline(options, baseline, update=update_baseline))
+    if diff:
+        raise typer.Exit(_print_diff(report))
+    if level is not None:
+        _write(report)
+    if update_baseline and baseline is not None:
+        report = _update(report, baseline)
+    _print(report, form)
+    raise typer.Exit(FOUND if _counts(report, fail_on) else 0)
+
+
+def _codes(given: list[str] | None) -> tuple[str, ...]:
+    return tuple(code.strip() for each in given or () for code in each.split(",") if code.strip())
+
+
+def _with_baseline(options: Options, file: Path | None, *, update: bool) -> Options:
+    from dataclasses import replace
+
+    from flujo_aros.lint.baseline import read_baseline
+
+    if update and file is None:
+        message = "--update-baseline needs --baseline FILE, the file to write"
+        raise UsageError(message)
+    return options if file is None or update else replace(options, baseline=read_baseline(file))
+
+
+def _update(report: Report, file: Path) -> Report:
+    """Write the baseline; what stands in it is known from now on."""
+    from dataclasses import replace
+
+    from flujo_aros.lint.baseline import write_baseline
+
+    write_baseline(file, ((each.path, finding) for each, finding in report.findings))
+    known = tuple(replace(each, findings=(), known=len(each.findings)) for each in report.files)
+    return replace(report, files=known)
+
+
+def _blueprints(files: list[Path]) -> list[Path]:
+    """The files that are meant; of a folder every YAML file below it."""
+    found: list[Path] = []
+    for file in files:
+        if file.is_dir():
+            inside = sorted(each for each in file.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
+            if not inside:
+                message = f"there is no .yaml file in {str(file)!r}"
+                raise UsageError(message)
+            found += inside
+        elif file.exists():
+            found.append(file)
+        else:
+            message = f"there is no blueprint {str(file)!r}; give the path of a YAML file"
+            raise UsageError(message)
+    return found
+
+
+def _write(report: Report) -> None:
+    for each in report.files:
+        if each.text != each.before:
+            try:
+                Path(each.path).write_bytes(each.text.encode())
+            except OSError as error:
+                message = f"{each.path} cannot be written: {error.strerror or error}"
+                raise UsageError(message) from error
+
+
+def _print_diff(report: Report) -> int:
+    from flujo_aros.lint.fix import unified_diff
+
+    patches = [unified_diff(each.path, each.before, each.text) for each in report.files]
+    sys.stdout.flush()
+    sys.stdout.buffer.write("".join(patches).encode())  # as bytes: a carriage return stays what it is
+    sys.stdout.buffer.flush()
+    changed = sum(bool(patch) for patch in patches)
+    said = "Nothing to mend." if not changed else f"{changed} file{'s' if changed > 1 else ''} would change."
+    stderr_console().print(said)
+    return FOUND if changed else 0
+
+
+def _print(report: Report, form: Format) -> None:
+    from importlib.metadata import version
+
+    from flujo_aros.lint.formats.data import to_json
+    from flujo_aros.lint.formats.github import to_github
+    from flujo_aros.lint.formats.plain import summary_line
+    from flujo_aros.lint.formats.sarif import to_sarif
+    from flujo_aros.lint.rules import RULES
+
+    if form is Format.json:
+        print_json(to_json(report))
+    elif form is Format.sarif:
+        print_json(to_sarif(report, RULES, version("flujo_aros")))
+    elif form is Format.github:
+        sys.stdout.write(to_github(report))
+    else:
+        _print_text(report)
+        stderr_console().print(summary_line(report))
+
+
+def _print_text(report: Report) -> None:
+    from flujo_aros.lint.formats.plain import write_text
+
+    console = stdout_console()
+
+    def paint(text: str, style: str) -> str:
+        with console.capture() as captured:
+            console.print(Text(text, style=_STYLES[style]), end="", soft_wrap=True)
+        return captured.get()
+
+    sys.stdout.write(write_text(report, paint) if console.is_terminal else write_text(report))
+    sys.stdout.flush()
+
+
+def _counts(report: Report, fail_on: FailOn) -> bool:
+    order = ["info", "warning", "error"]
+    least = order.index(fail_on.value)
+    return any(order.index(finding.severity.value) >= least for _, finding in report.findings)

@@ -1,0 +1,161 @@
+"""Linting: one text, one file, or a file with the blueprints that it imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.errors import UsageError
+from flujo_aros.lint.baseline import Key, beyond
+from flujo_aros.lint.finding import Applicability, Finding
+from flujo_aros.lint.fix import Fixed, fix_text
+from flujo_aros.lint.positions import Positions
+from flujo_aros.lint.report import Linted, Report
+from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.rules import RULES
+from flujo_aros.lint.subject import Subject
+from flujo_aros.lint.suppress import Suppressions, matches
+from flujo_aros.pipeline.template import nearest
+
+MARK: Final = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to look for. `select` and `ignore` are codes or beginnings of codes; the longer one wins.
+
+    `fix` is how safe a fix must be to be made; None: none is. `baseline` has the findings that are known.
+    """
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    imports: bool = True
+    fix: Applicability | None = None
+    baseline: Mapping[Key, int] = field(default_factory=dict[Key, int])
+
+    def __post_init__(self) -> None:
+        for pattern in (*self.select, *self.ignore):
+            if not any(matches(rule.code, pattern) for rule in RULES):
+                codes = [rule.code for rule in RULES]
+                raise UsageError(f"there is no rule {pattern!r}{nearest(pattern, codes)}; `aros rule` lists them")
+
+    def wants(self, code: str) -> bool:
+        """Whether findings of this code are to be told."""
+        taken = max((len(each) for each in self.select if matches(code, each)), default=-1 if self.select else 0)
+        left = max((len(each) for each in self.ignore if matches(code, each)), default=-1)
+        return taken > left
+
+
+def lint_text(
+    text: str, *, source: str = "blueprint", folder: Path | None = None, options: Options | None = None
+) -> Linted:
+    """Lint one blueprint. `folder` is where its imports and prompt files are; None: nowhere.
+
+    Never raises for what is wrong in the blueprint: one that cannot be loaded has findings that say why.
+
+    >>> lint_text("steps: []").findings[0].message
+    'steps should have at least one element'
+    """
+    wanted = options or Options()
+    mark = MARK if text.startswith(MARK) else ""
+    body = text.removeprefix(MARK)
+    fixed = Fixed(body, ())
+    if wanted.fix is not None:
+        fixed = fix_text(body, lambda each: _look(each, source, folder, wanted).findings, wanted.fix)
+    seen = _look(fixed.text, source, folder, wanted)
+    fresh = beyond(wanted.baseline, source, seen.findings)
+    return Linted(
+        source,
+        mark + fixed.text,
+        tuple(fresh),
+        text,
+        fixed.applied,
+        seen.suppressed,
+        len(seen.findings) - len(fresh),
+    )
+
+
+def lint_files(paths: Iterable[Path], options: Options | None = None) -> Report:
+    """Lint files, and the blueprints that they import from their folders, each file once. Nothing is written.
+
+    Raises `UsageError` for a file that is not there.
+    """
+    wanted = options or Options()
+    waiting = list(paths)
+    done: dict[Path, Linted] = {}
+    while waiting:
+        path = waiting.pop(0)
+        known = path.resolve()
+        if known in done:
+            continue
+        text = _read(path)
+        done[known] = lint_text(text, source=str(path), folder=path.parent, options=wanted)
+        if wanted.imports:
+            waiting += _imported(text, path)
+    return Report(tuple(done.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    findings: list[Finding]
+    suppressed: int
+
+
+def _look(text: str, source: str, folder: Path | None, options: Options) -> _Seen:
+    """What the rules find in a text, without what its comments keep away."""
+    inspected = inspect_blueprint(text, source=source, folder=folder, allow=["*"], lenient=False)
+    subject = Subject(source, text, inspected, folder)
+    findings: list[Finding] = []
+    for rule in RULES:
+        if options.wants(rule.code):
+            with _Blame(rule, source):
+                findings += rule().check(subject)
+    told = sorted(dict.fromkeys(findings), key=lambda each: each.sort_key)
+    quiet = Suppressions.of(Positions(text), subject.root, (step.node for step in subject.steps))
+    kept = [finding for finding in told if not quiet.cover(finding)]
+    return _Seen(kept, len(told) - len(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class _Blame:
+    """Says which rule crashed on which file: that is a mistake in the rule, and it is shown."""
+
+    rule: type[Rule]
+    source: str
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            error.add_note(
+                f"Rule {self.rule.code} failed on {self.source}. That is a mistake in the rule, not in your file."
+            )
+
+
+def _imported(text: str, path: Path) -> list[Path]:
+    """The files that a blueprint imports, where they lie in its folder."""
+    inspected = inspect_blueprint(
+        text.removeprefix(MARK), source=str(path), folder=path.parent, allow=["*"], lenient=False
+    )
+    told = inspected.root.members.get("imports")
+    names = [each.value for each in told.members.values()] if told else []
+    files = [path.parent / name for name in names if isinstance(name, str)]
+    inside = path.parent.resolve()
+    return [file for file in files if file.is_file() and file.resolve().is_relative_to(inside)]
+
+
+def _read(path: Path) -> str:
+    """The text of a file with its line ends as they are."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not a text in UTF-8 (byte {error.start})") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error

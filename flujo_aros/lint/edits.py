@@ -1,0 +1,234 @@
+"""Edits of YAML by position: a key put in, a scalar replaced, a step inserted, in the style of what stands around.
+
+Each function gives the edit, or None where the text is written in a way that is better left to a person (an alias, an
+anchor, an explicit `? key`). Nothing but the edited place changes: comments, order, quotes and line ends stay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from flujo_aros.blueprint.document import Node
+from flujo_aros.lint.finding import Edit
+from flujo_aros.lint.positions import Positions
+
+Written: TypeAlias = str | bool | Mapping[str, "Written"]
+
+# What may stand before a value: an anchor or a tag.
+_PROPERTIES: Final = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")
+_PLAIN: Final = re.compile(r"[A-Za-z_][\w.-]*(?: [\w.-]+)*|\d+", re.ASCII)
+_WORDS: Final = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+
+@dataclass(frozen=True)
+class Editor:
+    """Writes edits for one document."""
+
+    positions: Positions
+    root: Node
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.positions.text
+
+    def start(self, node: Node) -> int:
+        """Where a value begins, its anchor and tag included."""
+        return self.positions.offset(node.place)
+
+    def end(self, node: Node) -> int:
+        """Where a value ends."""
+        return self.positions.offset(node.end)
+
+    def key(self, mapping: Node, name: str) -> int:
+        """Where a key begins."""
+        return self.positions.offset(mapping.keys[name])
+
+    def is_flow(self, node: Node) -> bool:
+        """Whether a mapping or list is written in braces or brackets."""
+        return self.text[self._inside(node) : self._inside(node) + 1] in ("{", "[")
+
+    def is_shared(self, holder: Node, name: str) -> bool:
+        """Whether a member comes from an alias or from `<<`, or is an anchor: then an edit changes other places too."""
+        value = holder.members[name]
+        if not self._owns(holder, name) or self.start(value) < self.key(holder, name):
+            return True
+        return self.is_anchored(value)
+
+    def add_member(self, mapping: Node, key: str, value: Written, after: Iterable[str]) -> Edit | None:
+        """Put a key into a mapping: after the first of `after` that one can write behind, else before its first key."""
+        if not isinstance(mapping.value, dict):
+            return None
+        if self.is_flow(mapping):
+            return self._add_in_braces(mapping, key, value, after)
+        for name in after:
+            if self._ends_on_a_line(mapping, name):
+                at = self.positions.line_end(self.end(mapping.members[name]))
+                return Edit(at, at, self.positions.newline + self._block(mapping, name, key, value))
+        first = min(mapping.keys, key=lambda name: self.key(mapping, name), default=None)
+        if first is None or not self._owns(mapping, first):
+            return None
+        at = self.key(mapping, first)
+        lines = self._block(mapping, first, key, value).lstrip(" ")
+        return Edit(at, at, f"{lines}{self.positions.newline}{self._indent(mapping, first)}")
+
+    def replace_scalar(self, holder: Node, name: str, value: str | bool) -> Edit | None:  # noqa: FBT001 (a value)
+        """Another scalar in place of a member's, in the same quotes; also where nothing stands after its colon."""
+        node = holder.members[name]
+        start, end = self.start(node), self.end(node)
+        plain = not isinstance(node.value, (dict, list)) and self.text[start : start + 1] not in ("!", "|", ">")
+        if self.is_shared(holder, name) or (start != end and not plain):
+            return None
+        before = " " if start == end and self.text[start - 1 : start] == ":" else ""
+        return Edit(start, end, before + _scalar(value, self.text[start : start + 1]))
+
+    def fill(self, holder: Node, name: str, value: Mapping[str, Written]) -> Edit | None:
+        """A mapping in place of a member that is null, or that is an empty mapping."""
+        node = holder.members[name]
+        start, end = self.start(node), self.end(node)
+        if self.is_shared(holder, name) or (node.value is not None and node.value != {}):
+            return None
+        before = " " if start == end and self.text[start - 1 : start] == ":" else ""
+        quote = self.text[self.key(holder, name)] if self.text[self.key(holder, name)] in "\"'" else ""
+        return Edit(start, end, before + _flow(value, quote))
+
+    def append_scalar(self, sequence: Node, value: str) -> Edit | None:
+        """One more scalar at the end of a list that has some."""
+        if not sequence.elements or self.is_anchored(sequence):
+            return None
+        last = sequence.elements[-1]
+        end = self.end(last)
+        if (
+            not self.start(sequence) <= self.start(last) < end
+            or self.text[self._inside(last) : self._inside(last) + 1] in "|>"
+        ):
+            return None
+        quote = self.text[self.start(last)] if self.text[self.start(last)] in "\"'" else ""
+        if self.is_flow(sequence):
+            return Edit(end, end, f", {_scalar(value, quote)}")
+        at = self.positions.line_end(end)
+        column = self.positions.place(self._inside(sequence)).column - 1
+        return Edit(at, at, f"{self.positions.newline}{' ' * column}- {_scalar(value, quote)}")
+
+    def insert_after(self, sequence: Node, index: int, value: Mapping[str, Written]) -> Edit | None:
+        """Put one more mapping into a list, after the element at this index."""
+        element = sequence.elements[index]
+        end = self.end(element)
+        if end <= self.start(sequence) or any(self.start(each) < self.start(sequence) for each in sequence.elements):
+            return None
+        if self.is_flow(sequence):
+            return Edit(end, end, f", {_flow(value, self._quote_of(element))}")
+        at = self.positions.line_end(end)
+        if re.search(r"[|>]\d?\+", self.text[self.start(element) : end]):  # blank lines at its end count
+            return None
+        column = self.positions.place(self._inside(sequence)).column - 1
+        dash, inner = " " * column + "- ", " " * (column + 2)
+        lines = [f"{key}: {_flow(each, '')}" for key, each in value.items()]
+        newline = self.positions.newline
+        return Edit(at, at, newline + dash + f"{newline}{inner}".join(lines))
+
+    def _add_in_braces(self, mapping: Node, key: str, value: Written, after: Iterable[str]) -> Edit | None:
+        quote = self._quote_of(mapping)
+        entry = f"{quote}{key}{quote}: {_flow(value, quote)}"
+        for name in after:
+            if name in mapping.members and self._owns(mapping, name) and not self._is_alias(mapping, name):
+                at = self.end(mapping.members[name])
+                return Edit(at, at, self._comma(mapping, name) + entry)
+        at = self._inside(mapping) + 1
+        empty = not mapping.members and self.text[at : self.end(mapping) - 1].strip() == ""
+        return Edit(at, at, entry if empty else f"{entry}, ")
+
+    def _comma(self, mapping: Node, name: str) -> str:
+        """What stands between members: a new line where each has its own."""
+        key = self.key(mapping, name)
+        line = self.positions.starts[mapping.keys[name].line - 1]
+        before = self.text[line:key]
+        return f",{self.positions.newline}{before}" if before and not before.strip() else ", "
+
+    def _block(self, mapping: Node, beside: str, key: str, value: Written) -> str:
+        """The lines of a member of a block, indented like the key that it stands beside."""
+        indent = self._indent(mapping, beside)
+        quote = self.text[self.key(mapping, beside)]
+        quote = quote if quote in "\"'" else ""
+        if not isinstance(value, Mapping):
+            return f"{indent}{quote}{key}{quote}: {_flow(value, quote)}"
+        inner = indent + " " * self._step_of_indentation
+        lines = [f"{inner}{quote}{name}{quote}: {_flow(each, quote)}" for name, each in value.items()]
+        return self.positions.newline.join([f"{indent}{quote}{key}{quote}:", *lines])
+
+    def _indent(self, mapping: Node, name: str) -> str:
+        return " " * (mapping.keys[name].column - 1)
+
+    @cached_property
+    def _step_of_indentation(self) -> int:
+        """By how much this document indents a mapping in a mapping; 2 where it has none."""
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop(0)
+            for name, inner in node.members.items():
+                first = min((place.column for place in inner.keys.values()), default=0)
+                deeper = first - node.keys[name].column
+                if deeper > 0 and inner.place.line > node.keys[name].line and not self.is_flow(inner):
+                    return deeper
+            waiting += [*node.members.values(), *node.elements][:50]
+        return 2
+
+    def _owns(self, mapping: Node, name: str) -> bool:
+        """Whether a key of a mapping is written in it, and not brought in by `<<` or marked by `?`."""
+        if name not in mapping.keys:
+            return False
+        at = self.key(mapping, name)
+        if not self.start(mapping) <= at < self.end(mapping):
+            return False
+        if self.is_flow(mapping):
+            return self.text[at - 1 : at] != "?" and self.text[:at].rstrip()[-1:] != "?"
+        columns = {place.column for place in mapping.keys.values()}
+        line = self.positions.starts[mapping.keys[name].line - 1]
+        return mapping.keys[name].column == min(columns) and not self.text[line:at].strip(" -&!").rstrip().endswith("?")
+
+    def _is_alias(self, mapping: Node, name: str) -> bool:
+        return self.start(mapping.members[name]) < self.key(mapping, name)
+
+    def is_anchored(self, node: Node) -> bool:
+        """Whether a value has an anchor, so that other places may be it too."""
+        found = _PROPERTIES.match(self.text, self.start(node))
+        return found is not None and "&" in found.group()
+
+    def _ends_on_a_line(self, mapping: Node, name: str) -> bool:
+        if name not in mapping.members or not self._owns(mapping, name) or self._is_alias(mapping, name):
+            return False
+        node = mapping.members[name]
+        if isinstance(node.value, (dict, list)):
+            return self.is_flow(node)
+        return self.text[self._inside(node) : self._inside(node) + 1] not in ("|", ">")
+
+    def _inside(self, node: Node) -> int:
+        """Where a value begins after its anchor and tag."""
+        found = _PROPERTIES.match(self.text, self.start(node))
+        return found.end() if found else self.start(node)
+
+    def _quote_of(self, mapping: Node) -> str:
+        """The quotes that the first key of a mapping stands in."""
+        first = min((self.key(mapping, name) for name in mapping.keys), default=None)
+        return self.text[first] if first is not None and self.text[first] in "\"'" else ""
+
+
+def _flow(value: Written, quote: str) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{quote}{key}{quote}: {_flow(each, quote)}" for key, each in value.items()) + "}"
+    return _scalar(value, quote)
+
+
+def _scalar(value: str | bool, quote: str) -> str:  # noqa: FBT001 (a value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if quote == "'" and value.isprintable():
+        return "'" + value.replace("'", "''") + "'"
+    if (quote == '"' and not value.isdecimal()) or not _PLAIN.fullmatch(value) or value.lower() in _WORDS:
+        return json.dumps(value, ensure_ascii=False)
+    return value

@@ -1,0 +1,1 @@
+"""How findings are written down: for a person, for programs, for code scanning, for GitHub."""

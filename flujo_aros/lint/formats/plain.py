@@ -1,0 +1,103 @@
+"""Findings for a person: one line each, the place in the source with a caret under it, and what would mend it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from flujo_aros.lint.finding import Applicability, Finding
+from flujo_aros.lint.positions import Positions
+from flujo_aros.lint.report import Linted, Report
+from flujo_aros.recovery.secrets import Vault
+
+Paint: TypeAlias = Callable[[str, str], str]
+"""Puts a style (`error`, `warning`, `info`, `dim`, `bold`) on a text, or leaves it as it is."""
+
+_MAX_WIDTH: Final = 160
+
+
+def _unpainted(text: str, _style: str) -> str:
+    return text
+
+
+def write_text(report: Report, paint: Paint = _unpainted) -> str:
+    """Every finding with its source line. Empty where there is none."""
+    blocks: list[str] = []
+    for file in report.files:
+        positions = Positions(file.text)
+        blocks += [_block(file, positions, finding, paint) for finding in file.findings]
+    return "\n".join(blocks)
+
+
+def summary_line(report: Report) -> str:
+    """One sentence about all files."""
+    told = report.summary()
+    files = _counted(told["files"], "file")
+    fixed = f"{_counted(told['fixed'], 'fix', 'fixes')} made. " if told["fixed"] else ""
+    hidden = [
+        f"{told[key]} {word}" for key, word in (("suppressed", "ignored"), ("known", "in the baseline")) if told[key]
+    ]
+    aside = f" ({', '.join(hidden)})" if hidden else ""
+    if report.clean:
+        return f"{fixed}No findings in {files}{aside}."
+    kinds = [_counted(told[f"{kind}s"], kind) for kind in ("error", "warning", "info") if told[f"{kind}s"]]
+    mends = f" {told['fixable']} can be mended with --fix." if told["fixable"] else ""
+    more = f" {told['unsafe_fixable']} more with --unsafe-fixes." if told["unsafe_fixable"] else ""
+    return f"{fixed}Found {', '.join(kinds)} in {files}{aside}.{mends}{more}"
+
+
+def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -> str:
+    place = finding.place
+    head = f"{paint(f'{file.path}:{place.line}:{place.column}', 'bold')}: "
+    head += f"{paint(finding.severity.value, finding.severity.value)}[{finding.code}] {finding.message}"
+    lines = [head, *_excerpt(positions, finding, paint)]
+    if finding.fix:
+        how = {
+            Applicability.SAFE: "--fix",
+            Applicability.UNSAFE: "--unsafe-fixes",
+            Applicability.DISPLAY: "by hand",
+        }[finding.fix.applicability]
+        lines.append(paint(f"  = fix ({how}): ", "dim") + finding.fix.title)
+    return "\n".join(lines) + "\n"
+
+
+def _excerpt(positions: Positions, finding: Finding, paint: Paint) -> list[str]:
+    source = positions.line(finding.place.line)
+    if not source.strip():
+        return []
+    at = finding.place.column - 1
+    end = finding.end.column - 1 if finding.end.line == finding.place.line else len(source.rstrip())
+    if len(source) > _MAX_WIDTH:
+        begin = max(0, at - _MAX_WIDTH // 2)
+        source, at, end = source[begin : begin + _MAX_WIDTH], at - begin, min(end - begin, _MAX_WIDTH)
+    number = str(finding.place.line)
+    bar = paint("|", "dim")
+    pad = " " * len(number)
+    before = "".join("\t" if char == "\t" else " " * _width(char) for char in source[:at])
+    carets = "^" * max(1, sum(_width(char) for char in source[at:end]))
+    shown = "".join(char if char.isprintable() or char == "\t" else "?" for char in _masked(source))
+    return [
+        f" {pad} {bar}",
+        f" {paint(number, 'dim')} {bar} {shown}",
+        f" {pad} {bar} {before}{paint(carets, finding.severity.value)}",
+    ]
+
+
+def _masked(source: str) -> str:
+    """The line without its secrets, and as long as it was: the carets must still stand under their place."""
+    vault = Vault(source)
+    vault.hide(source)
+    for secret in vault.found.values():
+        source = source.replace(secret, "*" * len(secret))
+    return source
+
+
+def _width(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _counted(number: int, word: str, plural: str | None = None) -> str:
+    return f"{number} {word if number == 1 else plural or word + 's'}"

@@ -1,0 +1,81 @@
+"""What a rule is: a class with a code, a name, a severity, documentation and a check."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Final
+
+from flujo_aros.blueprint.document import Node
+from flujo_aros.errors import Place
+from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.lint.subject import Subject
+
+SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
+"""The heads that the documentation of every rule has, in this order."""
+
+
+class Rule(ABC):
+    """One thing that can be wrong in a blueprint. The docstring of a rule is its documentation.
+
+    Its first line says what it is about; then come the sections of `SECTIONS`, each as `## Head`. A rule names the
+    pattern that it finds, never the cure.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    fixable: ClassVar[Applicability | None] = None
+    """How safe its best fix is; None: it has none."""
+
+    @abstractmethod
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Every finding in one blueprint."""
+
+    @classmethod
+    def docs(cls) -> str:
+        """The documentation in Markdown."""
+        return inspect.cleandoc(cls.__doc__ or "")
+
+    @classmethod
+    def headline(cls) -> str:
+        """The first line of the documentation."""
+        return cls.docs().partition("\n")[0]
+
+    @classmethod
+    def sections(cls) -> Mapping[str, str]:
+        """The documentation by head."""
+        parts = re.split(r"^## (.+)$", cls.docs(), flags=re.M)
+        return {head.strip(): body.strip() for head, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+    def finding(
+        self,
+        message: str,
+        span: tuple[Place, Place],
+        *,
+        step: str | None = None,
+        fix: Fix | None = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """A finding of this rule."""
+        return Finding(self.code, severity or self.severity, message, span[0], span[1], step, fix)
+
+
+def span_of(node: Node) -> tuple[Place, Place]:
+    """From the first to the last character of a value."""
+    return node.place, node.end
+
+
+def key_span(mapping: Node, name: str) -> tuple[Place, Place]:
+    """The key of a mapping, as far as a plain one goes."""
+    place = mapping.keys[name]
+    return place, Place(place.line, place.column + len(name), place.path)
+
+
+def fix_of(title: str, edits: Iterable[Edit | None], applicability: Applicability = Applicability.SAFE) -> Fix | None:
+    """A fix made of these edits; None if one of them cannot be made."""
+    made = tuple(edits)
+    sound = tuple(sorted(edit for edit in made if edit is not None))
+    return Fix(title, sound, applicability) if sound and len(sound) == len(made) else None

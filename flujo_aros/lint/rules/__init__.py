@@ -1,0 +1,63 @@
+"""Every rule, one file each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flujo_aros.lint.loading import LoadingRule
+from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.rules.v_a1 import StepWithoutAgent
+from flujo_aros.lint.rules.v_a5 import UnusedOutput
+from flujo_aros.lint.rules.v_a6 import UnknownAgent
+from flujo_aros.lint.rules.v_a8 import ImpliedStructuredOutput
+from flujo_aros.lint.rules.v_b1 import InvalidBlueprint
+from flujo_aros.lint.rules.v_b2 import DuplicateStepName
+from flujo_aros.lint.rules.v_b3 import IgnoredKey
+from flujo_aros.lint.rules.v_c1 import UnmergeableOutput
+from flujo_aros.lint.rules.v_cf1 import EndlessLoop
+from flujo_aros.lint.rules.v_cf2 import UnreachableBranch
+from flujo_aros.lint.rules.v_i1 import MissingImport
+from flujo_aros.lint.rules.v_i3 import ImportCycle
+from flujo_aros.lint.rules.v_i4 import InvalidImport
+from flujo_aros.lint.rules.v_l1 import LoopWithoutExit
+from flujo_aros.lint.rules.v_o1 import TagNotInPrompt
+from flujo_aros.lint.rules.v_o2 import MaxTokensTooSmall
+from flujo_aros.lint.rules.v_o3 import SchemaLoss
+from flujo_aros.lint.rules.v_o4 import EnumWithoutEscape
+from flujo_aros.lint.rules.v_o5 import VerdictBeforeReasoning
+from flujo_aros.lint.rules.v_o6 import OverlappingUnion
+from flujo_aros.lint.rules.v_o7 import NoSchemaMode
+from flujo_aros.lint.rules.v_p1 import ParallelWriteConflict
+from flujo_aros.lint.rules.v_r1 import UnreachableStage
+from flujo_aros.lint.rules.v_r2 import LadderBeyondLimits
+from flujo_aros.lint.rules.v_r3 import DegradedTextForObject
+from flujo_aros.lint.rules.v_t1 import OutputOfPreviousStep
+from flujo_aros.lint.rules.v_t2 import BrokenTemplate
+from flujo_aros.lint.rules.v_t3 import UnknownFilter
+from flujo_aros.lint.rules.v_t4 import UnknownStepReference
+from flujo_aros.lint.rules.v_t5 import MissingKey
+from flujo_aros.lint.rules.v_x1 import SecretInBlueprint
+from flujo_aros.lint.rules.yaml_parse import UnreadableYaml
+
+LOADING_RULES: Final[tuple[type[LoadingRule], ...]] = (
+    *(
+        UnreadableYaml,
+        ImportCycle,
+        InvalidImport,
+        MissingImport,
+        UnknownFilter,
+        UnknownStepReference,
+        DuplicateStepName,
+    ),
+    *(BrokenTemplate, UnknownAgent, StepWithoutAgent, IgnoredKey, InvalidBlueprint),
+)
+"""The rules that explain what the loader reports; the first one that fits does."""
+
+RULES: Final[tuple[type[Rule], ...]] = (
+    *LOADING_RULES,
+    *(UnusedOutput, ImpliedStructuredOutput, UnmergeableOutput, EndlessLoop, UnreachableBranch, LoopWithoutExit),
+    *(TagNotInPrompt, MaxTokensTooSmall, SchemaLoss, EnumWithoutEscape, VerdictBeforeReasoning, OverlappingUnion),
+    *(NoSchemaMode, ParallelWriteConflict, UnreachableStage, LadderBeyondLimits, DegradedTextForObject),
+    *(OutputOfPreviousStep, MissingKey, SecretInBlueprint),
+)
+"""All rules, in the order in which they are asked."""

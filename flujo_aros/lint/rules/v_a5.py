@@ -1,0 +1,102 @@
+"""V-A5: a value that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from flujo_aros.blueprint.loading import Located
+from flujo_aros.lint.finding import Finding, Severity
+from flujo_aros.lint.outline import Outline
+from flujo_aros.lint.reading import reads_of, takes_previous
+from flujo_aros.lint.rule import Rule, span_of
+from flujo_aros.lint.subject import Subject
+from flujo_aros.pipeline.step import Step
+
+
+class UnusedOutput(Rule):
+    """The value of a step is never used.
+
+    ## What it does
+
+    Finds steps whose value no other step reads: the next step does not read `previous_step`, in its `input`, in a
+    condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; and the value does
+    not go into the context by `updates_context` or `sink_to`. The last step of a pipeline, a branch or a body gives
+    the value of the whole and is never unused. A callable may be called for its effect, so there it is an info.
+
+    ## Why is this bad
+
+    The call is paid for and its value is thrown away. Most often the next step was meant to read it.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: summarize
+        uses: agents.writer
+      - name: translate
+        uses: agents.translator
+        input: "Translate into French: {{ input }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: summarize
+        uses: agents.writer
+      - name: translate
+        uses: agents.translator
+        input: "Translate into French: {{ previous_step }}"
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know which step should have read the value.
+    """
+
+    code: ClassVar[str] = "V-A5"
+    name: ClassVar[str] = "unused-output"
+    severity: ClassVar[Severity] = Severity.WARNING
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every step that has one after it."""
+        outline = subject.outline
+        read = _read_by_name(outline)
+        for located in subject.steps:
+            following = outline.following(located)
+            if following is None or located.step is None or "name" not in located.node.members:
+                continue
+            if located.step.name in read or _goes_to_context(outline, located) or takes_previous(outline, following):
+                continue
+            message = (
+                f"nothing uses the value of step {located.name!r}: step {following.name!r} does not read "
+                f"`previous_step`, and no step reads `steps.{located.step.name}`"
+            )
+            node = located.node.members["name"]
+            yield self.finding(message, span_of(node), step=located.name, severity=_severity(outline, located))
+
+
+def _read_by_name(outline: Outline) -> frozenset[str]:
+    """The names of the steps that some other step reads; all names where one reads `steps` as a whole."""
+    names = frozenset(located.step.name for located in outline.steps if located.step is not None)
+    found: set[str] = set()
+    for reader in outline.steps:
+        own = reader.step.name if reader.step is not None else None
+        for read in reads_of(reader):
+            if read.root == "steps":
+                found |= names if read.step is None else {read.step} - {own}
+    return names if any(located.step is None for located in outline.steps) else frozenset(found)
+
+
+def _goes_to_context(outline: Outline, located: Located) -> bool:
+    """Whether the step, or a step in it, puts its value into the context."""
+    steps = [located, *outline.inside(located)]
+    return any(each.step is None or each.step.updates_context or each.step.sink_to is not None for each in steps)
+
+
+def _severity(outline: Outline, located: Located) -> Severity:
+    """A model call for nothing costs money; a callable may have been called for its effect."""
+    steps = [located, *outline.inside(located)]
+    works = [each for each in steps if not outline.children(each)]
+    return Severity.WARNING if all(isinstance(each.step, Step) for each in works) else Severity.INFO

@@ -1,0 +1,86 @@
+"""V-O1: the prompt of a tagged contract does not name the tag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from flujo_aros.contract.output import TaggedContract
+from flujo_aros.lint.finding import Finding, Severity
+from flujo_aros.lint.rule import Rule, span_of
+from flujo_aros.lint.subject import Subject
+from flujo_aros.pipeline.step import Step
+
+_TAG: Final = re.compile(r"</?([A-Za-z][\w.-]*)>")
+
+
+class TagNotInPrompt(Rule):
+    """The prompt of a tagged contract does not name the tag.
+
+    ## What it does
+
+    Finds agent steps whose contract wants the payload between `<tag>` and `</tag>`, while neither the system
+    prompt nor the input of the step names that tag. Where the prompt names another pair of tags, that is a warning.
+
+    ## Why is this bad
+
+    The words of the contract are added to the prompt, but a prompt that says something else beside them, or has
+    examples without the tag, makes models forget it. A tagged contract is strict: without its tag a reply is rejected.
+
+    ## Example
+
+    ```yaml
+    agents:
+      judge:
+        model: openai:gpt-4o-mini
+        system_prompt: "Give your verdict in <answer> tags."
+    steps:
+      - name: judge
+        uses: agents.judge
+        contract: "text:verdict"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    agents:
+      judge:
+        model: openai:gpt-4o-mini
+        system_prompt: "Give your verdict in <verdict> tags."
+    steps:
+      - name: judge
+        uses: agents.judge
+        contract: "text:verdict"
+    ```
+
+    ## Fix safety
+
+    There is no fix: prompts are yours to write.
+    """
+
+    code: ClassVar[str] = "V-O1"
+    name: ClassVar[str] = "tag-not-in-prompt"
+    severity: ClassVar[Severity] = Severity.INFO
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every step with a tagged contract."""
+        for located, step, known in subject.agent_steps():
+            contract = known.contract
+            if not isinstance(contract, TaggedContract) or known.mode == "own":
+                continue
+            named = set(_TAG.findall(_prompt(step)))
+            if contract.tag in named:
+                continue
+            others = ", ".join(f"<{tag}>" for tag in sorted(named))
+            told = f"the contract of step {located.name!r} wants <{contract.tag}>, and its prompt names "
+            message = told + (f"{others} only" if others else "no tag")
+            node = located.node.members.get("contract", located.node.members.get("name", located.node))
+            severity = Severity.WARNING if others else Severity.INFO
+            yield self.finding(message, span_of(node), step=located.name, severity=severity)
+
+
+def _prompt(step: Step) -> str:
+    """All that the author has written for the model."""
+    parts = [str(getattr(step.agent, "system_prompt", "")), *(template.source for template in step.templates)]
+    return "\n".join(parts)

@@ -1,0 +1,93 @@
+"""V-R3: a step that may degrade to text feeds one that reads a key of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from flujo_aros.lint.finding import Finding, Severity
+from flujo_aros.lint.reading import reads_of
+from flujo_aros.lint.rule import Rule, span_of
+from flujo_aros.lint.subject import Subject
+from flujo_aros.pipeline.facts import DEGRADED_KEY, Facts
+from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
+from flujo_aros.pipeline.step import Step
+
+
+class DegradedTextForObject(Rule):
+    """A step that may degrade to text feeds one that reads a key of it.
+
+    ## What it does
+
+    Finds steps that name `degrade` in their stages or say `on_degraded: accept`, while the next step reads
+    `previous_step.KEY` or a later one reads `steps.NAME.output.KEY`.
+
+    ## Why is this bad
+
+    A degraded step hands on the text of the model, which has no keys, so the next step fails. Where it asks for
+    `previous_step.text`, the text is wrapped for it.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: classify
+        uses: agents.classifier
+        on_degraded: accept
+      - name: answer
+        uses: agents.writer
+        input: "Category: {{ previous_step.category }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: classify
+        uses: agents.classifier
+        on_degraded: fail
+      - name: answer
+        uses: agents.writer
+        input: "Category: {{ previous_step.category }}"
+    ```
+
+    ## Fix safety
+
+    There is no fix: whether the text is good enough is yours to say.
+    """
+
+    code: ClassVar[str] = "V-R3"
+    name: ClassVar[str] = "degraded-text-for-object"
+    severity: ClassVar[Severity] = Severity.WARNING
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every step that may degrade by its author's own wish."""
+        for located, step, known in subject.agent_steps():
+            if not _may_degrade(step, known):
+                continue
+            following = subject.outline.following(located)
+            for reader in subject.steps:
+                key = next(
+                    (found for read in reads_of(reader) if (found := _key(read, step.name, reader is following))), None
+                )
+                if key is None:
+                    continue
+                message = f"step {located.name!r} may degrade to text, and step {reader.name!r} reads {key!r} of it"
+                key_node = located.node.members.get("on_degraded") or located.node.members.get("name") or located.node
+                yield self.finding(message, span_of(key_node), step=located.name)
+                break
+
+
+def _may_degrade(step: Step, known: Facts) -> bool:
+    if known.ladder is None or not any(stage.stage == "degrade" for stage in known.ladder.stages):
+        return False
+    return step.on_degraded == "accept" or (step.processing.stages is not None and step.on_degraded != "fail")
+
+
+def _key(read: Read, name: str, follows: bool) -> str | None:  # noqa: FBT001 (one fact of one read)
+    """The key of this step's value that is read, if one is."""
+    if read.root == "previous_step" and follows and read.path:
+        return None if read.path[0] == DEGRADED_KEY else str(read.path[0])
+    if read.step == name and len(read.path) > 2 and read.path[1] in OUTPUT_NAMES:
+        return str(read.path[2])
+    return None

@@ -1,0 +1,82 @@
+"""The JSON Schemas of a blueprint, as they are written in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from flujo_aros.blueprint.document import Node
+from flujo_aros.contract.schema import JsonSchema, is_dict
+from flujo_aros.lint.subject import Subject
+
+_MAPS: Final = ("properties", "$defs", "definitions", "patternProperties")
+_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE: Final = ("items", "additionalProperties", "not", "contains")
+_MAX_REFS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSchema:
+    """One schema: where it stands, whose it is in words, and the step that it belongs to, if to one."""
+
+    node: Node
+    owner: str
+    step: str | None = None
+
+
+def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
+    """Every schema of the blueprint, once: those of the agents, then those of the steps."""
+    seen: set[tuple[int, int]] = set()
+    for each in _all(subject):
+        place = (each.node.place.line, each.node.place.column)
+        if isinstance(each.node.value, dict) and place not in seen:
+            seen.add(place)
+            yield each
+
+
+def _all(subject: Subject) -> Iterator[WrittenSchema]:
+    for name, agent in subject.inspected.agents.items():
+        if "output_schema" in agent.members:
+            yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
+    for located in subject.steps:
+        for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema"), ("input_schema",)):
+            found = under(located.node, *keys)
+            if found is not None:
+                yield WrittenSchema(found, f"step {located.name!r}", located.name)
+
+
+def under(node: Node, *keys: str) -> Node | None:
+    """What stands under these keys, one in the other."""
+    here: Node | None = node
+    for key in keys:
+        here = here.members.get(key) if here is not None else None
+    return here
+
+
+def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
+    """A schema and every schema in it, each with the path of the value that it describes."""
+    yield path, schema
+    for word in _MAPS:
+        for name, inner in schema.members[word].members.items() if word in schema.members else ():
+            yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
+    for word in _LISTS:
+        for inner in schema.members[word].elements if word in schema.members else ():
+            yield from parts_of(inner, path)
+    for word in _SINGLE:
+        if word in schema.members and isinstance(schema.members[word].value, dict):
+            yield from parts_of(schema.members[word], f"{path}[]" if word == "items" else path)
+
+
+def followed(schema: object, root: object) -> JsonSchema:
+    """A plain schema with the `$ref` at its top followed within its document; empty for anything else."""
+    for _ in range(_MAX_REFS):
+        if not is_dict(schema):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        schema = root
+        for part in reference[2:].split("/"):
+            schema = schema.get(part) if is_dict(schema) else None
+    return {}

@@ -1,0 +1,117 @@
+"""One blueprint as the rules see it: its text, its tree, its steps, and what holds for each of them at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.load import Inspected
+from flujo_aros.blueprint.loading import Located
+from flujo_aros.errors import Place
+from flujo_aros.lint.edits import Editor
+from flujo_aros.lint.outline import Outline, index_of
+from flujo_aros.lint.positions import Positions
+from flujo_aros.pipeline import facts
+from flujo_aros.pipeline.facts import Facts
+from flujo_aros.pipeline.step import Step
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a rule is given. `folder` is where imports and prompt files are; None: nowhere."""
+
+    source: str
+    text: str
+    inspected: Inspected
+    folder: Path | None = None
+    _facts: dict[str, Facts] = field(default_factory=dict[str, Facts], repr=False)
+
+    @property
+    def root(self) -> Node:
+        """The tree of the document."""
+        return self.inspected.root
+
+    @property
+    def steps(self) -> tuple[Located, ...]:
+        """Every step, nested ones too, in the order of the text."""
+        return self.inspected.steps
+
+    @cached_property
+    def outline(self) -> Outline:
+        """How the steps stand to each other."""
+        return Outline(self.steps)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The lines of the text."""
+        return Positions(self.text)
+
+    @cached_property
+    def editor(self) -> Editor:
+        """Writes edits of the text."""
+        return Editor(self.positions, self.root)
+
+    def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
+        """Every agent step that could be made, with what holds for it: the same answer that the runner gets."""
+        for located in self.steps:
+            if isinstance(located.step, Step):
+                yield located, located.step, self.facts(located, located.step)
+
+    def facts(self, located: Located, step: Step) -> Facts:
+        """What holds for an agent step, asked once."""
+        if located.path not in self._facts:
+            self._facts[located.path] = facts.effective(step)
+        return self._facts[located.path]
+
+    def end_of(self, place: Place) -> Place:
+        """Where the key or value that begins at a place ends; the end of the line where nothing begins there."""
+        found = self._ends.get((place.line, place.column))
+        if found is not None:
+            return found
+        line = self.positions.line(place.line).rstrip()
+        return Place(place.line, max(len(line) + 1, place.column), place.path)
+
+    def step_at(self, place: Place) -> str | None:
+        """The full name of the innermost step that a place lies in."""
+        here = (place.line, place.column)
+        inside = [
+            located
+            for located in self.steps
+            if (located.node.place.line, located.node.place.column)
+            <= here
+            <= (located.node.end.line, located.node.end.column)
+        ]
+        return inside[-1].name if inside else None
+
+    @cached_property
+    def _ends(self) -> dict[tuple[int, int], Place]:
+        """Where each key and value ends, by where it begins; a key wins over the mapping that begins with it."""
+        found: dict[tuple[int, int], Place] = {}
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            found.setdefault((node.place.line, node.place.column), node.end)
+            for name, place in node.keys.items():
+                found[place.line, place.column] = Place(place.line, place.column + len(name), place.path)
+            waiting += [*node.members.values(), *node.elements]
+        return found
+
+    def sequence_node(self, located: Located) -> tuple[Node, int] | None:
+        """The list that a step stands in and its place there; None where it stands alone."""
+        holders = self._lists.get(id(located.node))
+        index = index_of(located)
+        return (holders, index) if holders is not None and index is not None else None
+
+    @cached_property
+    def _lists(self) -> dict[int, Node]:
+        """The list that each value stands in."""
+        found: dict[int, Node] = {}
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            found.update({id(each): node for each in node.elements})
+            waiting += [*node.members.values(), *node.elements]
+        return found

@@ -144,6 +144,9 @@ def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
     if not is_dict(value):
         words = "the first JSON value is no object"
         return Rejected(Reason.INVALID, (Issue("$", "type", words),), text, text[start:end])
+    if "\\u" in text[start:end] and _HALF.search(json.dumps(value, ensure_ascii=False)):
+        words = "half of a surrogate pair is no character"
+        return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text, text[start:end])
     issues = tuple(
         Issue(f"$.{key}", "missing" if key not in value else "null", f"the key {key!r} must stand there with a value")
         for key in contract.keys
@@ -171,6 +174,7 @@ def _values(text: str) -> Iterator[tuple[Any, int, int]]:
             return
 
 
+_HALF: Final = re.compile("[\ud800-\udfff]")
 NO_CONTEST: Final = "no_contest"
 """The mark of a verdict without a winner, and the kind of its event where there is such a kind."""
 _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)

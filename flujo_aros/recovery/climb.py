@@ -134,6 +134,7 @@ class Climb(Generic[T]):
                 repairs=tuple(outcome.repairs) if isinstance(outcome, Accepted) else (),
                 issues=rejected.issues if rejected else (),
                 schema_hash=self._task.contract.fingerprint,
+                contract=self._task.contract,
                 text=reply.text,
                 capture=self._task.capture,
             )

@@ -19,6 +19,7 @@ from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.lint import lint_command
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
+from flujo_aros.cli.replay import replay_command
 from flujo_aros.cli.rule import rule_command
 from flujo_aros.cli.run import run_command
 from flujo_aros.cli.runs import runs_command
@@ -72,6 +73,7 @@ app.command("runs")(runs_command)
 app.command("show")(show_command)
 app.command("explain")(explain_run_command)
 app.command("health")(health_command)
+app.command("replay")(replay_command)
 app.command("bench", no_args_is_help=True)(bench_command)
 
 

@@ -31,6 +31,7 @@ from flujo_aros.events import (
     StepFinished,
     StepStarted,
 )
+from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.telemetry import told
 from flujo_aros.telemetry.diagnosis import Span, diagnose
 from flujo_aros.telemetry.health import Health
@@ -85,6 +86,7 @@ class Journal:
         self._ids = count(time.time_ns())
         self._rows: dict[int, Row] = {}
         self._asked: dict[tuple[int, str], tuple[str, str | None]] = {}
+        self._read: dict[int, str | None] = {}
         self._contracts: set[str] = set()
         # Live events are not kept: what they come to is in the reading.
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
@@ -171,6 +173,12 @@ class Journal:
         span = Span(since, until or datetime.now(UTC), step, model)
         with self._engine_here().connect() as connection:
             return diagnose(connection, span, trend=trend)
+
+    def evidence(self, *, since: datetime | None = None) -> Evidence:
+        """What each stage has achieved for each model and contract: what a ladder with `adaptive` goes by."""
+        self.flush()
+        with self._engine_here().connect() as connection:
+            return told.evidence(connection, since=since)
 
     def prune(self, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
         """Remove runs that started longer ago than that, and all but the newest `max_runs`. Says how many went."""
@@ -301,6 +309,7 @@ class Journal:
         around = where()
         if around.run_id is None:
             return
+        self._read[around.owner] = event.schema_hash
         model, finish = self._asked.get((around.owner, event.stage), ("", None))
         reading = {
             **self._own(around, model),
@@ -373,7 +382,8 @@ class Journal:
             return None
         empty = {"because": None, "reason": None, "calls": 0, "why": "", "seconds": None}
         model = self._asked.get((around.owner, "first"), ("", None))[0]
-        return {**self._own(around, model), "stage": stage, **empty, "started": time.time(), **known}
+        own = {**self._own(around, model), "stage": stage, "schema_hash": self._read.get(around.owner)}
+        return {**own, **empty, "started": time.time(), **known}
 
     def _put(self, table: str, row: Row) -> None:
         self._writer.put(table, (row["run_id"], row["id"]), dict(row))
@@ -392,6 +402,7 @@ class Journal:
         for key in [key for key in self._asked if key[0] == owner]:
             del self._asked[key]
         self._rows.pop(-owner, None)
+        self._read.pop(owner, None)
 
     def _issues(self, event: ReadFinished) -> str:
         if not self._content:

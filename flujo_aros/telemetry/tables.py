@@ -104,6 +104,7 @@ STAGES: Final = Table(
     *_of_a_step(),
     Column("stage", String(32)),
     Column("because", String(32)),
+    Column("schema_hash", String(64)),
     Column("outcome", String(16)),  # accepted, degraded, rejected, interrupted, or passed: it did not run
     Column("reason", String(32)),
     Column("calls", Integer),

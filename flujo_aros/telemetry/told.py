@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Row, Select, Table, delete, func, literal, or_, select
+from sqlalchemy import Connection, Row, Select, Table, and_, case, delete, func, literal, select, true
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue
+from flujo_aros.recovery.evidence import Achieved, Evidence
 from flujo_aros.telemetry.records import (
     Chapter,
     JournalAsk,
@@ -63,7 +64,7 @@ def find(connection: Connection, run: str) -> str:
             raise UsageError("the journal is empty: run something first")
         return str(found[0])
     begins = RUNS.c.run_id.startswith(run, autoescape=True)
-    found = connection.execute(newest.where(or_(begins)).limit(_SHOWN_MATCHES + 1)).scalars().all()
+    found = connection.execute(newest.where(begins).limit(_SHOWN_MATCHES + 1)).scalars().all()
     if run in found or len(found) == 1:
         return run if run in found else str(found[0])
     if not found:
@@ -91,6 +92,20 @@ def story(connection: Connection, run: str) -> Story:
     chapters = (*outside, *(chapter(step, step.id) for step in steps))
     hashes = {reading.schema_hash for each in chapters for reading in each.readings if reading.schema_hash}
     return Story(head, chapters, _contracts(connection, hashes))
+
+
+def evidence(connection: Connection, *, since: datetime | None = None) -> Evidence:
+    """What stages have achieved, by model and contract."""
+    when = true() if since is None else STAGES.c.started >= since.timestamp()
+    keys = (STAGES.c.model, STAGES.c.schema_hash, STAGES.c.stage)
+    saved = func.sum(case((STAGES.c.outcome == "accepted", 1), else_=0))
+    ran = and_(when, STAGES.c.outcome.not_in(("passed", "running", "interrupted")), STAGES.c.schema_hash.is_not(None))
+    query = select(*keys, func.count(), saved, func.sum(STAGES.c.calls)).where(ran).group_by(*keys).order_by(*keys)
+    rows = connection.execute(query)
+    return Evidence.of(
+        (model or "", schema, stage, Achieved(tries, int(successes), int(calls or 0)))
+        for model, schema, stage, tries, successes, calls in rows
+    )
 
 
 def prune(connection: Connection, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:

@@ -1,0 +1,154 @@
+"""`aros replay`: the recorded replies of a run under another contract or ladder, without any model call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.text import Text
+
+from flujo_aros.cli.fitted import figure, fitted_table
+from flujo_aros.cli.given import file_text, given_contract
+from flujo_aros.cli.journalled import RunArgument, open_to_read
+from flujo_aros.cli.screen import STYLES, print_json, stderr_console, stdout_console, worded
+from flujo_aros.contract.output import Contract
+from flujo_aros.contract.values import path_of
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Degraded, Rejected
+from flujo_aros.settings import read_settings
+
+if TYPE_CHECKING:  # the command imports them when it runs: `aros --help` need not load a database
+    from flujo_aros.recovery.ladder import Ladder
+    from flujo_aros.telemetry.replay import Replayed
+
+_PLACES = ("tagged:", "text:", "block:", "event:")
+_NOT_ACCEPTED = 1
+
+
+def replay_command(
+    run: RunArgument = "last",
+    step: Annotated[str | None, typer.Option("--step", help="Only the replies to this step.")] = None,
+    ladder: Annotated[
+        str | None, typer.Option("--ladder", metavar="FILE", help="A ladder as YAML or JSON: stages, max_calls, …")
+    ] = None,
+    contract: Annotated[
+        str | None,
+        typer.Option(
+            "--contract",
+            metavar="FILE|module:Type",
+            help="Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY, event:KIND.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as JSON.")] = False,
+) -> None:
+    """Read the recorded replies of a run again, under another contract or ladder, without any model call.
+
+    Says where a reply would be needed that was not recorded. Exit code 0 if every reply comes to a value.
+
+    Example: aros replay last --contract invoice.schema.json
+    """
+    from flujo_aros.telemetry.replay import replay
+
+    wanted, climb = _contract(contract), _ladder(ladder)
+    with open_to_read() as journal:
+        story = journal.story(run)
+    found = list(replay(story, step=step, contract=wanted, ladder=climb, settings=read_settings()))
+    if not found:
+        where = f"step {step!r} of run" if step else "run"
+        raise UsageError(f"{where} {story.run.run_id} has no recorded replies")
+    if as_json:
+        print_json([replayed_dict(each) for each in found])
+    else:
+        _print(found)
+    if any(not isinstance(each.outcome, Accepted) for each in found):
+        raise typer.Exit(_NOT_ACCEPTED)
+
+
+def _contract(told: str | None) -> Contract[Any] | None:
+    if told is None:
+        return None
+    return given_contract(None, told) if told.startswith(_PLACES) else given_contract(told)
+
+
+def _ladder(name: str | None) -> Ladder | None:
+    from flujo_aros.blueprint.document import parse_document
+    from flujo_aros.recovery.ladder import Ladder
+
+    if name is None:
+        return None
+    told: Any = parse_document(file_text(name, "--ladder"), name).plain()
+    if isinstance(told, dict) and set(told) == {"ladder"}:
+        told = told["ladder"]
+    try:
+        return Ladder.model_validate({"stages": told} if isinstance(told, list) else told)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        message = f"--ladder {name!r}: {path_of(found['loc'])} cannot be used: {found['msg']}"
+        raise UsageError(message) from error
+
+
+def replayed_dict(each: Replayed) -> dict[str, Any]:
+    """What one reply comes to now, as plain JSON."""
+    missing = each.missing
+    return {
+        "step": each.step,
+        "model": each.model,
+        "recorded": {
+            "outcome": each.recorded.outcome,
+            "trust": each.recorded.trust,
+            "reason": each.recorded.reason,
+            "stage": each.recorded.stage,
+        },
+        "outcome": None if each.outcome is None else each.outcome.to_dict(),
+        "missing": None if missing is None else {"stage": missing.stage, "attempt": missing.attempt},
+        "changed": each.changed,
+        "replies_used": each.used,
+        "replies_recorded": each.recorded_replies,
+        "masked": each.masked,
+        "partial": each.partial,
+    }
+
+
+def _print(found: list[Replayed]) -> None:
+    console = stdout_console()
+    rows = [
+        {
+            "step": Text(each.step or "-"),
+            "recorded": _worth(each.recorded.outcome, each.recorded.trust or each.recorded.reason),
+            "now": _now(each),
+            "replies": figure(f"{each.used}/{each.recorded_replies}"),
+        }
+        for each in found
+    ]
+    console.print(
+        fitted_table(
+            rows, console.width, figures=("replies",), dropped_first=("replies",), folded={"step": 20, "now": 40}
+        )
+    )
+    for each in found:
+        if isinstance(each.outcome, (Rejected, Degraded)):
+            console.print()
+            console.print(Text(f"{each.step or '-'}: {each.outcome.explain()}"), soft_wrap=True)
+    notes = stderr_console()
+    if any(each.masked for each in found):
+        notes.print("Secrets in the replies are masked in the journal: values have [secret-…] in their place.")
+    if any(each.partial for each in found):
+        notes.print("The journal kept only the beginning of some replies: they are read as if they were cut there.")
+
+
+def _now(each: Replayed) -> Text:
+    outcome = each.outcome
+    if outcome is None:
+        stage = each.missing.stage if each.missing else "the ladder"
+        return Text(f"unknown: {stage} would ask for a reply that was not recorded", style="yellow")
+    if isinstance(outcome, Accepted):
+        origin = "" if outcome.origin == "first" else f" from {outcome.origin}"
+        return _worth("accepted", outcome.trust.value) + Text(origin)
+    reason = outcome.because.reason if isinstance(outcome, Degraded) else outcome.reason
+    return _worth(outcome.kind, reason.value)
+
+
+def _worth(verdict: str, more: str | None) -> Text:
+    also = (", ", Text(more, style=STYLES.get(more, ""))) if more else ()
+    return Text.assemble(worded(verdict), *also)

@@ -1,0 +1,155 @@
+"""Reads the recorded replies of a run again, under another contract or ladder, without any model call."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flujo_aros.contract.output import Contract, Output, compile_contract
+from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.outcome import Outcome
+from flujo_aros.recovery.defaults import ladder_for
+from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.plan import Ask, Reply, Task, advance
+from flujo_aros.settings import Settings
+from flujo_aros.telemetry.records import Chapter, JournalReading, Story
+
+_CUT: Final = ("length", "content_filter")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What one recorded reply, with the replies that followed it, comes to now.
+
+    `outcome` is None where the ladder would ask for a reply that was not recorded; `missing` is that ask.
+    """
+
+    step: str
+    model: str
+    recorded: JournalReading
+    """The reading that decided when it was recorded."""
+    outcome: Outcome[Any] | None
+    missing: Ask | None
+    used: int
+    """How many of the recorded replies were asked for."""
+    recorded_replies: int
+    masked: bool
+    """Whether secrets were masked in the replies: what is read then has labels in their place."""
+    partial: bool
+    """Whether the journal kept only the beginning of a reply."""
+
+    @property
+    def verdict(self) -> str:
+        """`accepted`, `degraded`, `rejected`, or `unknown`: a reply is missing."""
+        return "unknown" if self.outcome is None else self.outcome.kind
+
+    @property
+    def changed(self) -> bool:
+        """Whether it comes to something else than when it was recorded."""
+        worth = None if self.outcome is None else getattr(self.outcome, "trust", None)
+        trust = None if worth is None else worth.value
+        return (self.verdict, trust) != (self.recorded.outcome, self.recorded.trust)
+
+
+def replay(
+    story: Story,
+    *,
+    step: str | None = None,
+    contract: Contract[Any] | None = None,
+    ladder: Ladder | None = None,
+    settings: Settings | None = None,
+) -> Iterator[Replayed]:
+    """Every reply of a run again, in order. Without a contract each is read with its own, as far as it was recorded:
+    a JSON Schema; checks and validators in Python are not in the journal.
+    """
+    for chapter in story.chapters:
+        if step is not None and chapter.name != step:
+            continue
+        for readings in _climbs(chapter):
+            wanted = contract or recorded_contract(story.contracts.get(readings[0].schema_hash or "", ""))
+            yield _replayed(chapter, readings, wanted, ladder or ladder_for(wanted, settings))
+
+
+def recorded_contract(spec: str) -> Contract[Any]:
+    """The contract that the journal describes. Raises `UsageError` when it describes none that can be had."""
+    if not spec:
+        raise UsageError("the journal does not know the contract of this run: name one with --contract")
+    told = json.loads(spec)
+    try:
+        return _contract(told)
+    except (ContractError, KeyError) as error:
+        message = f"the recorded contract ({told.get('mode')}) cannot be made again: {error}; name one with --contract"
+        raise UsageError(message) from error
+
+
+def _contract(told: dict[str, Any]) -> Contract[Any]:
+    match told["mode"]:
+        case "tagged":
+            return Output.tagged(told["tag"], told["schema"], strict=told.get("strict", True))
+        case "text":
+            return Output.text(told["tag"])
+        case "block":
+            first, *required = told["keys"] or [""]
+            return Output.block(first, required)
+        case "event":
+            return Output.event(told["kinds"], fallback=told.get("fallback"))
+        case _:
+            return compile_contract(told["schema"])
+
+
+def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:
+    """The readings of a step, one list for each reply that the agent itself gave."""
+    current: list[JournalReading] = []
+    for reading in chapter.readings:
+        if reading.stage == "first" and current:
+            yield current
+            current = []
+        current.append(reading)
+    if current:
+        yield current
+
+
+def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contract[Any], ladder: Ladder) -> Replayed:
+    first, *later = readings
+    waiting: dict[str, deque[JournalReading]] = defaultdict(deque)
+    for reading in later:
+        waiting[reading.stage].append(reading)
+    used, now = 1, 0.0
+    outcome: Outcome[Any] | None = None
+    missing: Ask | None = None
+    task = Task(contract, clock=lambda: now, model=first.model)
+    with closing(ladder.climb(task, _reply(first))) as plan:
+        step = advance(plan)
+        while isinstance(step, Ask):
+            if not waiting[step.stage]:
+                missing = step
+                break
+            used += 1
+            step = advance(plan, _reply(waiting[step.stage].popleft()))
+        else:
+            outcome = step
+    decided = [reading for reading in readings if reading.outcome != "rejected"] or readings
+    return Replayed(
+        step=chapter.name,
+        model=first.model,
+        recorded=decided[-1],
+        outcome=outcome,
+        missing=missing,
+        used=used,
+        recorded_replies=len(readings),
+        masked=any("[secret-" in reading.text for reading in readings),
+        partial=not all(reading.whole for reading in readings),
+    )
+
+
+def _reply(reading: JournalReading) -> Reply:
+    """The reply as it came, as far as the journal has it."""
+    finish = reading.finish_reason
+    cut = True if finish in _CUT else False if finish == "stop" else None
+    failed = reading.reason == "provider" and not reading.text
+    fault = next((issue.message for issue in reading.issues), "it failed when it was recorded") if failed else None
+    return Reply(reading.text, truncated=cut, fault=fault, refused=finish == "content_filter")

@@ -22,6 +22,7 @@ from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, St
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.reading.payload import judged
+from flujo_aros.reading.payload import judged
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
@@ -93,6 +94,9 @@ class Execution:
                     slot.report(settlement)
             except PauseRun as pause:
                 pause.step = pause.step or name
+                excused, pause.excused = pause.excused, ()
+                for scope in excused:
+                    self.ledger.excuse(scope, name)
                 raise
             finally:
                 self._announce(slot)

@@ -43,7 +43,8 @@ _MAX_ERROR_CHARS: Final = 2000
 class PauseRun(Exception):
     """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
-    `input_schema` is the JSON Schema that the answer must satisfy. `step` is filled in by the run.
+    `input_schema` is the JSON Schema that the answer must satisfy. `step` is filled in by the run;
+    `excused` is as in a `Settlement`.
     """
 
     def __init__(self, message: str, input_schema: Mapping[str, Any] | None = None) -> None:
@@ -51,6 +52,7 @@ class PauseRun(Exception):
         self.message = message
         self.input_schema = input_schema
         self.step: str | None = None
+        self.excused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,7 @@ class Parallel(Common):
             failed = cast("BodyResult", ended.results[ended.first_failed])
             return Settlement[Any].of(failed, what=f"branch {names[ended.first_failed]!r}")
         if ended.pause is not None:
+            ended.pause.excused = tuple(body.scope for body in ended.results if body is not None and not body.ok)
             raise ended.pause
         return await self._settled(dict(zip(names, cast("list[BodyResult]", ended.results), strict=True)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -95,8 +95,9 @@ class Runner:
         """
         channel = EventChannel(buffer)
         task = _Task(uuid4().hex, input, SharedContext.of(context), channel=channel)
-        async for event in channel.events(lambda: self._run(task)):
-            yield event
+        async with aclosing(channel.events(lambda: self._run(task))) as events:
+            async for event in events:
+                yield event
 
     async def resume(
         self,
@@ -163,7 +164,8 @@ class Runner:
             )
             if channel is not None:
                 channel.ledger = ledger
-            await execution.steps(self.pipeline.steps, Frame("", task.given, task.given, {}, {}, task.shared, budget))
+            said = {"resume_input": answer.value for answer in task.answers.values()}
+            await execution.steps(self.pipeline.steps, Frame("", task.given, task.given, {}, said, task.shared, budget))
 
     def _ended(self, task: _Task, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
         result = replace(ledger.result, context=task.shared.value)

@@ -79,9 +79,7 @@ def test_a_failing_branch_cancels_the_others_and_is_named():
     result = run(Parallel("fan", {"a": call("wait", forever), "b": call("bad", fail)}))
     assert result.status is RunStatus.FAILED
     assert result.error == {"step": "fan/b/bad", "reason": None, "message": "LookupError: nothing about four"}
-    assert result.step("fan").error == (
-        "branch 'b' failed: step 'fan/b/bad' failed: LookupError: nothing about four"
-    )
+    assert result.step("fan").error == ("branch 'b' failed: step 'fan/b/bad' failed: LookupError: nothing about four")
     assert (result.step("fan").caused_by, result.step("fan/a/wait").status) == ("fan/b/bad", StepStatus.CANCELLED)
     with pytest.raises(OutputError) as caught:
         result.raise_for_status()

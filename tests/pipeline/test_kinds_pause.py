@@ -1,0 +1,206 @@
+"""A run that waits for a person can be saved, and goes on in another process from where it stood."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros.errors import UsageError
+from flujo_aros.events import Event
+from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.context import StepContext
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.imports import Import
+from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call
+
+from .kinds_lab import check_legal
+
+
+@dataclass(frozen=True)
+class Ask(Common):
+    """The smallest step that asks a person."""
+
+    name: str
+    kind: str = field(default="hitl", init=False, repr=False)
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        if context.answer is None:
+            raise PauseRun(f"{self.name}?", {"type": "string"})
+        return Settlement(Accepted(context.answer.value, Trust.CLEAN, "first", (), ""))
+
+
+class Counting:
+    """Counts how often each function ran."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def call(self, name: str, **options: Any) -> Call:
+        def work(value: Any) -> Any:
+            self.ran.append(name)
+            return f"{value}.{name}"
+
+        return Call(name, function=work, **options)
+
+
+def paused_state(result: RunResult) -> dict[str, Any]:
+    assert result.status is RunStatus.PAUSED
+    assert result.paused is not None
+    return json.loads(json.dumps(result.paused.to_dict()))
+
+
+def resume(pipeline: Pipeline, state: dict[str, Any], answer: Any, **options: Any) -> RunResult:
+    heard: list[Event] = []
+    return asyncio.run(Runner(pipeline, observers=[heard.append]).resume(state, answer, **options))
+
+
+def test_a_pause_settles_the_run_as_paused_and_says_what_is_asked():
+    lab, heard = Counting(), []
+    result = Runner(Pipeline([lab.call("a"), Ask("sure"), lab.call("b")]), observers=[heard.append]).run_sync("x")
+    check_legal(result, heard)
+    assert [step.status.value for step in result.steps] == ["success", "paused", "skipped"]
+    assert result.paused is not None
+    assert (result.paused.step, result.paused.message) == ("sure", "sure?")
+    assert result.paused.input_schema == {"type": "string"}
+    assert result.to_dict()["paused"]["step"] == "sure"
+    assert result.error == {"step": "sure", "reason": None, "message": "waits for an answer: sure?"}
+
+
+def test_finished_steps_do_not_run_again_and_the_answer_is_the_value():
+    lab = Counting()
+    pipeline = lab.call("a", sink_to="kept") >> Ask("sure") >> lab.call("b")
+    state = paused_state(Runner(pipeline).run_sync("x"))
+    result = resume(pipeline, state, "yes")
+    assert (result.status, result.output, lab.ran) == (RunStatus.COMPLETED, "yes.b", ["a", "b"])
+    assert [step.name for step in result.steps] == ["a", "sure", "b"]
+    assert (result.context, result.run_id) == ({"kept": "x.a"}, state["run_id"])
+
+
+def nested(lab: Counting) -> dict[str, Any]:
+    ask = Ask("ask")
+    return {
+        "parallel": Parallel("s", {"a": [lab.call("a1"), ask, lab.call("a2")], "b": lab.call("b1")}),
+        "map": Map(
+            "s",
+            [lab.call("m1"), Branch("q", {"y": ask}, condition="index", default_branch=lab.call("d"))],
+            iterable_input="context.items",
+        ),
+        "branch": Branch(
+            "s", {"x.first": [lab.call("c1", sink_to="kept"), ask, lab.call("c2")]}, condition="previous_step"
+        ),
+        "loop": Loop("s", [lab.call("l1", sink_to="kept"), ask, lab.call("l2")], max_loops=2),
+        "imports": Import("s", Pipeline([lab.call("i1"), ask, lab.call("i2")])),
+    }
+
+
+@pytest.mark.parametrize("kind", ["parallel", "branch", "loop", "imports"])
+def test_a_pause_inside_any_kind_goes_on_without_running_anything_twice(kind: str):
+    lab = Counting()
+    pipeline = lab.call("first") >> nested(lab)[kind] >> lab.call("last")
+    result, pauses = Runner(pipeline).run_sync("x", {"items": [1, 2]}), 0
+    while result.status is RunStatus.PAUSED:
+        pauses += 1
+        result = resume(pipeline, paused_state(result), f"answer{pauses}")
+    assert result.status is RunStatus.COMPLETED
+    assert pauses == (2 if kind == "loop" else 1)
+    # every step of the result ran exactly once, in whichever process
+    ran = [step.name.rsplit("/", 1)[-1] for step in result.steps if step.kind == "step"]
+    assert sorted(lab.ran) == sorted(ran)
+    assert len({step.name for step in result.steps}) == len(result.steps)
+
+
+def test_two_branches_that_pause_are_asked_one_after_the_other():
+    lab = Counting()
+    pipeline = Pipeline([Parallel("s", {"a": [Ask("one"), lab.call("x")], "b": [Ask("two"), lab.call("y")]})])
+    first = Runner(pipeline).run_sync("x")
+    second = resume(pipeline, paused_state(first), "1")
+    assert second.paused is not None
+    assert {first.paused and first.paused.step, second.paused.step} == {"s/a/one", "s/b/two"}
+    last = resume(pipeline, paused_state(second), "2")
+    assert last.output == {"a": "1.x", "b": "2.y"}
+    assert sorted(lab.ran) == ["x", "y"]
+
+
+def test_usage_and_failures_that_were_gone_on_in_spite_of_are_kept():
+    def bad(_: Any) -> None:
+        raise ValueError("bad")
+
+    fan = Parallel("s", {"a": Call("bad", function=bad), "b": Ask("ask")}, on_branch_failure="ignore")
+    pipeline = Pipeline([fan])
+    result = resume(pipeline, paused_state(Runner(pipeline).run_sync()), "yes")
+    assert (result.status, result.output) == (RunStatus.COMPLETED, {"b": "yes"})
+    assert result.step("s/a/bad").status is StepStatus.FAILED
+
+
+def test_another_pipeline_is_refused():
+    lab = Counting()
+    state = paused_state(Runner(lab.call("a") >> Ask("sure")).run_sync())
+    with pytest.raises(UsageError, match="this one has changed since; resume it with the pipeline that it began with"):
+        resume(lab.call("a") >> Ask("sure") >> lab.call("new"), state, "yes")
+    with pytest.raises(UsageError, match="this is not the state of a paused run"):
+        resume(Pipeline([Ask("sure")]), {"run": 1}, "yes")
+
+
+def test_a_value_that_cannot_be_saved_fails_the_run_with_a_sentence():
+    result = Runner(Call("make", function=lambda _: object()) >> Ask("sure")).run_sync()
+    assert result.status is RunStatus.FAILED
+    assert "cannot be saved: step 'make' gave a value that is no plain data" in str(result.error)
+
+
+class Order(BaseModel):
+    number: int = 0
+
+
+def test_a_typed_context_comes_back_typed():
+    pipeline = Call("n", function=len, sink_to="number") >> Ask("sure")
+    state = paused_state(Runner(pipeline).run_sync("four", Order()))
+    assert resume(pipeline, state, "yes", context_type=Order).context == Order(number=4)
+
+
+def test_an_import_may_refuse_pauses():
+    step = Import("s", Pipeline([Ask("ask")]), propagate_hitl=False)
+    result = Runner(step).run_sync()
+    assert result.status is RunStatus.FAILED
+    assert result.step("s").error == "step 's/ask' wants to pause the run, but propagate_hitl is off"
+
+
+SCRIPT = """
+import asyncio, json, sys
+from pathlib import Path
+from tests.pipeline.test_kinds_pause import Ask
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call
+
+pipeline = Call("up", function=str.upper) >> Ask("sure") >> Call("size", function=len)
+saved = Path(sys.argv[1])
+if saved.exists():
+    result = asyncio.run(Runner(pipeline).resume(json.loads(saved.read_text()), "yes"))
+    print(result.status.value, result.output, [step.handed_on for step in result.steps])
+else:
+    saved.write_text(json.dumps(Runner(pipeline).run_sync("four").paused.to_dict()))
+"""
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_in_another_process(tmp_path: Path):
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "state.json")]
+    root = Path(__file__).parents[2]
+    subprocess.run(command, check=True, cwd=root)
+    done = subprocess.run(command, check=True, cwd=root, capture_output=True, text=True)
+    assert done.stdout == "completed 3 ['FOUR', 'yes', 3]\n"

@@ -1,0 +1,230 @@
+"""`Runner.stream`: every event as it happens, from nested steps too, with backpressure, and a ledger that is legal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros.errors import UsageError
+from flujo_aros.events import PartialValue, RunFinished, RunStarted, StepFinished, StepStarted, TextDelta
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.pipeline.streaming import StreamEvent
+
+from .kinds_lab import fail, forever
+
+SCHEMA = {
+    "type": "object",
+    "required": ["n", "words"],
+    "properties": {"n": {"type": "integer"}, "words": {"type": "array", "items": {"type": "string"}}},
+}
+REPLY = 'Sure!\n```json\n{"n": 7, "words": ["a", "b",]}\n```'
+VALUE = {"n": 7, "words": ["a", "b"]}
+
+
+class Streaming:
+    """A model that writes its reply in pieces, and tells how many it has written."""
+
+    def __init__(self, *replies: Any, size: int = 3) -> None:
+        self.replies = list(replies)
+        self.size = size
+        self.written = 0
+
+    async def stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        for start in range(0, len(reply), self.size):
+            self.written += 1
+            yield reply[start : start + self.size]
+            await asyncio.sleep(0)
+
+    async def broken(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield '{"n": '
+        raise UnexpectedModelBehavior("the provider cannot read its own JSON", body=REPLY)
+
+    def step(self, name: str, **options: Any) -> Step:
+        options.setdefault("contract", SCHEMA)
+        return Step(name, agent=Agent(FunctionModel(stream_function=self.stream)), **options)
+
+
+async def collect(step: Any, given: Any = "x", **options: Any) -> list[StreamEvent]:
+    return [event async for event in Runner(step).stream(given, **options)]
+
+
+def events_of(step: Any, given: Any = "x", **options: Any) -> list[StreamEvent]:
+    return asyncio.run(collect(step, given, **options))
+
+
+def result_of(events: list[StreamEvent]) -> RunResult:
+    result = events[-1].result
+    assert isinstance(events[-1].event, RunFinished)
+    assert isinstance(result, RunResult)
+    return result
+
+
+def test_a_stream_has_every_step_from_start_to_end_and_the_result_last():
+    events = events_of(Call("a", function=len) >> Parallel("fan", {"x": Call("b", function=str)}))
+    shown = [(event.step, type(event.event)) for event in events]
+    assert shown == [
+        (None, RunStarted),
+        ("a", StepStarted),
+        ("a", StepFinished),
+        ("fan", StepStarted),
+        ("fan/x", StepStarted),
+        ("fan/x/b", StepStarted),
+        ("fan/x/b", StepFinished),
+        ("fan/x", StepFinished),
+        ("fan", StepFinished),
+        (None, RunFinished),
+    ]
+    assert result_of(events).output == {"x": "1"}
+    ended = events[2].result
+    assert isinstance(ended, StepResult)
+    assert ended.value == 1
+
+
+def test_a_structured_step_ends_in_the_aggregated_and_repaired_value():
+    events = events_of(Streaming(REPLY).step("order"))
+    assert "".join(e.event.text for e in events if isinstance(e.event, TextDelta)) == REPLY
+    ended = next(event.result for event in events if isinstance(event.event, StepFinished))
+    assert isinstance(ended, StepResult)
+    assert (ended.value, ended.status) == (VALUE, StepStatus.SUCCESS)
+    assert result_of(events).output == VALUE
+    partial = [event.event.value for event in events if isinstance(event.event, PartialValue)]
+    assert {"n": 7} in partial or {"n": 7, "words": []} in partial
+
+
+@settings(max_examples=15)
+@given(st.integers(1, 40))
+def test_any_way_of_cutting_a_reply_gives_the_same_result(size: int):
+    assert result_of(events_of(Streaming(REPLY, size=size).step("order"))).output == VALUE
+
+
+def test_the_stream_of_a_run_and_the_run_come_to_the_same():
+    def plain(result: RunResult) -> Any:
+        told = result.to_dict()
+        return [(step["name"], step["status"], step["output"], step["usage"]) for step in told["steps"]]
+
+    pipeline = Call("a", function=len) >> Map("m", Call("b", function=str), iterable_input="{{ [previous_step] }}")
+    streamed, direct = result_of(events_of(pipeline, "four")), Runner(pipeline).run_sync("four")
+    assert plain(streamed) == plain(direct)
+
+
+def test_pieces_come_from_nested_steps_side_by_side():
+    fan = Parallel("fan", {"a": Streaming(REPLY).step("s"), "b": Streaming(REPLY).step("s")})
+    events = events_of(fan)
+    for name in ("fan/a/s", "fan/b/s"):
+        assert "".join(e.event.text for e in events if e.step == name and isinstance(e.event, TextDelta)) == REPLY
+    order = [event.step for event in events if isinstance(event.event, TextDelta)]
+    assert order != sorted(order, key=str)  # mixed
+
+
+def test_pieces_come_while_the_model_still_writes():
+    async def first_piece() -> int:
+        model = Streaming("x" * 3000)
+        async with aclosing(Runner(model.step("s", contract=None)).stream("x")) as events:
+            async for event in events:
+                if isinstance(event.event, TextDelta):
+                    return model.written
+        return 0
+
+    assert 0 < asyncio.run(first_piece()) < 500
+
+
+def test_a_slow_consumer_holds_the_model_back():
+    async def consume() -> int:
+        model = Streaming("x" * 3000)
+        ahead = read = 0
+        async for event in Runner(model.step("s", contract=None)).stream("x", buffer=4):
+            if isinstance(event.event, TextDelta):
+                read += 1
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                ahead = max(ahead, model.written - read)
+        assert read == 1000
+        return ahead
+
+    assert asyncio.run(consume()) <= 4 + 8
+
+
+def test_a_slow_consumer_holds_back_steps_that_write_nothing():
+    async def consume() -> int:
+        done: list[int] = []
+        ahead = seen = 0
+        each = Map("m", Call("b", function=done.append), iterable_input="input", max_concurrency=4)
+        async for event in Runner(each).stream(list(range(200)), buffer=4):
+            seen += isinstance(event.event, StepFinished) and (event.step or "").endswith("/b")
+            await asyncio.sleep(0)
+            ahead = max(ahead, len(done) - seen)
+        return ahead
+
+    assert asyncio.run(consume()) <= 12
+
+
+def test_closing_the_iterator_cancels_the_run_and_settles_every_step():
+    ended: list[RunResult] = []
+
+    async def leave() -> None:
+        fan = Parallel(
+            "fan", {"a": Call("wait", function=forever), "b": Streaming("x" * 3000).step("s", contract=None)}
+        )
+        async with aclosing(Runner(fan, on_result=ended.append).stream("x")) as events:
+            async for event in events:
+                if isinstance(event.event, TextDelta):
+                    break
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(leave())
+    assert ended[0].status is RunStatus.CANCELLED
+    assert {step.status for step in ended[0].steps} == {StepStatus.CANCELLED}
+
+
+def test_cancelling_the_consumer_cancels_the_run():
+    ended: list[RunResult] = []
+
+    async def run() -> None:
+        async def consume() -> None:
+            async for _ in Runner(Call("wait", function=forever), on_result=ended.append).stream("x"):
+                pass
+
+        task = asyncio.ensure_future(consume())
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+    assert ended[0].status is RunStatus.CANCELLED
+
+
+def test_a_failing_step_is_an_event_and_no_exception():
+    events = events_of(Call("bad", function=fail))
+    assert result_of(events).status is RunStatus.FAILED
+    assert isinstance(events[2].result, StepResult)
+
+
+def test_what_is_wrong_before_the_run_is_raised():
+    with pytest.raises(UsageError, match="cannot be imported"):
+        events_of(Call("a", function="no_such_package.tools:fix"))
+    with pytest.raises(UsageError, match="buffer must be 1 or more"):
+        events_of(Call("a", function=len), buffer=0)
+
+
+def test_a_provider_error_in_mid_stream_is_read_like_any_reply():
+    step = Step("order", agent=Agent(FunctionModel(stream_function=Streaming().broken)), contract=SCHEMA)
+    result = result_of(events_of(Pipeline([step])))
+    assert (result.status, result.output) == (RunStatus.COMPLETED, VALUE)

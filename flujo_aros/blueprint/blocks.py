@@ -1,0 +1,353 @@
+"""The language: one strict model for each mapping of a blueprint. The loader and the schema for editors use them.
+
+A key that stands here works here. `ignored` has the keys that blueprints of flujo may carry and that change nothing
+here, each with the reason; they are warnings. Every other key is a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
+
+from flujo_aros.agents.agent import OutputMode
+from flujo_aros.pipeline.ledger import OnDegraded
+from flujo_aros.pipeline.processing import Processing
+
+VERSION: Final = "0.1"
+
+REF: Final = "x-ref"
+"""Stands in these models for `$ref` to what is not a model itself: a step is one of several, and nested."""
+
+Members: TypeAlias = dict[str, JsonValue]
+StepNode: TypeAlias = Annotated[Members, WithJsonSchema({REF: "Step"})]
+Body: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Body"})]
+JsonSchema: TypeAlias = Annotated[Members, WithJsonSchema({"type": "object", "description": "A JSON Schema."})]
+Reference: TypeAlias = Annotated[str, Field(description="A callable, as package.module:name.")]
+Template: TypeAlias = Annotated[
+    JsonValue,
+    WithJsonSchema({"type": ["string", "object", "array"]}),
+    Field(description="A template, or an object or list with templates in it. Default: what came before."),
+]
+Expression: TypeAlias = Annotated[
+    JsonValue,
+    WithJsonSchema({"type": ["string", "boolean"]}),
+    Field(description="An expression, such as previous_step.ok == true."),
+]
+Name: TypeAlias = Annotated[str, Field(min_length=1, description="Unique among its neighbours.")]
+
+
+class Block(BaseModel):
+    """One mapping of a blueprint."""
+
+    model_config = ConfigDict(extra="forbid")
+    ignored: ClassVar[Mapping[str, str]] = {}
+
+
+class Top(Block):
+    """A whole blueprint."""
+
+    version: JsonValue = VERSION
+    name: str | None = Field(default=None, min_length=1)
+    description: str = ""
+    agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = {}
+    imports: dict[str, Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})]] = Field(
+        default={}, description="Other blueprints by the NAME of `uses: imports.NAME`: the path of a file, or in place."
+    )
+    steps: list[StepNode] = Field(min_length=1)
+    ignored: ClassVar[Mapping[str, str]] = {
+        "static_invariants": "write `checks` on the steps instead",
+        "pipeline_config": "it has no effect",
+        "config": "it has no effect; `config` belongs to a step",
+        "metadata": "it has no effect",
+        "tags": "it has no effect",
+    }
+
+
+class PromptFile(Block):
+    """A prompt that stands in a file of its own, inside the folder of the blueprint."""
+
+    from_file: str
+    variables: Members = {}
+
+
+class Agent(Block):
+    """An agent: a model, what it is told, and the schema that its answer must satisfy."""
+
+    model: str = Field(min_length=1, description="A model name of pydantic-ai, or local:NAME for one on this machine.")
+    system_prompt: str | PromptFile = ""
+    output_schema: JsonSchema | None = None
+    model_settings: Members = {}
+    output_mode: OutputMode = "auto"
+    timeout: float | None = Field(default=None, gt=0, description="Seconds for a whole run of the agent.")
+    max_retries: int = Field(default=0, ge=0)
+    ignored: ClassVar[Mapping[str, str]] = {
+        "id": "an agent is known by its key",
+        "name": "an agent is known by its key",
+        "description": "it has no effect",
+        "tools": "give a pydantic-ai Agent with tools in Python instead",
+        "retries": "write max_retries",
+        "temperature": "write it in model_settings",
+    }
+
+
+class Skill(Block):
+    """A built-in or a callable by its name, with parameters."""
+
+    id: str | None = None
+    path: str | None = None
+    params: Members = {}
+    ignored: ClassVar[Mapping[str, str]] = {
+        "name": "it has no effect",
+        "description": "it has no effect",
+        "model": "a built-in has no model",
+        "output_schema": "a callable returns its value itself",
+    }
+
+
+class Limits(Block):
+    """The most that a step may use."""
+
+    max_requests: int | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_cost: float | None = Field(default=None, ge=0, description="US dollars.")
+    total_tokens_limit: int | None = Field(default=None, ge=0, description="The same as max_tokens.")
+    total_cost_usd_limit: float | None = Field(default=None, ge=0, description="The same as max_cost.")
+
+
+class OutputMapping(Block):
+    """One value that an imported pipeline hands back: from a path of its context to one of ours."""
+
+    child: str
+    parent: str
+
+
+ImportedOutputs: TypeAlias = Annotated[
+    JsonValue,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "object", "additionalProperties": {"type": "string"}},
+                {"type": "array", "items": {REF: "OutputMapping"}},
+            ]
+        }
+    ),
+]
+InputTo: TypeAlias = Literal["initial_prompt", "import_artifacts", "both"]
+OnFailure: TypeAlias = Literal["abort", "skip", "continue_with_default"]
+
+
+class Config(Block):
+    """How a step is run."""
+
+    max_retries: int = Field(default=0, ge=0, description="After errors of the provider or network, never bad data.")
+    timeout_s: float | None = Field(default=None, gt=0)
+    timeout: float | None = Field(default=None, gt=0, description="The same as timeout_s.")
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+    inherit_context: bool | None = Field(default=None, description="Of `uses: imports.…` only, as all that follow.")
+    input_to: InputTo | None = None
+    outputs: ImportedOutputs | None = None
+    on_failure: OnFailure | None = None
+    propagate_hitl: bool | None = None
+    default: JsonValue = Field(default=None, description="The value for on_failure: continue_with_default.")
+    ignored: ClassVar[Mapping[str, str]] = {
+        "preserve_fallback_diagnostics": "diagnostics are always kept",
+        "execution_mode": "every step runs in its run",
+        "inherit_conversation": "agents have no conversation across pipelines",
+    }
+
+
+class StepKeys(Block):
+    """What a step of any kind may say."""
+
+    kind: str = "step"
+    name: Name = Field()
+    input: Template | None = None
+    on_degraded: OnDegraded | None = None
+    updates_context: bool = False
+    mergeable_output: bool | None = None
+    sink_to: str | None = Field(default=None, min_length=1, description="A dotted path of the context for the value.")
+    checks: list[Reference] = []
+    validators: list[Reference] = Field(default=[], description="The same as checks.")
+    fallback: StepNode | None = None
+    usage_limits: Limits | None = None
+    config: Config | None = None
+    retries: int | None = Field(default=None, ge=0, description="The same as config.max_retries.")
+    timeout: float | None = Field(default=None, gt=0, description="The same as config.timeout_s.")
+    meta: Members = {}
+    ignored: ClassVar[Mapping[str, str]] = {
+        "description": "it has no effect",
+        "validate_fields": "the schema is always enforced",
+        "use_history": "each call of an agent stands alone",
+        "input_schema": "what a step is given is not checked; the step before has a schema",
+        "input_keys": "it has no effect",
+        "output_keys": "it has no effect; `sink_to` and `updates_context` say where a value goes",
+        "plugins": "they are not run; write `checks`",
+        "processors": "they are not run; write a callable step",
+    }
+
+
+class StepBlock(StepKeys):
+    """`kind: step`: an agent, a built-in, a callable or an imported blueprint."""
+
+    uses: str | None = Field(default=None, description="agents.NAME, imports.NAME, a built-in, or package.module:name")
+    agent: Annotated[
+        str | Members | None,
+        WithJsonSchema({"anyOf": [{"type": "string"}, {REF: "Agent"}, {REF: "Skill"}, {"type": "null"}]}),
+    ] = None
+    params: Members | None = None
+    processing: Processing | None = None
+    contract: Annotated[
+        JsonValue,
+        WithJsonSchema({"type": ["string", "object"]}),
+        Field(description="Where the payload stands, such as tagged:result."),
+    ] = None
+    output_schema: JsonSchema | None = Field(default=None, description="What the value must satisfy.")
+    model: str | None = Field(default=None, min_length=1, description="Another model than the agent's.")
+    model_settings: Members = {}
+    max_iterations: int | None = Field(default=None, ge=1)
+    completion_signal: str | None = Field(default=None, min_length=1)
+
+
+class BodyKeys(Block):
+    """A branch or body that has a name of its own."""
+
+    version: JsonValue = VERSION
+    name: str | None = Field(default=None, min_length=1)
+    description: str = ""
+    steps: list[StepNode] = Field(default=[], min_length=1)
+    ignored: ClassVar[Mapping[str, str]] = Top.ignored
+
+
+class ParallelBlock(StepKeys):
+    """`kind: parallel`: branches side by side."""
+
+    branches: dict[str, Body] = Field(min_length=1)
+    merge_strategy: str | None = None
+    on_branch_failure: Literal["propagate", "ignore"] = "propagate"
+    context_include_keys: list[str] | None = None
+    field_mapping: dict[str, list[str]] | None = None
+    ignore_branch_names: bool = False
+    reduce: str | None = None
+    max_concurrency: int | None = Field(default=None, ge=1)
+
+
+class ConditionalBlock(StepKeys):
+    """`kind: conditional`: one branch of several."""
+
+    branches: dict[str, Body] = Field(min_length=1)
+    condition: Reference | None = None
+    condition_expression: Expression | None = None
+    default_branch: Body | None = None
+
+
+class Placed(Block):
+    """A value and the place of the context that it goes to."""
+
+    target: str
+    value: JsonValue
+
+
+class Operation(Block):
+    """One change of the context: `set: PATH` with a `value`, or `append:` to a list, or `merge:` into an object."""
+
+    set: str | None = None
+    value: JsonValue = None
+    append: Placed | None = None
+    merge: Placed | None = None
+
+
+Operations: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Operations"})]
+
+
+class LoopKeys(Block):
+    """What stands under `loop:`."""
+
+    body: Body
+    max_loops: int | None = Field(default=None, ge=1)
+    max_iterations: int | None = Field(default=None, ge=1, description="The same as max_loops.")
+    on_max_loops: Literal["fail", "accept"] | None = None
+    exit_expression: Expression | None = None
+    exit_condition: Reference | None = None
+    completion_signal: str | None = Field(default=None, min_length=1)
+    initial_input_mapper: Reference | None = None
+    iteration_input_mapper: Reference | None = None
+    loop_output_mapper: Reference | None = None
+    init: Operations = None
+    state: JsonValue = None
+    propagation: JsonValue = None
+    output: JsonValue = None
+    output_template: str | None = None
+    ignored: ClassVar[Mapping[str, str]] = {
+        "stop_when": "write exit_expression",
+        "conversation": "each call of an agent stands alone",
+        "history_management": "each call of an agent stands alone",
+        "history_template": "each call of an agent stands alone",
+        "ai_turn_source": "each call of an agent stands alone",
+        "user_turn_sources": "each call of an agent stands alone",
+        "named_steps": "it has no effect",
+    }
+
+
+class LoopBlock(StepKeys):
+    """`kind: loop`: a body until it is done."""
+
+    loop: LoopKeys
+
+
+class MapKeys(Block):
+    """What stands under `map:`."""
+
+    iterable_input: str
+    body: Body
+    init: Operations = None
+    finalize: Operations = None
+    max_concurrency: int | None = Field(default=None, ge=1)
+    merge_strategy: str | None = None
+
+
+class MapBlock(StepKeys):
+    """`kind: map`: a body for each item of a list."""
+
+    map: MapKeys
+
+
+class HitlBlock(StepKeys):
+    """`kind: hitl`: a question to a person; the run pauses until it is answered."""
+
+    message: str = Field(min_length=1)
+    input_schema: JsonSchema | None = None
+    ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "input_schema"}
+
+
+class CacheBlock(StepKeys):
+    """`kind: cache`: a step whose value is kept for the same input."""
+
+    wrapped_step: StepNode
+
+
+BLOCKS: Final[Mapping[str, type[StepKeys]]] = {
+    "step": StepBlock,
+    "parallel": ParallelBlock,
+    "conditional": ConditionalBlock,
+    "loop": LoopBlock,
+    "map": MapBlock,
+    "hitl": HitlBlock,
+    "cache": CacheBlock,
+}
+"""Every `kind` of step that a blueprint may have."""
+
+REFUSED: Final[Mapping[str, str]] = {
+    "StateMachine": "write a `loop` whose body is a `conditional` on the name of the state",
+    "tree_search": "write a `loop` over a `map` of proposals, judged by a step",
+    "agentic_loop": "write a `loop` with an agent step and `exit_expression`",
+    "dynamic_router": "write an agent step that names the branch, and a `conditional` on its value",
+    "granular": "write a `loop`",
+    "granular_step": "write a `loop`",
+}
+"""Kinds of flujo that are not run here, and the way around each."""

@@ -1,0 +1,305 @@
+"""Pipelines as blueprints: the YAML text that loads as the same pipeline."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, TypeVar, cast
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.blueprint.blocks import VERSION
+from flujo_aros.blueprint.document import write_document
+from flujo_aros.blueprint.editor import FIRST_LINE
+from flujo_aros.blueprint.references import Expressed, Imported, Shaped, builtin_name
+from flujo_aros.contract.written import WrittenContract
+from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.cached import Cached
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.imports import Import, OutputMapping
+from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.step import REFERENCE, Call, PipelineStep, Step
+
+S = TypeVar("S")
+Plain = dict[str, Any]
+
+
+def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
+    """The blueprint of a pipeline. `parse_blueprint(dump(p), allow=["*"]) == p` wherever every function is named.
+
+    A function that is given as an object is written as `package.module:name`. Raises `UsageError` for what no
+    blueprint can say: an agent made in Python, a Python type as a contract, a function without a public name.
+
+    >>> print(dump(Pipeline([Call("size", function="builtins:len")], name="sizes"), first_line=""))
+    version: '0.1'
+    name: sizes
+    steps:
+    - name: size
+      uses: builtins:len
+    <BLANKLINE>
+    """
+    writing = _Writing()
+    steps = [writing.step(step) for step in pipeline.steps]
+    whole: Plain = {"version": VERSION, "name": pipeline.name}
+    if pipeline.description:
+        whole["description"] = pipeline.description
+    if writing.agents:
+        whole["agents"] = {name: _agent(spec) for name, spec in writing.agents.items()}
+    if writing.imports:
+        whole["imports"] = {alias: _document(child) for alias, child in writing.imports.items()}
+    return write_document({**whole, "steps": steps}, comment=first_line)
+
+
+def _document(pipeline: Pipeline) -> Plain:
+    """An imported pipeline, written in place, with agents of its own."""
+    writing = _Writing()
+    steps = [writing.step(step) for step in pipeline.steps]
+    parts: Plain = {
+        "description": pipeline.description,
+        "agents": {name: _agent(spec) for name, spec in writing.agents.items()},
+        "imports": {alias: _document(child) for alias, child in writing.imports.items()},
+    }
+    return {"name": pipeline.name, **{key: value for key, value in parts.items() if value}, "steps": steps}
+
+
+class _Writing:
+    """The agents and imports that the steps of one document have named so far."""
+
+    def __init__(self) -> None:
+        self.agents: dict[str, AgentSpec] = {}
+        self.imports: dict[str, Pipeline] = {}
+
+    def step(self, step: PipelineStep) -> Plain:
+        """What a blueprint says of one step."""
+        write = _KINDS.get(type(step))
+        if write is None:
+            raise UsageError(f"step {step.name!r}: a blueprint has no word for a {type(step).__name__}")
+        kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
+        return {**kind, "name": step.name, **write(self, step), **self.common(cast("Common", step))}
+
+    def common(self, step: Common) -> Plain:
+        """The options that every kind has."""
+        keys = ("on_degraded", "updates_context", "mergeable_output", "sink_to", "retries", "timeout")
+        plain = _changed(step, Common, keys)
+        if step.fallback is not None:
+            plain["fallback"] = self.step(step.fallback)
+        if step.usage_limits is not None:
+            found = dataclasses.asdict(step.usage_limits)
+            plain["usage_limits"] = {key: _number(value) for key, value in found.items() if value is not None}
+        checks = [_check(step, check) for check in step.checks if not _is_schema(step, check)]
+        if checks:
+            plain["checks"] = checks
+        if step.meta:
+            plain["meta"] = dict(step.meta)
+        return plain
+
+    def body(self, pipeline: Pipeline, name: str) -> Any:
+        """A branch or body: its steps, and what it is called where that is not what it would be called anyway."""
+        steps = [self.step(step) for step in pipeline.steps]
+        if pipeline.name == name and not pipeline.description:
+            return steps
+        description: Plain = {"description": pipeline.description} if pipeline.description else {}
+        return {"name": pipeline.name, **description, "steps": steps}
+
+    def agent(self, step: Step) -> str:
+        """The name of a step's agent: equal agents have one name."""
+        if not isinstance(step.agent, AgentSpec):
+            raise UsageError(f"step {step.name!r}: an agent made in Python cannot be written; give it an AgentSpec")
+        for name, spec in self.agents.items():
+            if spec == step.agent:
+                return name
+        name = step.name if step.name not in self.agents else f"{step.name} {len(self.agents) + 1}"
+        self.agents[name] = step.agent
+        return name
+
+    def imported(self, step: Import) -> str:
+        """The alias of an imported pipeline."""
+        if not step.alias or self.imports.setdefault(step.alias, step.pipeline) != step.pipeline:
+            raise UsageError(f"step {step.name!r}: an import is written by an alias of its own; {step.alias!r} is none")
+        return step.alias
+
+
+# The kinds, one function each
+
+
+def _step(writing: _Writing, step: Step) -> Plain:
+    plain: Plain = {"uses": f"agents.{writing.agent(step)}"}
+    plain |= _changed(step, Step, ("input", "model", "max_iterations", "completion_signal"))
+    if step.model_settings:
+        plain["model_settings"] = dict(step.model_settings)
+    if isinstance(step.contract, WrittenContract):
+        plain["contract"] = _contract(step.contract)
+    elif isinstance(step.contract, dict):
+        plain["output_schema"] = step.contract
+    elif step.contract is not None:
+        raise UsageError(f"step {step.name!r}: a blueprint takes a JSON Schema as a contract, not {step.contract!r}")
+    processing = _processing(step)
+    return {**plain, "processing": processing} if processing else plain
+
+
+def _call(_writing: _Writing, step: Call) -> Plain:
+    plain: Plain = {"uses": _function(step, step.function), **_changed(step, Call, ("input",))}
+    schemas = [check for check in step.checks if isinstance(check, Shaped)]
+    if schemas:
+        plain["output_schema"] = json.loads(schemas[0].schema)
+    return {**plain, "params": dict(step.params)} if step.params else plain
+
+
+def _import(writing: _Writing, step: Import) -> Plain:
+    config = _changed(step, Import, ("input_to", "inherit_context", "on_failure", "propagate_hitl"))
+    if step.outputs is not None:
+        pairs = cast("Sequence[OutputMapping]", step.outputs)
+        config["outputs"] = [{"child": each.child, "parent": each.parent} for each in pairs]
+    if step.default is not None:
+        config["default"] = step.default
+    plain: Plain = {"uses": f"imports.{writing.imported(step)}", **_changed(step, Import, ("input",))}
+    return {**plain, "config": config} if config else plain
+
+
+def _parallel(writing: _Writing, step: Parallel) -> Plain:
+    keys = ("input", "merge_strategy", "on_branch_failure", "ignore_branch_names", "max_concurrency")
+    plain: Plain = {"branches": {name: writing.body(body, name) for name, body in step.bodies.items()}}
+    plain |= _changed(step, Parallel, keys)
+    if step.context_include_keys is not None:
+        plain["context_include_keys"] = list(step.context_include_keys)
+    if step.field_mapping is not None:
+        plain["field_mapping"] = {name: list(keys) for name, keys in step.field_mapping.items()}
+    if step.reduce is not None:
+        plain["reduce"] = step.reduce if isinstance(step.reduce, str) else _function(step, step.reduce)
+    return plain
+
+
+def _branch(writing: _Writing, step: Branch) -> Plain:
+    branches = cast("Mapping[str, Pipeline]", step.branches)
+    plain: Plain = {**_condition(step, step.condition, "condition_expression", "condition")}
+    plain["branches"] = {name: writing.body(body, name) for name, body in branches.items()}
+    if step.default_branch is not None:
+        plain["default_branch"] = writing.body(cast("Pipeline", step.default_branch), "default")
+    return plain
+
+
+def _loop(writing: _Writing, step: Loop) -> Plain:
+    inner: Plain = {"body": writing.body(step.bodies["body"], "body")}
+    if step.init is not None:
+        inner["init"] = writing.body(step.bodies["init"], "init")
+    inner |= _changed(step, Loop, ("max_loops", "completion_signal", "on_max_loops"))
+    if step.exit is not None:
+        inner |= _condition(step, step.exit, "exit_expression", "exit_condition")
+    for key in ("initial_input_mapper", "iteration_input_mapper", "loop_output_mapper"):
+        if getattr(step, key) is not None:
+            inner[key] = _function(step, getattr(step, key))
+    state: dict[str, list[Plain]] = {}
+    if step.state:
+        for update in step.state:
+            state.setdefault("append" if update.append else "set", []).append(
+                {"target": update.target, "value": update.value}
+            )
+        inner["state"] = state
+    if step.next_input != "auto":
+        inner["propagation"] = {"next_input": step.next_input}
+    if step.output is not None:
+        inner["output_template" if isinstance(step.output, str) else "output"] = step.output
+    return {"loop": inner}
+
+
+def _map(writing: _Writing, step: Map) -> Plain:
+    inner: Plain = {"iterable_input": step.iterable_input, "body": writing.body(step.bodies["body"], "body")}
+    for key in ("init", "finalize"):
+        if key in step.bodies:
+            inner[key] = writing.body(step.bodies[key], key)
+    return {"map": {**inner, **_changed(step, Map, ("max_concurrency", "merge_strategy"))}}
+
+
+def _human(_writing: _Writing, step: Human) -> Plain:
+    return {"message": step.message, **_changed(step, Human, ("input_schema",))}
+
+
+def _cached(writing: _Writing, step: Cached) -> Plain:
+    return {"wrapped_step": writing.step(step.step)}
+
+
+_KINDS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
+    Step: _step,
+    Call: _call,
+    Import: _import,
+    Parallel: _parallel,
+    Branch: _branch,
+    Loop: _loop,
+    Map: _map,
+    Human: _human,
+    Cached: _cached,
+}
+
+
+# The parts of steps
+
+
+def _changed(step: Any, kind: type[Any], keys: Sequence[str]) -> Plain:
+    """The options that are not what they are by default."""
+    defaults = {each.name: each.default for each in dataclasses.fields(kind)}
+    return {key: getattr(step, key) for key in keys if getattr(step, key) != defaults[key]}
+
+
+def _agent(spec: AgentSpec) -> Plain:
+    return spec.model_dump(mode="json", exclude_defaults=True)
+
+
+def _processing(step: Step) -> Plain:
+    plain: Plain = {}
+    for each in dataclasses.fields(step.processing):
+        value = getattr(step.processing, each.name)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = {key: inner for key, inner in dataclasses.asdict(value).items() if inner is not None} or None
+        elif isinstance(value, tuple):
+            value = list(value)
+        if value is not None and value != each.default:
+            plain[each.name] = _number(value)
+    return plain
+
+
+def _contract(written: WrittenContract) -> Any:
+    if not written.options:
+        return f"{written.form}:{','.join(written.names)}".rstrip(":")
+    return {written.form: list(written.names) or True, **dict(written.options)}
+
+
+def _condition(step: Common, condition: Any, expression: str, reference: str) -> Plain:
+    if isinstance(condition, str) and not REFERENCE.fullmatch(condition):
+        return {expression: condition}
+    return {reference: _function(step, condition)}
+
+
+def _check(step: Common, check: Any) -> str:
+    if isinstance(check, Expressed):
+        return check.expression
+    if isinstance(check, Imported):
+        return check.reference
+    return _function(step, check)
+
+
+def _is_schema(step: Common, check: object) -> bool:
+    return isinstance(step, Call) and isinstance(check, Shaped)
+
+
+def _function(step: Any, function: Any) -> str:
+    builtin = builtin_name(function)
+    if builtin is not None or isinstance(function, str):
+        return builtin or function
+    named = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    if not REFERENCE.fullmatch(named):
+        raise UsageError(f"step {step.name!r}: {function!r} has no name that a blueprint could say")
+    return named
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, Decimal):
+        return value
+    if Decimal(str(float(value))) != value:
+        raise UsageError(f"{value} cannot be written without being rounded")
+    return float(value)

@@ -1,0 +1,114 @@
+"""What is said about a mistake: which keys there are, and what pydantic found in the words of who writes YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, get_args, get_type_hints
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from flujo_aros.blueprint.blocks import BLOCKS, Block
+from flujo_aros.blueprint.document import Finding
+from flujo_aros.pipeline.template import nearest
+
+UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
+"""An unknown key, of a model and of a dataclass."""
+
+
+def by_place(finding: Finding) -> tuple[int, int, str]:
+    """Findings in the order of the text."""
+    place, message = finding
+    return (place.line, place.column, message) if place else (0, 0, message)
+
+
+def why_ignored(kind: type[BaseModel], path: Sequence[str | int]) -> str | None:
+    """Why the key at this path changes nothing here; None where it is not known at all."""
+    owner = _owner(kind, path)
+    return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
+
+
+def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> str:
+    """The sentence about a key that is not known."""
+    key = str(path[-1])
+    owner = _owner(kind, path)
+    start = f"unknown key {key!r}"
+    elsewhere = _elsewhere(key) if len(path) == 1 and owner in BLOCKS.values() else ""
+    return start + (elsewhere or nearest(key, _keys(owner)))
+
+
+def sentence(detail: ErrorDetails) -> str:
+    """What pydantic found, in the words of somebody who writes YAML."""
+    message = detail["msg"].removeprefix("Value error, ")
+    for theirs, ours in _PLAINER:
+        message = message.replace(theirs, ours)
+    given = detail["input"]
+    shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
+    where = ".".join(str(part) for part in detail["loc"]) or "this"
+    if detail["type"] == "value_error":  # a sentence of our own
+        return f"{where}: {message}"
+    return f"{where} {message[:1].lower()}{message[1:]}{shown}"
+
+
+_PLAINER: Final = (
+    ("List should have at least 1 item after validation", "should have at least one element"),
+    ("Dictionary should have at least 1 item after validation", "should have at least one member"),
+    ("String should have at least 1 character", "should not be empty"),
+    ("Input should be a valid integer", "should be an integer"),
+    ("Input should be a valid array", "should be a list"),
+    ("Input should be a valid dictionary", "should be a mapping"),
+    ("Input should be an object", "should be a mapping"),
+    ("Input should be a valid string", "should be a text; put it in quotes"),
+    ("Input should be a valid", "should be a"),
+    ("Input should be", "should be"),
+)
+
+
+def _elsewhere(key: str) -> str:
+    """Where a key belongs that is right on a step of another kind."""
+    kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
+    if kinds:
+        return f" here; it belongs to kind: {' or '.join(kinds)}"
+    inner = [(kind, name) for kind, block in BLOCKS.items() for name in ("loop", "map") if key in _inner(block, name)]
+    return f" here; in a step of kind: {inner[0][0]} it stands under `{inner[0][1]}:`" if inner else ""
+
+
+def _inner(block: type[Block], name: str) -> Mapping[str, Any]:
+    found = block.model_fields.get(name)
+    owner = next(_models(found.annotation), None) if found else None
+    return owner.model_fields if owner is not None and issubclass(owner, BaseModel) else {}
+
+
+def _owner(kind: type[Any], path: Sequence[str | int]) -> type[Any] | None:
+    """The model or dataclass that has the key at the end of this path."""
+    here: type[Any] | None = kind
+    for part in path[:-1]:
+        if here is None:
+            return None
+        hints = _hints(here)
+        if isinstance(part, str) and part in hints:
+            here = next(_models(hints[part]), None)
+    return here
+
+
+def _hints(owner: type[Any]) -> Mapping[str, Any]:
+    if issubclass(owner, BaseModel):
+        return {name: each.annotation for name, each in owner.model_fields.items()}
+    return get_type_hints(owner) if dataclasses.is_dataclass(owner) else {}
+
+
+def _models(annotation: Any) -> Iterator[type[Any]]:
+    """The models and dataclasses in an annotation, such as the one in `Limits | None`."""
+    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models(each)
+
+
+def _keys(owner: type[Any] | None) -> list[str]:
+    if owner is None:
+        return []
+    if issubclass(owner, BaseModel):
+        return list(owner.model_fields)
+    return [each.name for each in dataclasses.fields(owner)]

@@ -1,0 +1,262 @@
+"""Every kind of step: from the block that describes it to the object that Python code would have made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias, cast
+
+from flujo_aros.blueprint import blocks
+from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.loading import Loading, Located, member
+from flujo_aros.blueprint.operations import next_input_of, operation_nodes, output_of, state_updates
+from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
+from flujo_aros.blueprint.plain import build_plain, prepared
+from flujo_aros.blueprint.references import Unready, checks_of
+from flujo_aros.errors import FilterError, TemplateError, UsageError
+from flujo_aros.pipeline.branch import Branch, branch_key
+from flujo_aros.pipeline.cached import Cached
+from flujo_aros.pipeline.flow import Pipeline, find_mistakes
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.step import Call, PipelineStep
+
+
+def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[PipelineStep] | None:
+    """The steps that these nodes describe; None when there are mistakes, which are noted."""
+    built: list[PipelineStep | None] = []
+    before = where.before
+    for index, node in enumerate(nodes):
+        built.append(build_step(loading, node, replace(where, path=f"{where.path}[{index}]", before=before)))
+        before = (*before, name_of(node, index))
+    # A stand-in holds the name of a step that could not be built, so that others may still speak of it.
+    named = enumerate(zip(nodes, built, strict=True))
+    mistakes = list(
+        find_mistakes([step or Call(name_of(node, n), function=str) for n, (node, step) in named], where.before)
+    )
+    for mistake in mistakes:
+        loading.note(key_node(nodes[mistake.index], mistake.key).place, mistake.message)
+    whole = [step for step in built if step is not None]
+    return whole if len(whole) == len(built) and not mistakes else None
+
+
+def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:
+    """The step that this node describes, or None with its mistakes noted. `around` has the name of what holds it."""
+    if not isinstance(node.value, dict):
+        loading.note(node.place, f"a step is a mapping with `name:` and what it does, not {node.plain()!r}")
+        return None
+    kind = node.members["kind"].plain() if "kind" in node.members else "step"
+    if kind not in _BUILDERS:
+        loading.note(node.members["kind"].place, _no_such_kind(kind))
+        return None
+    plain = prepared(loading, node, kind)
+    name = str(plain.get("name"))
+    where = replace(around, name=f"{around.name}/{name}" if around.name else name)
+    known, at = len(loading.findings), len(loading.located)
+    loading.located.append(Located(None, node, where.path, where.name))
+    block = loading.block(blocks.BLOCKS[kind], node, plain)
+    making = Making(loading, node, where, _common(loading, node, block, where))
+    step = None
+    try:
+        if block is None:
+            _look_inside(making, kind)
+        else:
+            step = _BUILDERS[kind](making, block)
+    except UsageError as error:
+        place = key_node(node, key_of(str(error))).place
+        missing = isinstance(error, FilterError) or (loading.lenient and isinstance(error, TemplateError))
+        if missing and block is not None:
+            loading.warn(place, f"{error} (step {name!r} cannot run)")
+            step = Unready(name, why=str(error), source=loading.source, place=place, **making.common)
+        else:
+            loading.note(place, str(error))
+    if len(loading.findings) > known:
+        return None
+    loading.located[at] = replace(loading.located[at], step=step)
+    return step
+
+
+def _no_such_kind(kind: object) -> str:
+    if kind in blocks.REFUSED:
+        return f"`kind: {kind}` is not run here; {blocks.REFUSED[cast('str', kind)]}"
+    return f"there is no kind of step {kind!r}{nearest(str(kind), blocks.BLOCKS)}"
+
+
+def _look_inside(making: Making, kind: str) -> None:
+    """Note the mistakes inside of a step that cannot be built."""
+    if kind == "step":
+        build_plain(making, None)
+    for name, node in _members(making) if kind in ("parallel", "conditional") else ():
+        _body(making, node, f"branches.{name}", name)
+    for keys in ((kind, "body"), ("default_branch",)):
+        inner = making.member(*keys)
+        if inner is not None and inner.value is not None:
+            _body(making, inner, ".".join(keys), keys[-1])
+
+
+def _body(making: Making, node: Node | None, key: str, scope: str, name: str | None = None) -> Pipeline:
+    """The pipeline of a branch or body: a list of steps, `steps:` with a name, or one step alone."""
+    if node is None or node.value is None:
+        return _NOTHING
+    where, nodes, keys = making.where.body(key, scope), node.elements, blocks.BodyKeys()
+    if "steps" in node.members:
+        keys = making.loading.block(blocks.BodyKeys, node) or keys
+        nodes, where = node.members["steps"].elements, replace(where, path=f"{where.path}.steps")
+    elif node.members:
+        step = build_step(making.loading, node, where)
+        return _NOTHING if step is None else Pipeline([step], name=name or scope, body=True)
+    if not nodes:
+        making.loading.note(node.place, f"{key} should be a list of steps")
+        return _NOTHING
+    steps = build_steps(making.loading, nodes, where)
+    if steps is None:
+        return _NOTHING
+    return Pipeline(steps, name=keys.name or name or scope, description=keys.description, body=True)
+
+
+# Stands for a body with mistakes, which are noted: the step around it is not handed on. Never runs.
+_NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
+
+
+def _common(loading: Loading, node: Node, block: blocks.StepKeys | None, where: Where) -> dict[str, Any]:
+    """The options that every kind has."""
+    fallback = member(node, "fallback")
+    inner = replace(where, path=f"{where.path}.fallback")
+    instead = build_step(loading, fallback, inner) if fallback is not None and fallback.value is not None else None
+    checks = checks_of(loading, node)
+    if block is None:
+        return {}
+    config = block.config or blocks.Config()
+    return {
+        "updates_context": block.updates_context,
+        "checks": checks,
+        "fallback": instead,
+        "usage_limits": None if block.usage_limits is None else limits(block.usage_limits),
+        "retries": config.max_retries if block.retries is None else block.retries,
+        "timeout": block.timeout or config.timeout or config.timeout_s,
+        "meta": {key: value for key, value in block.meta.items() if key != "processing"},
+        **said(block, "on_degraded", "mergeable_output", "sink_to"),
+    }
+
+
+# The kinds, one function each
+
+
+def _parallel(making: Making, block: blocks.ParallelBlock) -> PipelineStep:
+    branches = _branches(making)
+    if block.reduce is not None and ":" in block.reduce:
+        making.function(making.member("reduce"), "reduce")
+    keys = ("merge_strategy", "context_include_keys", "field_mapping", "reduce", "input", "max_concurrency")
+    return Parallel(
+        block.name,
+        branches,
+        on_branch_failure=block.on_branch_failure,
+        ignore_branch_names=block.ignore_branch_names,
+        **said(block, *keys),
+        **making.common,
+    )
+
+
+def _branches(making: Making) -> dict[str, Pipeline]:
+    return {name: _body(making, node, f"branches.{name}", name) for name, node in _members(making)}
+
+
+def _conditional(making: Making, block: blocks.ConditionalBlock) -> PipelineStep | None:
+    branches = {_truth(name): _body(making, node, f"branches.{name}", _truth(name)) for name, node in _members(making)}
+    default = making.member("default_branch")
+    other = None if block.default_branch is None else _body(making, default, "default_branch", "default")
+    making.without_input()
+    if (block.condition is None) == (block.condition_expression is None):
+        message = f"step {block.name!r} needs either `condition_expression` or `condition`, and not both"
+        making.loading.note(making.node.place, message)
+        return None
+    condition = making.expression(making.member("condition_expression"), "condition_expression")
+    if condition is None:
+        condition = making.function(making.member("condition"), "condition")
+    if condition is None:
+        return None
+    return Branch(block.name, branches, condition=condition, default_branch=other, **making.common)
+
+
+def _members(making: Making) -> list[tuple[str, Node]]:
+    found = making.member("branches")
+    return [] if found is None else list(found.members.items())
+
+
+def _truth(name: str) -> str:
+    """The branches of true and false, in any spelling of YAML."""
+    return branch_key(name.lower() == "true") if name in ("True", "TRUE", "False", "FALSE") else name
+
+
+def _loop(making: Making, block: blocks.LoopBlock) -> PipelineStep:
+    keys, inner = block.loop, making.member("loop") or making.node
+    exit_ = making.expression(inner.members.get("exit_expression"), "exit_expression")
+    if keys.exit_expression is not None and keys.exit_condition is not None:
+        making.loading.note(inner.keys["exit_condition"], "write `exit_expression` or `exit_condition`, and not both")
+    options: dict[str, Any] = {name: making.function(inner.members.get(name), name) for name in _MAPPERS}
+    options["exit"] = exit_ or making.function(inner.members.get("exit_condition"), "exit_condition")
+    options |= {"max_loops": keys.max_iterations, **said(keys, "completion_signal", "max_loops", "on_max_loops")}
+    making.without_input()
+    return Loop(
+        block.name,
+        _body(making, inner.members.get("body"), "loop.body", "*", "body"),
+        init=_operations(making, inner.members.get("init"), "loop.init"),
+        state=state_updates(making, inner.members.get("state")),
+        output=output_of(making, inner),
+        next_input=next_input_of(making, inner.members.get("propagation")),
+        **{key: value for key, value in options.items() if value is not None},
+        **making.common,
+    )
+
+
+_MAPPERS: Final = ("initial_input_mapper", "iteration_input_mapper", "loop_output_mapper")
+
+
+def _map(making: Making, block: blocks.MapBlock) -> PipelineStep:
+    inner = making.member("map") or making.node
+    making.without_input()
+    return Map(
+        block.name,
+        _body(making, inner.members.get("body"), "map.body", "*", "body"),
+        init=_operations(making, inner.members.get("init"), "map.init"),
+        finalize=_operations(making, inner.members.get("finalize"), "map.finalize"),
+        **said(block.map, "iterable_input", "max_concurrency", "merge_strategy"),
+        **making.common,
+    )
+
+
+def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
+    """What runs before or after a body: steps, or changes of the context written in short."""
+    if node is None or node.value is None:
+        return None
+    name = key.rpartition(".")[2]
+    return _body(making, operation_nodes(making, node), key, name)
+
+
+def _hitl(making: Making, block: blocks.HitlBlock) -> PipelineStep:
+    making.loading.schema(making.member("input_schema"))
+    making.without_input()
+    return Human(block.name, block.message, **said(block, "input_schema"), **making.common)
+
+
+def _cache(making: Making, block: blocks.CacheBlock) -> PipelineStep | None:
+    wrapped = making.member("wrapped_step")
+    step = build_step(making.loading, wrapped, making.where.body("wrapped_step")) if wrapped else None
+    making.without_input()
+    return None if step is None else Cached(block.name, step, **making.common)
+
+
+Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
+
+_BUILDERS: Final[Mapping[str, Build]] = {
+    "step": build_plain,
+    "parallel": _parallel,
+    "conditional": _conditional,
+    "loop": _loop,
+    "map": _map,
+    "hitl": _hitl,
+    "cache": _cache,
+}

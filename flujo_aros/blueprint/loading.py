@@ -1,0 +1,213 @@
+"""The loading of one blueprint: what was found wrong so far, what is allowed, and what each mapping of it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.blueprint import blocks
+from flujo_aros.blueprint.document import MAX_CHARS, Finding, Node
+from flujo_aros.blueprint.findings import UNKNOWN, sentence, unknown_key, why_ignored
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.errors import BlueprintError, ContractError, Place
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.step import PipelineStep
+
+M = TypeVar("M", bound=BaseModel)
+
+ImportBlueprint = Callable[[Path, Node], Pipeline | None]
+
+_VARIABLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A step of a blueprint, wherever it is nested, and where it stands.
+
+    `path` is as in `steps[0].branches.a[1]`; `name` is that of the run ledger, with `*` for the number of an item or
+    a turn. `step` is None where it could not be made.
+    """
+
+    step: PipelineStep | None
+    node: Node
+    path: str
+    name: str
+
+
+class Loading:
+    """One blueprint on its way from text to steps."""
+
+    def __init__(self, source: str, folder: Path | None, allow: tuple[str, ...], *, lenient: bool) -> None:
+        self.source = source
+        self.folder = folder
+        self.allow = allow
+        self.lenient = lenient
+        self.findings: list[Finding] = []
+        self.warnings: list[Finding] = []
+        self.agents: dict[str, AgentSpec | None] = {}
+        self.imports: dict[str, Pipeline | None] = {}
+        self.located: list[Located] = []
+
+    def note(self, place: Place | None, message: str) -> None:
+        """Note a mistake."""
+        self.findings.append((place, message))
+
+    def warn(self, place: Place | None, message: str) -> None:
+        """Note what is passed over."""
+        self.warnings.append((place, message))
+
+    def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
+        """The mapping at this node as a block, or None when it has mistakes; they are noted.
+
+        `plain` stands for the node's own value where a part of it has been replaced already.
+        """
+        data = node.plain() if plain is None else plain
+        for _ in range(2):
+            try:
+                made: M = _adapter(kind).validate_json(json.dumps(data), strict=True)
+            except ValidationError as error:
+                details = error.errors(include_url=False)
+            else:
+                return made
+            passed = [detail for detail in details if self._passes_over(kind, node, detail)]
+            for detail in details:
+                if detail not in passed:
+                    self._note_detail(kind, node, detail)
+            if not passed:
+                return None
+            for detail in passed:
+                _drop(data, detail)
+        return None
+
+    def agent(self, node: Node) -> AgentSpec | None:
+        """The agent that is described at this node."""
+        plain = node.plain()
+        if isinstance(plain, dict):
+            prompt = node.members.get("system_prompt")
+            if prompt is not None and isinstance(prompt.value, dict):
+                plain["system_prompt"] = self._prompt(prompt) or ""
+            self._numbers(node, plain)
+        block = self.block(blocks.Agent, node, plain)
+        self.schema(node.members.get("output_schema"))
+        return None if block is None else AgentSpec.model_validate(block.model_dump())
+
+    def schema(self, node: Node | None) -> bool:
+        """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted."""
+        try:
+            compile_contract(node.plain() if node and isinstance(node.value, dict) else True)
+        except ContractError as error:
+            self.note(node.place if node else None, str(error))
+            return False
+        return True
+
+    def permit(self, place: Place, what: str, module: str) -> None:
+        """Note it as a mistake when this module is none that may be imported."""
+        if any(each in ("*", module) or module.startswith(f"{each}.") for each in self.allow):
+            return
+        self.note(
+            place,
+            f"{what} would import {module}, which is not allowed; "
+            f'if you trust it, pass --allow {module} (in Python: allow=["{module}"])',
+        )
+
+    def inside(self, name: str) -> Path | None:
+        """The file of this name, if it lies in the folder of the blueprint, links followed; else None."""
+        folder = self.folder.resolve() if self.folder else None
+        file = (folder / name).resolve() if folder else None
+        return file if folder and file and file.is_relative_to(folder) else None
+
+    def _prompt(self, node: Node) -> str | None:
+        block = self.block(blocks.PromptFile, node)
+        if block is None:
+            return None
+        place = node.members["from_file"].place
+        file = self.inside(block.from_file)
+        if file is None:
+            self.note(place, f"{block.from_file!r} is outside the folder of the blueprint; prompts must be inside it")
+            return None
+        try:
+            text = read_text(file)
+        except BlueprintError as error:
+            self.note(place, f"the prompt {block.from_file!r}: {error.findings[0][1]}")
+            return None
+        return self._filled(text, block.variables, node) if block.variables else text
+
+    def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
+        """A prompt with its variables: plain values, put in once."""
+        for name, value in variables.items():
+            if isinstance(value, str) and "{{" in value:
+                place = node.members["variables"].members[name].place
+                self.note(place, "a variable of a prompt is a plain value; put what changes into the step's `input`")
+        return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
+
+    def _numbers(self, node: Node, plain: dict[str, Any]) -> None:
+        """Numbers written as texts, as flujo takes them."""
+        for key in ("timeout", "max_retries"):
+            value = plain.get(key)
+            if isinstance(value, str) and _NUMBER.fullmatch(value):
+                plain[key] = float(value) if "." in value else int(value)
+                self.warn(node.members[key].place, f"{key} is a number; write {value} without quotes")
+
+    def _passes_over(self, kind: type[BaseModel], node: Node, detail: ErrorDetails) -> bool:
+        """Whether an unknown key is only warned of: one of flujo's that changes nothing here, or any if lenient."""
+        if detail["type"] not in UNKNOWN:
+            return False
+        path = detail["loc"]
+        why = why_ignored(kind, path)
+        if why is None and not self.lenient:
+            return False
+        said = unknown_key(kind, path) if why is None else f"{str(path[-1])!r} is passed over: {why}"
+        self.warn(node.key_at(path), said)
+        return True
+
+    def _note_detail(self, kind: type[BaseModel], node: Node, detail: ErrorDetails) -> None:
+        path = detail["loc"]
+        if detail["type"] in UNKNOWN:
+            self.note(node.key_at(path), unknown_key(kind, path))
+        elif detail["type"] == "missing":
+            self.note(node.at(path), f"{path[-1]!r} is missing")
+        else:
+            self.note(node.at(path), sentence(detail))
+
+
+def read_text(file: Path) -> str:
+    """The text of a file. Raises `BlueprintError` when it cannot be read or is too large."""
+    try:
+        if file.stat().st_size > 4 * MAX_CHARS:
+            raise BlueprintError(str(file), [(None, f"the file has more than {MAX_CHARS} characters")])
+        return file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BlueprintError(str(file), [(None, f"not a text in UTF-8 (byte {error.start})")]) from error
+    except OSError as error:
+        raise BlueprintError(str(file), [(None, f"cannot be read: {error.strerror or error}")]) from error
+
+
+def member(node: Node, *keys: str) -> Node | None:
+    """What stands under these keys, one in the other; None where one is missing."""
+    here: Node | None = node
+    for key in keys:
+        here = here.members.get(key) if here is not None else None
+    return here
+
+
+@cache
+def _adapter(kind: type[M]) -> TypeAdapter[M]:
+    return TypeAdapter(kind)
+
+
+def _drop(data: Any, detail: ErrorDetails) -> None:
+    """Take an unknown key out of the plain data."""
+    path: Sequence[str | int] = detail["loc"]
+    for part in path[:-1]:
+        data = data[part]
+    del data[path[-1]]

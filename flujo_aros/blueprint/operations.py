@@ -1,0 +1,120 @@
+"""The short forms of loops and maps: changes of the context, what the next turn gets, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from flujo_aros.blueprint import blocks
+from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.options import Making, as_template
+from flujo_aros.pipeline.inputs import InputLike
+from flujo_aros.pipeline.loop import StateUpdate
+
+_HAND_ON: Final = "flujo.builtins.passthrough"
+_CHANGES: Final = ("set", "append", "merge")
+_NEXT_INPUT: Final = "auto"
+
+
+def operation_nodes(making: Making, node: Node) -> Node:
+    """The steps that stand under `init:` or `finalize:`, those in the place of a short form included.
+
+    `- set: context.note` with a `value` is a step that puts the value there; `output: …` is a step whose value that is.
+    """
+    if "output" in node.members:
+        return _listed(node, [_step(node, "output", node.members["output"])])
+    if any(key in node.members for key in _CHANGES):
+        return _listed(node, list(_changed(making, node, 1)))
+    steps: list[Node] = []
+    for number, each in enumerate(node.elements, start=1):
+        short = "name" not in each.members and any(key in each.members for key in _CHANGES)
+        steps += _changed(making, each, number) if short else [each]
+    return _listed(node, steps) if node.elements else node
+
+
+def state_updates(making: Making, node: Node | None) -> tuple[StateUpdate, ...]:
+    """The changes of the context after each turn: `state: {set: […], append: […], merge: […]}`."""
+    if node is None or node.value is None:
+        return ()
+    updates: list[StateUpdate] = []
+    if not isinstance(node.value, dict):
+        making.loading.note(node.place, "state should be a mapping with `set:` or `append:`")
+    for key, entry in node.members.items():
+        if key not in _CHANGES:
+            making.loading.note(node.keys[key], f"unknown key {key!r}; known: {', '.join(_CHANGES)}")
+        for each in entry.elements or [entry]:
+            placed = making.loading.block(blocks.Placed, each)
+            if placed is None:
+                continue
+            for target, value in _values(key, placed):
+                updates.append(StateUpdate(target=target, value=as_template(value), append=key == "append"))
+    return tuple(updates)
+
+
+def output_of(making: Making, node: Node) -> InputLike | None:
+    """What comes out of a loop: `output: {…}` or `output_template: …`."""
+    template, output = node.members.get("output_template"), node.members.get("output")
+    if template is not None and isinstance(template.value, str):
+        return template.value
+    if output is None or output.value is None:
+        return None
+    only = output.members if set(output.members) <= {"text", "fields"} else {}
+    found = (only.get("fields") or only.get("text") or output).plain()
+    if isinstance(found, (str, dict, list)):
+        return found
+    making.loading.note(output.place, f"output should be a template, or an object or list of templates, not {found!r}")
+    return None
+
+
+def next_input_of(making: Making, node: Node | None) -> str:
+    """What the next turn of a loop gets: `propagation: {next_input: auto | previous_output | context | TEMPLATE}`."""
+    found = node if node is None or isinstance(node.value, str) else node.members.get("next_input")
+    if node is None or node.value is None:
+        return _NEXT_INPUT
+    if found is not None and isinstance(found.value, str):
+        return found.value
+    making.loading.note(node.place, "propagation should be `next_input: previous_output`, `context` or a template")
+    return _NEXT_INPUT
+
+
+def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
+    """One step for each place that an operation changes."""
+    operation = making.loading.block(blocks.Operation, node)
+    if operation is None:
+        return
+    if operation.append is not None:
+        message = "a list cannot be appended to before the body runs; `set` the whole list"
+        making.loading.note(node.keys["append"], message)
+    for key in ("set", "merge"):
+        placed = operation.merge if key == "merge" else None
+        if key == "set" and operation.set is not None:
+            placed = blocks.Placed(target=operation.set, value=operation.value)
+        for at, (target, value) in enumerate(_values(key, placed) if placed else ()):
+            name = f"{key} {number}" if at == 0 else f"{key} {number}.{at + 1}"
+            sink = target.removeprefix("context.")
+            yield _step(node, name, _like(node, as_template(value)), sink_to=_like(node, sink))
+
+
+def _values(key: str, placed: blocks.Placed) -> list[tuple[str, Any]]:
+    if key == "merge" and isinstance(placed.value, dict):
+        return [(f"{placed.target}.{name}", value) for name, value in placed.value.items()]
+    return [(placed.target, placed.value)]
+
+
+def _step(node: Node, name: str, given: Node, **more: Node) -> Node:
+    members = {"name": _like(node, name), "agent": _like(node, _HAND_ON), "input": given, **more}
+    return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
+
+
+def _listed(node: Node, elements: list[Node]) -> Node:
+    return Node(node.place, node.end, elements)
+
+
+def _like(node: Node, value: Any) -> Node:
+    """A plain value as a node that stands where this one does."""
+    if isinstance(value, dict):
+        members = {str(key): _like(node, each) for key, each in value.items()}
+        return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
+    if isinstance(value, list):
+        return Node(node.place, node.end, [_like(node, each) for each in value])
+    return Node(node.place, node.end, value)

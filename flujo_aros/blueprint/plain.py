@@ -1,0 +1,183 @@
+"""`kind: step`: an agent, a built-in, a callable or an imported blueprint, and what old words in it mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.blueprint import blocks
+from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.loading import Loading, member
+from flujo_aros.blueprint.options import Making, as_template, said
+from flujo_aros.blueprint.references import NO_AGENT, Shaped, Target, Unready, target_of
+from flujo_aros.contract.written import WrittenContract, written_contract
+from flujo_aros.errors import ContractError, TemplateError
+from flujo_aros.pipeline.builtins import built_in_step
+from flujo_aros.pipeline.imports import Import, OutputMapping
+from flujo_aros.pipeline.inputs import compile_input
+from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.step import Call, PipelineStep, Step
+
+_SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+_IMPORT_KEYS: Final = ("inherit_context", "input_to", "outputs", "on_failure", "propagate_hitl", "default")
+_AGENT_KEYS: Final = ("processing", "contract", "model", "model_settings", "max_iterations", "completion_signal")
+_PRECHECK_KEYS: Final = (
+    *("validator_agent", "agent", "delimiters", "goal_context_key", "score_threshold", "inject_feedback", "max_tokens"),
+    *("retry_guidance_prefix", "context_feedback_key", "consensus_agent", "consensus_samples", "consensus_threshold"),
+)
+
+
+def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
+    """What a step says, with the old words for some keys put into today's."""
+    plain: dict[str, Any] = node.plain()
+    if "step" in plain and "name" not in plain:
+        plain["name"] = plain.pop("step")
+    if kind == "step" and "processing" not in plain and member(node, "meta", "processing") is not None:
+        plain["processing"] = plain["meta"]["processing"]
+    precheck = member(node, "processing", "reasoning_precheck")
+    for key, place in precheck.keys.items() if precheck is not None else ():
+        if key in _PRECHECK_KEYS:
+            why = "a plan is not judged here; judge it in a step of its own"
+            loading.warn(place, f"{key!r} is passed over: {why}")
+            del plain["processing"]["reasoning_precheck"][key]
+    return plain
+
+
+def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep | None:
+    """The step of an agent, a callable or an imported blueprint. Without a block only its mistakes are looked for."""
+    loading, node = making.loading, making.node
+    name = member(node, "name")
+    target = target_of(loading, node, f"step {name.plain()!r}" if name else "this step")
+    schemas = (making.member("processing", "schema"), making.member("output_schema"))
+    sound = [loading.schema(each) for each in schemas]
+    if block is None or target is None or not all(sound):
+        _check_input(making)
+        return None
+    if target.unready is not None:
+        return Unready(block.name, why=target.unready, source=loading.source, place=target.place, **making.common)
+    _check_keys(making, target)
+    if target.alias is not None:
+        return _import(making, block, target.alias)
+    if target.function is not None or target.builtin is not None:
+        return _call(making, block, target)
+    return _agent_step(making, block, target.agent or NO_AGENT)
+
+
+def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> PipelineStep:
+    if block.params is not None:
+        making.loading.note(
+            making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
+        )
+    processing = block.processing or Processing()
+    contract: Any = None if block.contract is None else _contract(making)
+    if block.output_schema is not None and block.contract is not None and processing.schema is None:
+        processing = replace(processing, schema=block.output_schema)
+    elif block.output_schema is not None and processing.schema is None:
+        contract = block.output_schema
+    elif block.output_schema is not None:
+        place = making.node.keys["output_schema"]
+        making.loading.warn(place, "'output_schema' is passed over: `processing.schema` says what the value must be")
+    settings = {**said(block.config or blocks.Config(), *_SETTINGS), **block.model_settings}
+    return Step(
+        block.name,
+        agent=agent,
+        contract=contract,
+        processing=processing,
+        model_settings=settings,
+        **said(block, "input", "model", "max_iterations", "completion_signal"),
+        **making.common,
+    )
+
+
+def _contract(making: Making) -> WrittenContract | None:
+    """Where the payload stands: a text such as `tagged:result`, or `{tagged: result, strict: false}`."""
+    node = making.member("contract")
+    if node is None or not isinstance(node.value, (str, dict)):
+        making.loading.note((node or making.node).place, "contract is a text such as tagged:result, or a mapping")
+        return None
+    try:
+        return written_contract(node.plain())
+    except ContractError as error:
+        making.loading.note(node.place, str(error))
+        return None
+
+
+def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineStep:
+    schema = (block.processing.schema if block.processing else None) or block.output_schema
+    common = dict(making.common)
+    if schema is not None:
+        common["checks"] = (Shaped.by(schema), *common["checks"])
+    params = {**target.params, **(block.params or {})}
+    given = said(block, "input")
+    if target.sets_context:
+        return _context_set(making, block, params, common)
+    if target.builtin is not None:
+        return built_in_step(block.name, target.builtin, params, **given, **common)
+    return Call(block.name, function=cast("str", target.function), params=params, **given, **common)
+
+
+def _context_set(
+    making: Making, block: blocks.StepBlock, params: dict[str, Any], common: dict[str, Any]
+) -> PipelineStep:
+    """flujo's way to put a value into the context: a step that hands it on, with `sink_to`."""
+    written = {**(block.input if isinstance(block.input, dict) else {}), **params}
+    path = written.get("path")
+    if not isinstance(path, str):
+        making.loading.note(making.node.place, f"context_set of step {block.name!r} needs `path` and `value` in params")
+        path = None
+    changed = {"sink_to": path and path.removeprefix("context."), "updates_context": False}
+    return built_in_step(block.name, "passthrough", input=as_template(written.get("value")), **{**common, **changed})
+
+
+def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep | None:
+    config = block.config or blocks.Config()
+    pipeline = making.loading.imports[alias]
+    outputs = _outputs(making)
+    if pipeline is None:
+        return None
+    options = said(config, "inherit_context", "input_to", "on_failure", "propagate_hitl", "default")
+    given = said(block, "input")
+    return Import(block.name, pipeline, alias=alias, outputs=outputs, **given, **options, **making.common)
+
+
+def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
+    """What comes back from an imported blueprint: `{child: parent}`, or a list of both by name."""
+    node = making.member("config", "outputs")
+    if node is None or node.value is None:
+        return None
+    if isinstance(node.value, dict):
+        pairs = [(child, parent.value) for child, parent in node.members.items()]
+        if all(isinstance(parent, str) for _, parent in pairs):
+            return tuple(OutputMapping(child, str(parent)) for child, parent in pairs)
+    if isinstance(node.value, list):
+        found = [making.loading.block(blocks.OutputMapping, each) for each in node.elements]
+        return tuple(OutputMapping(each.child, each.parent) for each in found if each is not None)
+    making.loading.note(node.place, "outputs should be a mapping `child: parent`, or a list of `{child, parent}`")
+    return None
+
+
+def _check_keys(making: Making, target: Target) -> None:
+    """Warn of keys that this kind of target does not use."""
+    config = making.member("config")
+    useless = () if target.agent is not None else _AGENT_KEYS
+    for key in useless:
+        if key in making.node.members and not (key == "processing" and target.alias is None):
+            making.loading.warn(making.node.keys[key], f"{key!r} is passed over: it is for steps with an agent")
+    settings = () if target.agent is not None else _SETTINGS
+    imports = () if target.alias is not None else _IMPORT_KEYS
+    for key in (*settings, *imports):
+        if config is not None and key in config.members:
+            whose = "a step with an agent" if key in _SETTINGS else "`uses: imports.…`"
+            making.loading.warn(config.keys[key], f"'config.{key}' is passed over: it is for {whose}")
+
+
+def _check_input(making: Making) -> None:
+    """Note what is wrong with the templates of a step that has other mistakes too."""
+    source = making.member("input")
+    if source is None or not isinstance(source.value, (str, dict, list)):
+        return
+    try:
+        compile_input(source.plain(), where="input")
+    except TemplateError as error:
+        making.loading.note(source.place, str(error))

@@ -1,0 +1,275 @@
+"""What a step names: agents, blueprints, built-ins and callables. Names are checked here, nothing is imported."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.blueprint import blocks
+from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.loading import Loading, member
+from flujo_aros.contract.checks import Check
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.values import Invalid
+from flujo_aros.errors import BlueprintError, Place, TemplateError, UsageError
+from flujo_aros.pipeline.builtins import BUILTINS
+from flujo_aros.pipeline.callables import resolved
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.condition import check
+from flujo_aros.pipeline.context import StepContext, as_plain
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.step import REFERENCE
+
+BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
+
+FLUJO_BUILTINS: Final = frozenset(
+    {
+        *("ask_user", "capture_ask_output", "always_valid_key", "aggregate_plan", "analyze_project", "context_get"),
+        *("context_merge", "discover_skills", "extract_decomposed_steps", "extract_yaml_text", "fs_write_file"),
+        *("http_get", "in_memory_validate_yaml", "render_jinja_template", "repair_yaml_ruamel", "save_to_file"),
+        *(
+            "select_by_yes_no",
+            "select_validity_branch",
+            "validate_yaml",
+            "visualize_plan",
+            "web_search",
+            "welcome_agent",
+        ),
+        *("return_yaml_for_cli", "shape_context_for_shape_validity", "estimate_plan_cost", "run_pipeline_in_memory"),
+    }
+)
+"""Built-ins of flujo that have effects or belong to its own tools: their steps load, and are refused when they run."""
+
+_DOTTED: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[.:](?P<name>_?[A-Za-z]\w*)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A function by its name, as a check or a mapper: imported when it is first needed, and not before."""
+
+    reference: str
+
+    @property
+    def __name__(self) -> str:
+        return self.reference.partition(":")[2]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What the function says."""
+        return resolved(self.reference, step=self.__name__)(*arguments)
+
+
+@dataclass(frozen=True)
+class Expressed:
+    """A check that is written as an expression over `output`: `output.net + output.tax == output.gross`."""
+
+    expression: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_judge", check(self.expression))
+
+    @property
+    def __name__(self) -> str:
+        return self.expression
+
+    def __call__(self, value: Any) -> Any:
+        """None if it holds."""
+        return self.__dict__["_judge"](value)
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A check that a callable's value satisfies a JSON Schema, which is kept as its text."""
+
+    schema: str
+
+    __name__ = "output_schema"
+
+    @classmethod
+    def by(cls, schema: Mapping[str, Any]) -> Shaped:
+        """The check for this schema."""
+        return cls(json.dumps(schema))
+
+    def __call__(self, value: Any) -> Any:
+        """The first issue, or None."""
+        verdict = compile_contract(json.loads(self.schema)).validate(as_plain(value))
+        return verdict.issues[0] if isinstance(verdict, Invalid) else None
+
+
+@dataclass(frozen=True)
+class Unready(Common):
+    """A step that loads and cannot run: what it needs is not there. The run is refused before anything has started."""
+
+    name: str
+    why: str
+    source: str = ""
+    place: Place | None = None
+    kind: str = field(default="step", init=False, repr=False)
+
+    def prepare(self) -> None:
+        """Raise a `BlueprintError` with the line."""
+        raise BlueprintError(self.source, [(self.place, f"step {self.name!r} cannot run: {self.why}")])
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Never gets here: `prepare` comes first."""
+        raise UsageError(f"step {context.name!r} cannot run: {self.why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a step of `kind: step` runs: one of these, or nothing that is known."""
+
+    agent: AgentSpec | None = None
+    alias: str | None = None
+    function: str | None = None
+    builtin: str | None = None
+    sets_context: bool = False
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    unready: str | None = None
+    place: Place | None = None
+
+
+def target_of(loading: Loading, node: Node, who: str) -> Target | None:
+    """What `uses` or `agent` of a step names; None with the mistake noted."""
+    uses, agent = member(node, "uses"), member(node, "agent")
+    if uses is not None and uses.value is not None and agent is not None and agent.value is not None:
+        loading.note(node.place, f"{who} needs either `uses` or `agent`, and not both")
+        return None
+    found = uses if uses is not None and uses.value is not None else agent
+    if found is None or found.value is None:
+        why = "it has no agent; write `uses: agents.NAME`, `agent: {model: …}` or `uses: package.module:function`"
+        loading.warn(node.place, f"{who} cannot run: {why}")
+        return Target(unready=why, place=node.place)
+    if isinstance(found.value, str):
+        return named(loading, found, found.value, who)
+    if isinstance(found.value, dict):
+        return _described(loading, found, who)
+    loading.note(found.place, f"`agent` should be a name or a mapping, not {found.plain()!r}")
+    return None
+
+
+def named(loading: Loading, node: Node, name: str, who: str) -> Target | None:
+    """What a text names, with its mistakes noted at this node."""
+    if name.startswith("agents."):
+        return _agent(loading, node, name.removeprefix("agents."))
+    if name.startswith("imports."):
+        return _import(loading, node, name.removeprefix("imports."))
+    if name.startswith(BUILTIN_PREFIXES) or name in BUILTINS:
+        return _builtin(loading, node, name, who)
+    reference = callable_reference(loading, node, who)
+    return None if reference is None else Target(function=reference)
+
+
+def builtin_name(function: object) -> str | None:
+    """The name of a built-in, from its function or from where that is; None for any other function."""
+    for name, builtin in BUILTINS.items():
+        found = builtin.function
+        if found is not None and function in (found, f"{found.__module__}:{name}"):
+            return f"{BUILTIN_PREFIXES[0]}{name}"
+    return None
+
+
+def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None:
+    short = name.rpartition(".")[2]
+    if short in BUILTINS:
+        return Target(builtin=short)
+    if short == "context_set":
+        return Target(builtin="passthrough", sets_context=True)
+    if short in FLUJO_BUILTINS:
+        why = f"{name} is not run here; write a function of your own, and `uses: package.module:function`"
+        loading.warn(node.place, f"{who} cannot run: {why}")
+        return Target(unready=why, place=node.place)
+    loading.note(node.place, f"there is no built-in {name!r}{nearest(short, BUILTINS)}")
+    return None
+
+
+def function_reference(loading: Loading, node: Node, who: str) -> str | None:
+    """A function for a condition, a mapper or a reducer: a built-in, or one that may be imported."""
+    name = node.value
+    if not isinstance(name, str) or not name.startswith(BUILTIN_PREFIXES):
+        return callable_reference(loading, node, who)
+    short = name.rpartition(".")[2]
+    found = BUILTINS.get(short)
+    if found is None or found.function is None:
+        loading.note(node.place, f"there is no built-in function {name!r}{nearest(short, BUILTINS)}")
+        return None
+    return f"{found.function.__module__}:{short}"
+
+
+def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
+    """The `package.module:name` at this node, allowed to be imported; None with the mistake noted."""
+    text = node.value
+    found = _DOTTED.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        key = node.place.path.rpartition(".")[2].partition("[")[0]
+        words = "agents.NAME or package.module:name" if key in ("uses", "agent", "id") else "package.module:name"
+        loading.note(node.place, f"`{key}` takes {words}, not {node.plain()!r}")
+        return None
+    loading.permit(node.place, who, found["module"])
+    return f"{found['module']}:{found['name']}"
+
+
+def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
+    """The checks of a step: expressions over `output`, and functions."""
+    made: list[Check] = []
+    for key in ("checks", "validators"):
+        for each in (member(node, key) or _NO_NODE).elements:
+            if isinstance(each.value, str) and not REFERENCE.fullmatch(each.value) and key == "checks":
+                try:
+                    made.append(Expressed(each.value))
+                except TemplateError as error:
+                    loading.note(each.place, str(error))
+            elif isinstance(each.value, str):
+                reference = callable_reference(loading, each, f"`{key}`")
+                made += [] if reference is None else [Imported(reference)]
+    return tuple(made)
+
+
+def _agent(loading: Loading, node: Node, name: str) -> Target | None:
+    if name not in loading.agents:
+        loading.note(node.place, f"there is no agent {name!r}{nearest(name, loading.agents)}")
+        return None
+    return Target(agent=loading.agents[name] or NO_AGENT)
+
+
+def _import(loading: Loading, node: Node, alias: str) -> Target | None:
+    if alias not in loading.imports:
+        hint = nearest(alias, loading.imports) or "; name the file under `imports:` at the top of the blueprint"
+        loading.note(node.place, f"there is no import {alias!r}{hint}")
+        return None
+    return Target(alias=alias)
+
+
+def _described(loading: Loading, node: Node, who: str) -> Target | None:
+    """An agent that is written in place, or `{id, params}` or `{path, params}`."""
+    named_by = next((key for key in ("id", "path") if key in node.members), None)
+    if named_by is None or "model" in node.members:
+        return Target(agent=loading.agent(node) or NO_AGENT)
+    block = loading.block(blocks.Skill, node)
+    text = node.members[named_by]
+    if block is None:
+        return None
+    if not isinstance(text.value, str):
+        loading.note(text.place, f"`{named_by}` should be a name, not {text.plain()!r}")
+        return None
+    if not _is_known(text.value):
+        why = f"there is no {text.value!r} here{nearest(text.value, BUILTINS)}"
+        loading.warn(text.place, f"{who} cannot run: {why}")
+        return Target(unready=why, place=text.place)
+    target = named(loading, text, text.value, who)
+    return None if target is None else replace(target, params=block.params)
+
+
+def _is_known(name: str) -> bool:
+    prefixed = name.startswith(("agents.", "imports.", *BUILTIN_PREFIXES))
+    return prefixed or name in BUILTINS or _DOTTED.fullmatch(name) is not None
+
+
+NO_AGENT: Final = AgentSpec(model="none")
+"""Stands for an agent that could not be read, so that the rest of its step is checked all the same. Never runs."""
+
+_NO_NODE: Final = Node(Place(0, 0), Place(0, 0), None)

@@ -40,6 +40,8 @@ class Shape:
     branches: tuple[Shape, ...] = ()
     choices: tuple[Any, ...] | None = None
     format: str | None = None
+    unique: bool = False
+    """A list without doubles: a Python type may keep it as a set, in no order."""
     aliases: tuple[str, ...] = ()
     only_aliases: bool = False
     risk: str | None = None
@@ -222,6 +224,7 @@ class _Compiler:
             shape.choices = tuple(node["enum"])
         if isinstance(node.get("format"), str):
             shape.format = node["format"]
+        shape.unique = shape.unique or node.get("uniqueItems") is True
         _fill_hints(shape, _dict(node.get("x-aros")))
 
 
@@ -270,6 +273,7 @@ def _merge(into: Shape, other: Shape) -> None:
     into.branches = into.branches or other.branches
     into.choices = into.choices if into.choices is not None else other.choices
     into.format = into.format or other.format
+    into.unique = into.unique or other.unique
     into.choice_aliases = {**other.choice_aliases, **into.choice_aliases}
     into.risk = into.risk or other.risk
 

@@ -16,7 +16,8 @@ class Wait(Exception):
 class OpenString(Wait):
     """A string whose end has not come: where it began, how far it was looked through, and its last inner quote."""
 
-    def __init__(self, start: int, at: int, seen: int) -> None:
+    def __init__(self, role: str, start: int, at: int, seen: int) -> None:
+        self.role = role
         self.start = start
         self.at = at
         self.seen = seen

@@ -68,6 +68,7 @@ class Brackets(Tokens):
         if key in known or frame.keys.get(key) != key:
             self.doubtful = True
         known[key] = plain
+        frame.key = ""
 
     def _close(self) -> None:
         if self.doubled:

@@ -25,6 +25,8 @@ _SCHEMA_WORDS: Final = frozenset(
         "definitions",
     }
 )
+WRAPPING: Final = _CALL | _SCHEMA_WORDS
+"""Keys that an object around the answer may have."""
 _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 
 

@@ -11,6 +11,7 @@ from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Valid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Risk
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
+from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, worst
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_quoted
 from flujo_aros.reading.node import moved
@@ -20,21 +21,54 @@ from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
-_ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
+ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
 _GOES_ON: Final = re.compile(r"[\s}\]]*,?\s*\"[^\"\n]{1,120}\"\s*:")
 _CAME_BEFORE: Final = re.compile(r"\"[^\"\n]{0,80}\"\s*:\s*[\"\d\[{tfn-].{0,400}[\"\]}\w]\s*,\s*\Z", re.S)
 _LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
 _MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
-_KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
+KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
 _CANNOT: Final = re.compile(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
 )
+_BRACKETS: Final = re.compile(r'\\.|["{}\[\]]|```', re.S)
+_EMPTY: Final = re.compile(r"[{}\[\]\s]*")
+UNREADABLE: Final = (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
 DEPTH: Final = 200
 _QUICK: Final = 2
 """How many candidates are tried the quick way: each look goes to the end of the text."""
 NESTED: Final = 2
 
 Pick = Literal["last", "first", "error"]
+
+
+class Region:
+    """What a value that cannot be read takes up: reading goes on behind it, never inside it."""
+
+    def __init__(self, start: int, least: int, *, fenced: bool) -> None:
+        self.least = least
+        self.fenced = fenced
+        self.depth = 0
+        self.quote = False
+        self.seen = start
+
+    def end(self, text: str) -> int | None:
+        """Where it ends: with its last closer, or with its fence; None where neither stands in the text (yet)."""
+        for found in _BRACKETS.finditer(text, self.seen):
+            char = found[0]
+            self.seen = found.end()
+            if char == "```":
+                if self.fenced:
+                    return found.start()
+            elif char == '"':
+                self.quote = not self.quote
+            elif not self.quote and char in "{[":
+                self.depth += 1
+            elif not self.quote and char in "}]":
+                self.depth -= 1
+                if self.depth <= 0:
+                    return max(self.seen, self.least)
+        self.seen = max(self.seen, len(text) - 2)
+        return None
 
 
 class Gathering(ABC, Generic[T]):
@@ -51,6 +85,7 @@ class Gathering(ABC, Generic[T]):
         max_depth: int,
         max_candidates: int,
         nested: int = 0,
+        growing: bool = False,
     ) -> None:
         self.text = text
         self.contract = contract
@@ -63,9 +98,14 @@ class Gathering(ABC, Generic[T]):
         """The C parsers know one limit of depth only, their own."""
         self.max_candidates = max_candidates
         self.nested = nested
-        self.scout = Scout(text, contract.shape)
+        self.scout = Scout(text, contract.shape, growing=growing)
         self.found: list[Candidate[T]] = []
         self.flooded = False
+        self.at = 0
+        """Where the next candidate may begin."""
+        self.before = 0
+        """Where the last one ended."""
+        self.budget = 8 * len(text) + 4_096
 
     @abstractmethod
     def run(self) -> Outcome[T]:
@@ -74,7 +114,7 @@ class Gathering(ABC, Generic[T]):
     def _without_opener(self) -> None:
         """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
         start = len(self.text) - len(self.text.lstrip())
-        if not _KEY_FIRST.match(self.text, start):
+        if not KEY_FIRST.match(self.text, start):
             return
         self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
         spot = Spot(start, LINES)
@@ -96,37 +136,32 @@ class Gathering(ABC, Generic[T]):
     # --- gathering --------------------------------------------------------------------------------------------
 
     def _gather(self) -> None:
-        text, scout = self.text, self.scout
-        budget = 8 * len(text) + 4_096
-        pos = before = 0
-        while (spot := scout.next(pos)) is not None:
-            if len(self.found) >= self.max_candidates or budget < 0:
+        while (spot := self.scout.next(self.at)) is not None:
+            if len(self.found) >= self.max_candidates or self.budget < 0:
                 self.flooded = True
                 return
             candidate = self._try(spot)
-            if candidate.fits and self._is_fragment(candidate, before):
-                candidate.lose(
-                    Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read")
-                )
-            if (
-                candidate.fits
-                and candidate.rank == INLINE
-                and not text[candidate.start : candidate.end].strip("{}[] \t\r\n")
-            ):
-                pos = before = candidate.end
-                continue
-            budget -= candidate.end - spot.start + 64
-            if candidate.reason in (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE):
-                candidate.end = self._region_end(candidate)
-            pos = before = max(candidate.end, spot.start + 1)
-            if is_quoted(text, candidate.start, candidate.end):
-                continue
-            self.found.append(candidate)
+            if candidate.reason in UNREADABLE:
+                candidate.end = self._region(candidate).end(self.text) or len(self.text)
+            self._take(spot, candidate)
         inline = any(candidate.rank == INLINE for candidate in self.found)
-        if inline and (declined := _CANNOT.search(text)) is not None:
+        if inline and (declined := _CANNOT.search(self.text)) is not None:
             self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
-        if scout.reasoned_to:
-            self.found = [candidate for candidate in self.found if candidate.start >= scout.reasoned_to]
+        if self.scout.reasoned_to:
+            self.found = [candidate for candidate in self.found if candidate.start >= self.scout.reasoned_to]
+
+    def _take(self, spot: Spot, candidate: Candidate[T]) -> bool:
+        """Go on behind a candidate; whether it counts as one."""
+        if candidate.fits and self._is_fragment(candidate, self.before):
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read"))
+        end = self.at = self.before = max(candidate.end, spot.start + 1)
+        if candidate.fits and candidate.rank == INLINE and _EMPTY.fullmatch(self.text, candidate.start, candidate.end):
+            return False
+        self.budget -= end - spot.start + 64
+        if is_quoted(self.text, candidate.start, candidate.end):
+            return False
+        self.found.append(candidate)
+        return True
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
         """Whether it directly follows what could not be read, or members that no bracket holds."""
@@ -153,19 +188,33 @@ class Gathering(ABC, Generic[T]):
                 return self._placed(candidate)
         if self.quick and end is None and len(self.found) < _QUICK and self._rewritten(candidate):
             return self._placed(candidate)
-        if _ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
+        if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
-        doubled = text.startswith("{{", spot.start)
-        machine = Machine(
-            text, spot.start, self.shape, max_depth=self.max_depth, ends=self.truncated is False, doubled=doubled
+        machine = self._machine(spot)
+        return self._judged(candidate, machine, machine.parse())
+
+    def _machine(self, spot: Spot) -> Machine:
+        doubled = self.text.startswith("{{", spot.start)
+        return Machine(
+            self.text,
+            spot.start,
+            self.shape,
+            max_depth=self.max_depth,
+            ends=self.truncated is False,
+            doubled=doubled,
+            growing=self.scout.growing,
         )
-        parsed = machine.parse()
-        if isinstance(parsed, Parsed) and doubled:
-            parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, spot.start, parsed.end, "{…}"))
-        judge(candidate, parsed, text, self.contract, self.ceiling)
-        if candidate.fits and _GOES_ON.match(text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
+
+    def _judged(self, candidate: Candidate[T], machine: Machine, parsed: Parsed | Failure) -> Candidate[T]:
+        if isinstance(parsed, Parsed) and machine.doubled:
+            parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, candidate.start, parsed.end, "{…}"))
+        judge(candidate, parsed, self.text, self.contract, self.ceiling)
+        self._drop_if_it_goes_on(candidate)
         return self._placed(candidate)
+
+    def _drop_if_it_goes_on(self, candidate: Candidate[T]) -> None:
+        if candidate.fits and _GOES_ON.match(self.text, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
 
     def _rewritten(self, candidate: Candidate[T]) -> bool:
         """The quick way: common damage mended token by token, and the result taken strictly or not at all."""
@@ -189,23 +238,8 @@ class Gathering(ABC, Generic[T]):
             candidate.rank = INLINE
         return candidate
 
-    def _region_end(self, candidate: Candidate[T]) -> int:
-        """Where to go on after a value that cannot be read: behind it, never inside it."""
-        fence = self.text.find("```", candidate.start)
-        limit = fence if fence >= 0 and self.scout.fence is not None else len(self.text)
-        depth, quote, at = 0, False, candidate.start
-        for found in re.compile(r'\\.|["{}\[\]]', re.S).finditer(self.text, candidate.start, limit):
-            char = found[0]
-            if char == '"':
-                quote = not quote
-            elif not quote and char in "{[":
-                depth += 1
-            elif not quote and char in "}]":
-                depth -= 1
-                at = found.end()
-                if depth <= 0:
-                    return max(at, candidate.end)
-        return limit
+    def _region(self, candidate: Candidate[T]) -> Region:
+        return Region(candidate.start, candidate.end, fenced=self.scout.fence is not None)
 
     def _unwrapped(self, spot: Spot) -> Candidate[T] | None:
         """A value that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""

@@ -9,6 +9,7 @@ from flujo_aros.contract.reasoning import REASONING_TAGS
 from flujo_aros.contract.schema import Shape
 
 JSON_FENCE, FENCE, LINES, INLINE = range(4)
+_WAITING: Final = -1
 
 _MARK: Final = re.compile(
     rf"(?P<think><(?P<name>{REASONING_TAGS})(?:\s[^>]{{0,80}})?>)|(?P<left></(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>)"
@@ -38,6 +39,15 @@ FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 """A text that is one fence and nothing else; the first group stands inside."""
 
 
+# What may become a mark, or the begin of an answer, when more of the text comes.
+_MARK_BEGUN: Final = re.compile(r"(?:<[^<>]{0,100}|[`~]{1,2})\Z")
+_LONGEST_MARK: Final = 100
+_START_BEGUN: Final = re.compile(
+    r"[{\[](?:\s|\\[nrt])*+(?:[^\W\d][\w $.-]{0,60}+[\"”']?\s*+|[\\.&].{0,10}|[-\d.]{0,20}+\s*+)\Z", re.S
+)
+_BRACKET_BEGUN: Final = re.compile(r"\[(?:\s*[^\[\]{}\"\n:]{0,400}|[^\]\n]{0,200}\]?)\Z")
+
+
 class Spot(NamedTuple):
     """A bracket where an answer may begin, and how good a place it is (lower is better)."""
 
@@ -46,10 +56,17 @@ class Spot(NamedTuple):
 
 
 class Scout:
-    """Walks through a text from one possible beginning to the next. Linear: it never goes back."""
+    """Walks through a text from one possible beginning to the next. Linear: it never goes back.
 
-    def __init__(self, text: str, shape: Shape) -> None:
+    In a growing text it stands still before what more text could change; `seen` is how far it has looked.
+    """
+
+    def __init__(self, text: str, shape: Shape, *, growing: bool = False) -> None:
         self.text = text
+        self.growing = growing
+        self.seen = 0
+        self.inside: re.Pattern[str] | None = None
+        """What closes the reasoning block that a growing text has stopped in."""
         self.lists = shape.anything or shape.allows("array")
         self.first = len(text) - len(text.lstrip())
         self.fence: int | None = None
@@ -61,37 +78,66 @@ class Scout:
         """The text ends inside a reasoning block."""
 
     def next(self, pos: int) -> Spot | None:
-        """The next possible beginning at or after `pos`; None at the end of the text."""
+        """The next possible beginning at or after `pos`; None at the end of the text, as far as it goes."""
         text = self.text
-        while (found := _MARK.search(text, pos)) is not None:
-            pos = found.end()
+        pos = max(pos, self.seen)
+        while (pos := self._behind_reasoning(pos)) >= 0 and (found := _MARK.search(text, pos)) is not None:
+            self.seen, pos = found.start(), found.end()
             if found["open"]:
-                rank = self._rank(found.start())
+                rank = self._rank_if_sure(found.start())
+                if rank == _WAITING:
+                    return None
+                self.seen = pos
                 if rank is not None:
                     return Spot(found.start(), rank)
             elif found["fence"]:
-                pos = self._turn_fence(found.start(), found.end())
+                turned = self._turn_fence(found.start(), found.end())
+                if turned is None:
+                    return None
+                pos = turned
             elif found["left"]:
                 self.reasoned_to, self.reasoning = pos, True
                 self.fence = None
             else:
                 self.reasoning = True
-                close = re.compile(rf"</{found['name']}\s*>", re.I).search(text, pos)
-                if close is None:
-                    self.unclosed = True
-                    return None
-                pos = close.end()
+                self.inside = re.compile(rf"</{found['name']}\s*>", re.I)
+            self.seen = pos
+        if pos >= 0:
+            begun = _MARK_BEGUN.search(text, max(pos, len(text) - _LONGEST_MARK - 1)) if self.growing else None
+            self.seen = begun.start() if begun else len(text)
         return None
 
-    def _turn_fence(self, start: int, end: int) -> int:
+    def _behind_reasoning(self, pos: int) -> int:
+        """The position behind the reasoning block that is open, or -1 where it does not end."""
+        if self.inside is None:
+            return pos
+        close = self.inside.search(self.text, pos)
+        if close is None:
+            self.unclosed = True
+            self.seen = max(pos, len(self.text) - _LONGEST_MARK)
+            return -1
+        self.inside, self.unclosed = None, False
+        return close.end()
+
+    def _turn_fence(self, start: int, end: int) -> int | None:
         if self.fence is not None:
             self.fence = None
             return end
         tag = _TAG.match(self.text, start)
+        if self.growing and tag and tag.end() == len(self.text):
+            return None
         name = tag[1].lower() if tag else ""
         self.fence = JSON_FENCE if name in _JSON_TAGS else FENCE
         self.fence_start = tag.end() if tag else end
         return self.fence_start
+
+    def _rank_if_sure(self, start: int) -> int | None:
+        """How good a place this bracket is; None where it is none, and `_WAITING` where more text could change it."""
+        if self.growing and _START_BEGUN.match(self.text, start) is not None:
+            return _WAITING
+        rank = self._rank(start)
+        doubtful = self.growing and rank in (None, INLINE) and self.text[start] == "["
+        return _WAITING if doubtful and _BRACKET_BEGUN.match(self.text, start) else rank
 
     def _rank(self, start: int) -> int | None:
         """How good a place for an answer this bracket is; None where it is none."""
@@ -108,7 +154,9 @@ class Scout:
             return None
         own = _BULLET.match(line) is not None
         if not begins:
-            whole = text[start] == "[" and start == self.first and self.lists and _alone(text, start)
+            whole = (
+                not self.growing and text[start] == "[" and start == self.first and self.lists and _alone(text, start)
+            )
             return LINES if whole else None
         if text[start] == "[" and not own and self._is_prose_bracket(start):
             return None
@@ -117,7 +165,13 @@ class Scout:
     def _is_prose_bracket(self, start: int) -> bool:
         """A citation, a link or a footnote: brackets that belong to prose."""
         citation = _CITATION.match(self.text, start)
-        if citation and self.lists and "," in citation[0] and not self.text[citation.end() :].strip(" \t\r\n.;)"):
+        if (
+            citation
+            and self.lists
+            and not self.growing
+            and "," in citation[0]
+            and not self.text[citation.end() :].strip(" \t\r\n.;)")
+        ):
             return False
         return citation is not None or _CHECKBOX_OR_LINK.match(self.text, start) is not None
 

@@ -108,7 +108,7 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
         seen = at
         at += 1
     if around.growing:
-        raise OpenString(pos, max(at, len(text)), seen)
+        raise OpenString(around.role, pos, max(at, len(text)), seen)
     return None if around.role == "key" else _end_at_line(text, start)
 
 
@@ -158,13 +158,14 @@ def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bo
     try:
         return _closes(around, start, at)
     except Wait as wait:
-        raise OpenString(start - 1, at, seen) from wait
+        raise OpenString(around.role, start - 1, at, seen) from wait
 
 
 def _triple_end(around: Surroundings, pos: int) -> StringEnd | None:
     text = around.text
     triple = text[pos] * 3
-    await_end(text, pos + 2, growing=around.growing)
+    if around.growing and len(text) < pos + 3 and triple.startswith(text[pos:]):
+        raise OpenString(around.role, pos, pos + 1, -1)
     if not text.startswith(triple, pos):
         return None
     end = text.find(triple, pos + 3)

@@ -31,7 +31,7 @@ from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
-_BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
+BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
@@ -239,7 +239,7 @@ class Search(Gathering[T]):
         if group[0].rank <= FENCE:
             return True
         pairs = pairwise(group)
-        return all(not _BETWEEN.fullmatch(self.text, one.end, two.start) for one, two in pairs)
+        return all(not BETWEEN.fullmatch(self.text, one.end, two.start) for one, two in pairs)
 
     def _collect(self, group: list[Candidate[T]]) -> Outcome[T] | None:
         """Several values in a row, where the contract is a list of them."""

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Final, Generic, TypedDict, TypeVar, Unpack
 
-from flujo_aros.contract.output import Contract, ContractLike, compile_contract
+from flujo_aros.contract.output import BlockContract, Contract, ContractLike, TaggedContract, compile_contract
+from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Outcome, Risk
+from flujo_aros.reading.follow import Following
 from flujo_aros.reading.gather import Pick
-from flujo_aros.reading.read import Limits, read
+from flujo_aros.reading.live import Finals, Partial, Snapshot
+from flujo_aros.reading.payloads import (
+    FollowingBlock,
+    FollowingNothing,
+    FollowingTags,
+    FollowingText,
+    takes_text_as_written,
+)
+from flujo_aros.reading.read import Limits, check_options, read, too_large
+from flujo_aros.reading.runaway import Runaway
+from flujo_aros.reading.shown import Follower
 
 T = TypeVar("T")
 
 _LIMITS: Final = Limits()
+_PATIENCE: Final = 16
+"""What could not be told is tried again when the text behind it has grown by this part: so all tries are linear."""
 
 
 class ReadOptions(TypedDict, total=False):
@@ -23,35 +37,117 @@ class ReadOptions(TypedDict, total=False):
     limits: Limits
 
 
-class Partial(NamedTuple):
-    """What can be shown of an answer that is still being written."""
-
-    value: Any
-    final_paths: frozenset[str]
-    restarted: bool
-
-
 class StreamReader(Generic[T]):
-    """Reads a reply piece by piece."""
+    """Reads a reply piece by piece, with the parser of `read`: partial values on the way, the outcome at the end.
+
+    Takes the contract and the options of `read`. However the text is cut into pieces, the outcome is the one that
+    `read` gives for the whole, and all pieces together cost time linear in the text. Raises `ContractError` for a
+    contract that cannot be compiled, `UsageError` for an option that is none and for a piece after the end.
+
+    >>> fields = {"name": {"type": "string"}, "age": {"type": "integer"}}
+    >>> reader = StreamReader({"type": "object", "properties": fields})
+    >>> reader.feed('Sure: ```json {"name": "Ad')
+    Partial(value={'name': 'Ad'}, final_paths=[], restarted=False)
+    >>> reader.feed('a", "age": 3')
+    Partial(value={'name': 'Ada'}, final_paths=['$.name'], restarted=False)
+    >>> reader.feed('6}```')
+    Partial(value={'name': 'Ada', 'age': 36}, final_paths=['$', '$.age', '$.name'], restarted=False)
+    >>> reader.close().value
+    {'name': 'Ada', 'age': 36}
+    """
 
     def __init__(self, contract: ContractLike[T], **options: Unpack[ReadOptions]) -> None:
         self.contract: Contract[T] = compile_contract(contract)
-        self.options = options
-        self._pieces: list[str] = []
+        check_options("", options.get("risk"), options.get("pick", "last"))
+        self._options = options
+        self._limits = options.get("limits", _LIMITS)
+        self._text = ""
+        self._length = 0
+        self._follower = self._follow()
+        self._runaway = Runaway()
+        self._try_at = 0
+        self._shown: tuple[object, ...] | None = None
+        self._reading: tuple[object, ...] | None = None
+        self._closed = False
 
     @property
     def runaway(self) -> Issue | None:
-        """Why reading on is of no use, or None."""
-        return None
+        """Why the model has lost its way (white space or the same words without end), or None.
 
-    def feed(self, chunk: str) -> Partial | None:
-        """Take the next piece; None: nothing new to show."""
-        self._pieces.append(chunk)
-        return None
+        A driver may act on it and end the stream: what was fed until then is read by `close` as a text that is cut.
+        """
+        return self._runaway.issue
+
+    def feed(self, chunk: str) -> Partial[T] | None:
+        """Take the next piece of the reply; None: there is nothing new to show.
+
+        Never raises for any text. What goes beyond `limits.max_chars` is not kept: the outcome will be TOO_LARGE.
+        """
+        if self._closed:
+            message = "the stream is closed: make a new StreamReader for another reply"
+            raise UsageError(message)
+        self._length += len(chunk)
+        if self._length > self._limits.max_chars:
+            self._text += chunk[: max(0, self._limits.max_chars - len(self._text))]
+            return None
+        if not chunk:
+            return None
+        follower = self._follower
+        # The text must have one owner here: then its end grows in place, and nothing is copied for each piece.
+        follower.let_go()
+        text, self._text = self._text, ""
+        text += chunk
+        self._text = text
+        self._runaway.watch(text, chunk)
+        if not follower.in_open_text and self._length < self._try_at:
+            return None
+        follower.grow(text)
+        self._try_at = self._length + (self._length - follower.waits_at) // _PATIENCE
+        return self._partial(follower)
+
+    def _partial(self, follower: Follower) -> Partial[T] | None:
+        shown = follower.shown()
+        if shown is None:
+            if self._reading is None or self._reading == ():
+                return None
+            self._shown = self._reading = ()
+            return Partial(Snapshot((), whole=None), Finals(), restarted=True)
+        reading, state = (id(shown), shown.epoch), (id(shown), *shown.state)
+        if state == self._shown:
+            return None
+        restarted = self._reading is not None and reading != self._reading
+        self._shown, self._reading = state, reading
+        return Partial(shown.snapshot(), shown.finals, restarted=restarted)
+
+    def _follow(self) -> Follower:
+        contract, limits = self.contract, self._limits
+        if isinstance(contract, TaggedContract):
+            return FollowingTags(contract, limits.max_depth)
+        if isinstance(contract, BlockContract):
+            return FollowingBlock(contract, limits.max_depth)
+        if contract.mode == "json" and takes_text_as_written(contract):
+            return FollowingText()
+        shape = contract.shape
+        if not (shape.anything or shape.branches or shape.allows("object") or shape.allows("array")):
+            return FollowingNothing()
+        risk = self._options.get("risk")
+        return Following(
+            contract,
+            contract.risk if risk is None else risk,
+            self._options.get("pick", "last"),
+            limits.max_depth,
+            limits.max_candidates,
+        )
 
     def close(self, *, truncated: bool | None = None) -> Outcome[T]:
-        """The outcome of the whole text: the same as `read` gives for it."""
-        options: ReadOptions = {**self.options}
+        """The outcome of the whole: the same as `read` gives for it.
+
+        `truncated` tells how the model ended, as for `read`: True = cut (finish reason "length"), False = by itself.
+        """
+        self._closed = True
+        if self._length > self._limits.max_chars:
+            return too_large(self._text, self._length, self._limits)
+        options: ReadOptions = {**self._options}
         if truncated is not None:
             options["truncated"] = truncated
-        return read("".join(self._pieces), self.contract, **options)
+        return read(self._text, self.contract, **options)

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from flujo_aros.contract.schema import ANY, Shape
-from flujo_aros.reading.ahead import Wait
+from flujo_aros.reading.ahead import OpenString, Wait
 from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, Cursor, Frame
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY
 from flujo_aros.reading.node import BARE, LITERAL, NUMBER, STRING, Node
@@ -69,7 +69,10 @@ class Tokens(Cursor):
             if self.growing and _JOIN_BEGUN.match(self.text, self.pos) is not None:
                 raise Wait
             return None
-        end = find_end(self._surroundings(self.stack[-1], role), found.end())
+        try:
+            end = find_end(self._surroundings(self.stack[-1], role), found.end())
+        except OpenString as opened:
+            raise Wait from opened
         if end is None:
             return None
         self._log("concatenation", INFERRED, found.start(), found.end(), "")

@@ -167,6 +167,7 @@ class Machine(Brackets):
             plain[key] = node.value
             self.pos = end = found.end()
             if growing:
+                frame.key = ""
                 self._settle()
             fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
             if fresh:

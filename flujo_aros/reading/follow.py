@@ -1,0 +1,214 @@
+"""Follow a reply while it grows: which of its candidates is shown, told by the rules that decide at the end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from flujo_aros.contract.output import Contract, EventContract
+from flujo_aros.contract.schema import ANY
+from flujo_aros.contract.values import TypeValues
+from flujo_aros.outcome import Issue, Reason, Risk
+from flujo_aros.reading.candidate import Candidate
+from flujo_aros.reading.cursor import Failure
+from flujo_aros.reading.gather import ESCAPED, KEY_FIRST, UNREADABLE, Pick, Region
+from flujo_aros.reading.grown import Grown, Rules
+from flujo_aros.reading.locate import INLINE, Spot, is_quoted
+from flujo_aros.reading.search import BETWEEN, Search
+from flujo_aros.reading.shown import Shown
+from flujo_aros.reading.tolerant import Machine
+
+T = TypeVar("T")
+
+_QUOTES: Final = "\"'“”‘’«»„"
+_KEY_BEGUN: Final = re.compile(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
+
+
+@dataclass(slots=True, eq=False)
+class Track:
+    """One candidate on its way: the machine that reads it, what is shown of it, and what it came to."""
+
+    spot: Spot
+    machine: Machine
+    shown: Shown
+    candidate: Candidate[object] | None = None
+    quoted: bool = False
+    """A quotation mark stands before it: whether it is cited is seen at its end."""
+
+    begun: bool = False
+
+    @property
+    def has_something(self) -> bool:
+        """Whether more than its bracket has been read."""
+        stack = self.machine.stack
+        opened = self.machine.opened is not None
+        self.begun = self.begun or not stack or len(stack) > 1 or bool(stack[0].items) or opened
+        return self.begun
+
+
+class Following(Search[T]):
+    """The candidates of a text that still grows."""
+
+    def __init__(self, contract: Contract[T], ceiling: Risk, pick: Pick, max_depth: int, max_candidates: int) -> None:
+        super().__init__(
+            "",
+            contract,
+            ceiling=ceiling,
+            truncated=None,
+            pick=pick,
+            max_depth=max_depth,
+            max_candidates=max_candidates,
+            growing=True,
+        )
+        self.current: Track | None = None
+        self.fitting: list[Track] = []
+        self.last: Track | None = None
+        """The last that was finished; what follows may yet tell against it."""
+        self.lost: Track | None = None
+        """The last that could not be read: what was shown of it stays until there is better."""
+        self.region: Region | None = None
+        self.blind = False
+        """What the reply is can only be told at its end."""
+        self.begun = False
+        self.size = 0
+
+    @property
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        if self.current is None:
+            return self.scout.seen
+        opened = self.current.machine.opened
+        return opened.start if opened is not None else self.current.machine.certain[0]
+
+    @property
+    def in_open_text(self) -> bool:
+        """Whether the text ends inside a string, so that reading on costs no more than what has come."""
+        current = self.current
+        return current is not None and current.machine.opened is not None
+
+    def let_go(self) -> None:
+        """Keep no hold of the text: it is about to grow."""
+        self.size = len(self.text)
+        self.text = self.scout.text = ""
+        for track in (self.current, self.last):
+            if track is not None:
+                track.machine.text = track.shown.grown.text = ""
+
+    def grow(self, text: str) -> None:
+        """Read on."""
+        self.budget += 8 * (len(text) - self.size)
+        self.text = self.scout.text = text
+        if not self.begun and not self._begin():
+            return
+        while not self.blind and self._step():
+            pass
+        self._look_back()
+
+    def shown(self) -> Shown | None:
+        """What is to be shown now, by the rule that decides at the end."""
+        best = self._best()
+        track = self.current
+        if track is not None and track.has_something and not track.quoted:
+            rank = track.spot.rank
+            if best is None or rank < best.rank or (rank == best.rank and self.pick != "first"):
+                return track.shown
+        if best is None:
+            return self.lost.shown if self.lost is not None else None
+        return next(track.shown for track in self.fitting if track.candidate is best)
+
+    def _best(self) -> Candidate[object] | None:
+        fitting = [track.candidate for track in self.fitting if track.candidate is not None and track.candidate.fits]
+        if not fitting:
+            return None
+        best = min(candidate.rank for candidate in fitting)
+        group = [candidate for candidate in fitting if candidate.rank == best]
+        return group[0] if self.pick == "first" else group[-1]
+
+    def _begin(self) -> bool:
+        """Whether the text has begun, and with something that can be followed."""
+        body = self.text.lstrip()
+        self.blind = KEY_FIRST.match(body) is not None
+        self.begun = bool(body) and _KEY_BEGUN.match(body) is None
+        return self.begun
+
+    def _step(self) -> bool:
+        if self.region is not None:
+            return self._leave(self.region)
+        if self.current is None:
+            return self._enter()
+        track = self.current
+        parsed = track.machine.go_on(self.text)
+        if not isinstance(parsed, Failure):
+            track.shown.grown.follow(track.machine)
+        elif track.has_something and not track.quoted:
+            self.lost = track
+        if parsed is None:
+            return False
+        candidate: Candidate[T] = Candidate(track.spot.start, track.spot.start + 1, track.spot.rank)
+        self._judged(candidate, track.machine, parsed)
+        track.candidate = candidate
+        if candidate.reason in UNREADABLE and isinstance(parsed, Failure):
+            self.region = self._region(candidate)
+        else:
+            self._done(track)
+        return True
+
+    def _enter(self) -> bool:
+        spot = self.scout.next(self.at)
+        if self.scout.reasoned_to:
+            self.fitting = [track for track in self.fitting if track.spot.start >= self.scout.reasoned_to]
+        if spot is None:
+            return False
+        if len(self.found) >= self.max_candidates or self.budget < 0 or ESCAPED.match(self.text, spot.start):
+            self.blind = True
+            return False
+        machine = self._machine(spot)
+        track = Track(spot, machine, Shown(Grown(self.text, self.shape, self._rules(spot))))
+        track.quoted = spot.start > 0 and self.text[spot.start - 1] in _QUOTES
+        self.current = track
+        return True
+
+    def _rules(self, spot: Spot) -> Rules:
+        contract = self.contract
+        typed = isinstance(contract.values, TypeValues)
+        kinds = contract.kinds if isinstance(contract, EventContract) else ()
+        in_a_row = bool(self.found) and BETWEEN.fullmatch(self.text, self.before, spot.start) is not None
+        lists = self.shape.anything or self._is_list()
+        only_objects = self._is_list() and self.text[spot.start] == "{"
+        blank = typed and self.shape is ANY
+        return Rules(typed=typed, finals=not (in_a_row and lists) and not only_objects and not blank, kinds=kinds)
+
+    def _leave(self, region: Region) -> bool:
+        end = region.end(self.text)
+        track = self.current
+        if end is None or track is None or track.candidate is None:
+            return False
+        self.region = None
+        track.candidate.end = end
+        self._done(track)
+        return True
+
+    def _done(self, track: Track) -> None:
+        self.current = None
+        candidate = track.candidate
+        if candidate is None:
+            return
+        self._look_back()
+        counts = self._take(track.spot, candidate)
+        self.last = track
+        if counts and candidate.fits:
+            self.fitting.append(track)
+
+    def _look_back(self) -> None:
+        """What stands behind the last candidate may tell against it: members that go on, or words on its line."""
+        track = self.last
+        candidate = track.candidate if track is not None else None
+        if track is None or candidate is None or not candidate.fits:
+            return
+        self._drop_if_it_goes_on(candidate)
+        self._placed(candidate)
+        if is_quoted(self.text, candidate.start, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "quoted", "it is cited"))
+        if len(self.text) > candidate.end + 400 or (self.current is not None and candidate.rank == INLINE):
+            self.last = None

@@ -1,0 +1,395 @@
+"""The value of one candidate while the machine still reads it: what the schema makes of each part, and what stands."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from flujo_aros.contract.schema import ANY, Shape, fold, is_dict
+from flujo_aros.outcome import Risk
+from flujo_aros.reading.coerce import Coercion
+from flujo_aros.reading.cursor import Frame
+from flujo_aros.reading.edits import Path
+from flujo_aros.reading.envelope import WRAPPING
+from flujo_aros.reading.live import NOTHING, Finals, OpenText, Slice, Snapshot
+from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.scalars import unescape
+from flujo_aros.reading.tolerant import Machine
+
+_WHOLE_ESCAPES: Final = re.compile(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
+_HALF_PAIR: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d\Z", re.A)
+
+
+class Rules(NamedTuple):
+    """What decides how a part is shown, beside its shape."""
+
+    typed: bool
+    """The value becomes a Python type, which drops unknown keys, fills absent ones and writes some texts anew."""
+    exact: bool = False
+    """Nothing is converted: the payload is taken as JSON, or not at all."""
+    finals: bool = True
+    """Whether anything can stand before the end."""
+    kinds: tuple[str, ...] = ()
+    """Of an event: the kinds that are kept as they are written."""
+
+
+class Part(NamedTuple):
+    """One value of the text: what it is shown as, whether that stands, and whether all in it stands with it."""
+
+    value: Any
+    stands: bool
+    deep: bool = False
+
+
+class Level:
+    """An open container: what is shown of it, and what is known about its place."""
+
+    __slots__ = ("closed", "container", "done", "doubted", "frame", "kept", "path", "pure", "shape", "step")
+
+    def __init__(self, frame: Frame, shape: Shape | None, path: Path, step: str | int) -> None:
+        self.frame = frame
+        self.shape = shape
+        """None: what the schema says here is not certain before the end of it."""
+        self.path = path
+        self.step = step
+        self.container: Any = {} if frame.kind == OBJECT else []
+        self.done = 0
+        self.pure = shape is not None
+        """All in it is shown as it will be."""
+        self.closed: Level | None = None
+        self.doubted = ""
+        self.kept = True
+        """Nothing in it will be dropped or filled in by a Python type."""
+
+
+class Grown:
+    """What is shown of one candidate. `epoch` counts how often what was shown was found to be something else."""
+
+    def __init__(self, text: str, shape: Shape, rules: Rules, path: Path = None) -> None:
+        self.text = text
+        self.shape = shape
+        self.rules = rules
+        self.path = path
+        self.levels: list[Level] = []
+        self.epoch = 0
+        self.finals = Finals()
+        self.whole: Any = NOTHING
+        self.open_text: OpenText | None = None
+        self._open_start = -1
+        self._open_done = 0
+        self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
+        """What will stand unless the whole turns out to be an envelope."""
+
+    # --- following the machine --------------------------------------------------------------------------------
+
+    def follow(self, machine: Machine) -> None:
+        """Take over what the machine has read since the last time."""
+        self.text = machine.text
+        stack, levels = machine.stack, self.levels
+        same = 0
+        while same < min(len(stack), len(levels)) and levels[same].frame is stack[same]:
+            same += 1
+        while len(levels) > same:
+            level = levels.pop()
+            self._take_in(level)
+            if levels:
+                levels[-1].closed = level
+            else:
+                self._finish(level, machine)
+        if levels:
+            self._take_in(levels[-1])
+        for frame in stack[same:]:
+            levels.append(self._level(frame))
+            self._take_in(levels[-1])
+        self._follow_text(machine)
+        if levels:
+            self._doubt(levels[-1])
+        self._let_go()
+
+    def snapshot(self) -> Snapshot:
+        """What there is to show now."""
+        if self.whole is not NOTHING:
+            return Snapshot((), whole=self.whole)
+        slices = tuple(Slice(level.container, len(level.container), level.step) for level in self.levels)
+        if self.open_text is None or not self.levels:
+            return Snapshot(slices)
+        return Snapshot(slices, self.open_text, len(self.open_text.pieces), self._step_of(self.levels[-1]))
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """What changes whenever there is more to show."""
+        last = self.levels[-1] if self.levels else None
+        text = -1 if self.open_text is None else len(self.open_text.pieces)
+        items = len(last.container) if last else 0
+        return (self.epoch, len(self.finals.entries), len(self.levels), items, text, self.whole is NOTHING)
+
+    def _level(self, frame: Frame) -> Level:
+        if not self.levels:
+            return Level(frame, self._resolved(self.shape, frame.kind), self.path, "")
+        parent = self.levels[-1]
+        self._doubt(parent)
+        step = self._step_of(parent)
+        shape = None if parent.shape is None else self._shape_at(parent.shape, parent, step)
+        inner = None if shape is None else self._resolved(shape, frame.kind)
+        return Level(frame, inner, (parent.path, step), step)
+
+    def _step_of(self, level: Level) -> str | int:
+        """The place in a container where the next value will stand."""
+        if level.frame.kind == ARRAY:
+            return len(level.container)
+        key = level.frame.key
+        return key if level.shape is None else level.shape.keys.get(key, key)
+
+    def _shape_at(self, shape: Shape, parent: Level, step: str | int) -> Shape | None:
+        """The shape of a place, or None where that may yet turn out to be another."""
+        if isinstance(step, int):
+            return None if shape.unique and self.rules.typed else shape.element(step)
+        if step in parent.container:
+            return None
+        written = parent.frame.key
+        if written in shape.keys:
+            return shape.member(step)
+        return shape.member(step) if self._is_kept(shape, written) else None
+
+    def _is_kept(self, shape: Shape, key: str) -> bool:
+        """Whether a key that the schema does not name stays as it is."""
+        if shape.anything:
+            return True
+        if not self.rules.exact and fold(key) in shape.folded:
+            return False
+        if shape.additional is None:
+            return not self.rules.typed
+        return shape.additional is not False
+
+    def _resolved(self, shape: Shape, kind: str) -> Shape | None:
+        if shape.anything:
+            return shape
+        if shape.branches:
+            fitting = [branch for branch in shape.branches if branch.allows(kind)]
+            return self._resolved(fitting[0], kind) if len(fitting) == 1 and not shape.properties else None
+        return shape if shape.allows(kind) and shape.choices is None else None
+
+    # --- one container ----------------------------------------------------------------------------------------
+
+    def _take_in(self, level: Level) -> None:
+        """The items of a container that were read since the last time."""
+        items = level.frame.items
+        for index in range(level.done, len(items)):
+            item = items[index]
+            if level.frame.kind == OBJECT:
+                self._take_member(level, item)
+            else:
+                shape = None if level.shape is None else self._shape_at(level.shape, level, index)
+                part = self._part(level, item, shape, index, level.frame.plain[index])
+                level.container.append(part.value)
+                self._note(level, index, part)
+            level.closed = None
+        level.done = len(items)
+
+    def _take_member(self, level: Level, member: Member) -> None:
+        shape, key = level.shape, member.key
+        name = key if shape is None else shape.keys.get(key, key)
+        known = shape is not None and (key in shape.keys or self._is_kept(shape, key))
+        inner = shape.member(name) if shape is not None and known else None
+        part = self._part(level, member.node, inner, name, plain_of(level.frame, member))
+        if name in level.container:
+            self._take_double(level, name, part)
+            return
+        level.container[name] = part.value
+        if inner is None:
+            level.kept = False
+            level.pure = level.pure and shape is not None and fold(key) not in shape.folded
+        self._note(level, name, part)
+
+    def _doubt(self, level: Level) -> None:
+        """A key that is written a second time, with a value that is still to come."""
+        key = level.frame.key
+        if not key or level.frame.kind != OBJECT or level.doubted == key:
+            return
+        if self._step_of(level) in level.container:
+            level.doubted = key
+            self._begin_anew()
+
+    def _take_double(self, level: Level, name: str, part: Part) -> None:
+        """A key that stands twice: nothing new, or a reason to begin anew."""
+        if level.container[name] != part.value:
+            level.container = {**level.container, name: part.value}
+            level.pure = False
+            self._begin_anew()
+
+    def _note(self, level: Level, step: str | int, part: Part) -> None:
+        if not part.stands:
+            level.kept = False
+        if level.shape is not None and part.stands:
+            self._stand((level.path, step), part.value if part.deep else NOTHING)
+
+    def _part(self, level: Level, node: Node, shape: Shape | None, step: str | int, raw: Any) -> Part:
+        closed = level.closed
+        if node.kind not in (OBJECT, ARRAY):
+            return self._scalar(node, shape, step, level)
+        if shape is None:
+            return Part(closed.container if closed is not None else raw, stands=False)
+        if closed is not None and closed.pure:
+            return Part(closed.container, closed.kept and self._is_complete(closed.container, closed.shape))
+        if shape.anything or self.rules.exact:
+            return self._changed(closed, Part(raw, stands=True, deep=True))
+        return self._changed(closed, self._converted(node, shape, (level.path, step), raw))
+
+    def _changed(self, closed: Level | None, part: Part) -> Part:
+        if closed is not None and closed.container != part.value:
+            self._begin_anew()
+        return part
+
+    def _converted(self, node: Node, shape: Shape, path: Path, raw: Any) -> Part:
+        """A closed value that the schema has to make something of."""
+        coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
+        value = coercion.value(node, shape, path)
+        if coercion.issues:
+            return Part(raw, stands=False)
+        return Part(value, stands=not self.rules.typed, deep=not self.rules.typed)
+
+    def _scalar(self, node: Node, shape: Shape | None, step: str | int, level: Level) -> Part:
+        self._close_text(node)
+        if shape is None:
+            return Part(node.value, stands=False)
+        if self.rules.kinds and level.path == self.path and step == "kind" and len(self.levels) <= 1:
+            return Part(node.value, stands=node.value in self.rules.kinds)
+        if shape.anything or self.rules.exact:
+            return Part(node.value, stands=True)
+        if node.kind == STRING and "string" in shape.types and shape.choices is None:
+            return Part(node.value, self._stays(node.value, shape))
+        coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
+        value = coercion.value(node, shape, (level.path, step))
+        if coercion.issues:
+            return Part(node.value, stands=False)
+        decimal = self.rules.typed and node.kind == NUMBER and shape.allows("number") and shape.allows("string")
+        return Part(value, not decimal and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
+
+    def _stays(self, value: Any, shape: Shape) -> bool:
+        """Whether a Python type keeps such a text as it is written."""
+        if not self.rules.typed or shape.format is None or not isinstance(value, str):
+            return True
+        return shape.format == "date" and _DAY.match(value) is not None
+
+    def _is_complete(self, value: Any, shape: Shape | None) -> bool:
+        if not self.rules.typed or shape is None or not is_dict(value):
+            return True
+        return shape.properties.keys() <= value.keys()
+
+    # --- the whole --------------------------------------------------------------------------------------------
+
+    def _finish(self, level: Level, machine: Machine) -> None:
+        self._let_go()
+        if machine.root is None:
+            return
+        held, self._held = self._held, None
+        converted = None
+        if level.shape is None or not level.pure or held is not None:
+            converted = self._converted(machine.root, self.shape, None, level.container)
+        if converted is not None and converted.value != level.container and not self.rules.exact:
+            self._begin_anew()
+            self.whole = converted.value
+            if converted.stands and self.rules.finals and level.frame.kind == OBJECT:
+                self.finals.add(self.path, converted.value)
+            return
+        self.whole = level.container
+        for path, inside in held or ():
+            self._stand(path, inside)
+        complete = level.pure and level.kept and self._is_complete(level.container, level.shape)
+        if level.shape is not None and complete:
+            self._stand(self.path, NOTHING)
+
+    def _let_go(self) -> None:
+        """What was held back stands once the whole can be no envelope."""
+        if not self._held or not self.levels:
+            return
+        level = self.levels[0]
+        if level.shape is None or level.frame.kind != OBJECT:
+            if level.frame.kind == ARRAY and level.shape is not None:
+                self._release()
+            return
+        written = {member.key for member in level.frame.items}
+        if level.frame.key:
+            written.add(level.frame.key)
+        for key in written - WRAPPING:
+            if key in level.shape.keys or len(written) > 1:
+                self._release()
+                return
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        for path, inside in held or ():
+            self._stand(path, inside)
+
+    def _stand(self, path: Path, inside: Any) -> None:
+        if not self.rules.finals:
+            return
+        if self._held is not None:
+            self._held.append((path, inside))
+        else:
+            self.finals.add(path, inside)
+
+    def _begin_anew(self) -> None:
+        self.epoch += 1
+        self.finals = Finals()
+        if self._held:
+            self._held = []
+
+    # --- the open text ----------------------------------------------------------------------------------------
+
+    def _follow_text(self, machine: Machine) -> None:
+        opened = machine.opened
+        if self.open_text is not None and machine.certain[0] > self._open_start:
+            self.open_text, self._open_start = None, -1
+        if opened is None or opened.role == "key" or not self.levels:
+            return
+        if self.open_text is None and not self._shows_text():
+            return
+        if self.open_text is not None and opened.start != self._open_start:
+            return  # a second part of the same text
+        if opened.start != self._open_start:
+            self.open_text, self._open_start, self._open_done = OpenText(), opened.start, opened.start + 1
+            self.open_text.pieces.append("")
+        if self.open_text is None or opened.at <= self._open_done:
+            return
+        raw = self.text[self._open_done : min(opened.at, len(self.text))]
+        found = _WHOLE_ESCAPES.match(raw) if "\\" in raw else None
+        piece = raw if found is None else _HALF_PAIR.sub("", found[0])
+        if piece:
+            self._open_done += len(piece)
+            self.open_text.pieces.append(unescape(piece).value if "\\" in piece else piece)
+
+    def _shows_text(self) -> bool:
+        """Whether a text may be shown before its end: it will not be made into something else."""
+        level = self.levels[-1]
+        step = self._step_of(level)
+        if is_dict(level.container) and step in level.container:
+            return False
+        if level.shape is None:
+            return True
+        shape = level.shape.element(step) if isinstance(step, int) else level.shape.member(step)
+        if shape.branches:
+            kinds = [branch for branch in shape.branches if branch.types != frozenset({"null"})]
+            shape = kinds[0] if len(kinds) == 1 else shape
+        if shape.anything or self.rules.exact:
+            return True
+        return shape.types <= {"string", "null"} and shape.choices is None and not shape.branches
+
+    def _close_text(self, node: Node) -> None:
+        """A text that was shown and is now whole: it goes on where it was, or begins anew."""
+        if self.open_text is None or node.start != self._open_start:
+            return
+        shown = self.open_text.upto(len(self.open_text.pieces))
+        self.open_text, self._open_start = None, -1
+        if node.kind == LITERAL or not isinstance(node.value, str) or not node.value.startswith(shown):
+            self._begin_anew()
+
+
+def plain_of(frame: Frame, member: Member) -> Any:
+    """The JSON of a member, shared with the machine where no other has its key."""
+    node = member.node
+    if node.kind not in (OBJECT, ARRAY):
+        return node.value
+    known = frame.plain.get(member.key)
+    return known if len(frame.items) == len(frame.plain) else plain(node)

@@ -1,0 +1,267 @@
+"""Follow payloads that are not the whole reply: between tags, before prose, or a text that is all of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from flujo_aros.contract.output import BlockContract, Contract, TaggedContract
+from flujo_aros.contract.reasoning import REASONING_TAGS
+from flujo_aros.contract.schema import ANY
+from flujo_aros.contract.values import TypeValues
+from flujo_aros.reading.cursor import Failure
+from flujo_aros.reading.grown import Grown, Rules
+from flujo_aros.reading.shown import Shown, ShownText
+from flujo_aros.reading.tolerant import Machine
+
+_LONGEST_TAG: Final = 100
+_FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
+_FENCE_BEGUN: Final = re.compile(r"\s*(?:`{1,2}|```[\w+-]*[ \t]*\n?\s*)?\Z")
+
+
+class FollowingTags:
+    """The payload of the last pair of tags that was opened."""
+
+    def __init__(self, contract: TaggedContract[object], max_depth: int) -> None:
+        tag = re.escape(contract.tag)
+        self.contract = contract
+        self.max_depth = max_depth
+        self.text = ""
+        self.seen = 0
+        self.track: Shown | ShownText | None = None
+        self.machine: Machine | None = None
+        self.closes: re.Pattern[str] | None = None
+        """What ends the reasoning block that the text has stopped in."""
+        self.payload = -1
+        """Where the payload begins; -1 outside of tags."""
+        self.opened = False
+        """The begin of the payload has been read."""
+        self._outside = re.compile(rf"(?P<open><{tag}>)|<(?P<think>(?i:{REASONING_TAGS}))(?:\s[^>]{{0,80}})?>")
+        self._inside = re.compile(rf"(?P<open><{tag}>)|(?P<close></{tag}>)")
+        self._hold = max(_LONGEST_TAG, len(contract.tag) + 3)
+
+    @property
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        if self.machine is None:
+            return self.seen
+        return self.machine.opened.start if self.machine.opened else self.machine.certain[0]
+
+    @property
+    def in_open_text(self) -> bool:
+        """Whether reading on costs no more than what has come."""
+        text = self.contract.mode == "text" and self.payload >= 0
+        return text or (self.machine is not None and self.machine.opened is not None)
+
+    def shown(self) -> Shown | ShownText | None:
+        """The payload, once something stands in it."""
+        track = self.track
+        if isinstance(track, ShownText):
+            return track if track.begun else None
+        return track
+
+    def let_go(self) -> None:
+        """Keep no hold of the text: it is about to grow."""
+        self.text = ""
+        if self.machine is not None:
+            self.machine.text = ""
+        if isinstance(self.track, Shown):
+            self.track.grown.text = ""
+
+    def grow(self, text: str) -> None:
+        """Read on."""
+        self.text = text
+        while self._step():
+            pass
+
+    def _step(self) -> bool:
+        if self.closes is not None:
+            return self._reason()
+        if self.payload < 0:
+            return self._seek()
+        if self.machine is not None:
+            return self._read(self.machine)
+        if self.contract.mode == "tagged" and not self.opened:
+            return self._open()
+        return self._to_end_of_payload()
+
+    def _reason(self) -> bool:
+        found = self.closes.search(self.text, self.seen) if self.closes else None
+        if found is None:
+            self.seen = max(self.seen, len(self.text) - _LONGEST_TAG)
+            return False
+        self.seen, self.closes = found.end(), None
+        return True
+
+    def _seek(self) -> bool:
+        found = self._outside.search(self.text, self.seen)
+        if found is None:
+            self.seen = max(self.seen, len(self.text) - self._hold)
+            return False
+        self.seen = found.end()
+        if found["open"]:
+            self._enter(found.end())
+        else:
+            self.closes = re.compile(rf"</{found['think']}\s*>", re.I)
+        return True
+
+    def _enter(self, payload: int) -> None:
+        self.payload = self.seen = payload
+        self.opened = False
+        if self.contract.mode == "text":
+            self.track = ShownText()
+
+    def _open(self) -> bool:
+        """Begin to read the JSON of a payload."""
+        if _FENCE_BEGUN.match(self.text, self.payload):
+            return False
+        begin = _FENCE_OPEN.match(self.text, self.payload)
+        start = begin.end() if begin else self.payload
+        self.seen, self.track, self.opened = start, None, True
+        if self.text[start] in "{[":
+            strict = self.contract.strict
+            shape = ANY if strict else self.contract.shape
+            self.machine = Machine(self.text, start, shape, max_depth=self.max_depth, growing=True)
+            rules = Rules(typed=isinstance(self.contract.values, TypeValues), exact=strict)
+            self.track = Shown(Grown(self.text, self.contract.shape, rules))
+        return True
+
+    def _read(self, machine: Machine) -> bool:
+        parsed = machine.go_on(self.text)
+        if isinstance(parsed, Failure) or (self.contract.strict and machine.edits):
+            self.machine, self.track = None, None
+            self.seen = max(self.seen, machine.pos)
+            return True
+        if isinstance(self.track, Shown):
+            self.track.grown.follow(machine)
+        if parsed is None:
+            return False
+        self.machine, self.seen = None, parsed.end
+        return True
+
+    def _to_end_of_payload(self) -> bool:
+        text = self.text
+        found = self._inside.search(text, self.seen)
+        if found is None:
+            end = self.seen + len(text[self.seen :].rstrip())
+            begun = text.find("<", max(self.seen, len(text) - self._hold))
+            self._show_text(min(end, begun) if begun >= 0 else end)
+            return False
+        if found["open"]:
+            self.track = None
+            self._enter(found.end())
+            return True
+        self._show_text(self.seen + len(text[self.seen : found.start()].rstrip()))
+        if isinstance(self.track, ShownText) and self.track.begun:
+            self.track.finals.add(None)
+        self.payload, self.seen = -1, found.end()
+        return True
+
+    def _show_text(self, end: int) -> None:
+        if isinstance(self.track, ShownText):
+            self.track.add(self.text[self.seen : end])
+            self.seen = max(self.seen, end)
+        else:
+            self.seen = max(self.seen, len(self.text) - self._hold)
+
+
+class FollowingBlock:
+    """The leading JSON object of a reply, as long as it is plain JSON."""
+
+    def __init__(self, contract: BlockContract, max_depth: int) -> None:
+        self.contract = contract
+        self.max_depth = max_depth
+        self.seen = 0
+        self.over = not contract.keys
+        self.machine: Machine | None = None
+        self.track: Shown | None = None
+
+    @property
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        if self.machine is None:
+            return self.seen
+        return self.machine.opened.start if self.machine.opened else self.machine.certain[0]
+
+    @property
+    def in_open_text(self) -> bool:
+        """Whether reading on costs no more than what has come."""
+        return self.over or (self.machine is not None and self.machine.opened is not None)
+
+    def shown(self) -> Shown | None:
+        """The block as the fields of a `Block`."""
+        return self.track
+
+    def let_go(self) -> None:
+        """Keep no hold of the text: it is about to grow."""
+        if self.machine is not None:
+            self.machine.text = ""
+        if self.track is not None:
+            self.track.grown.text = ""
+
+    def grow(self, text: str) -> None:
+        """Read on."""
+        if self.over:
+            return
+        if self.machine is None:
+            starts = [at for at in (text.find("{", self.seen), text.find("[", self.seen)) if at >= 0]
+            self.seen = len(text)
+            if not starts:
+                return
+            self.over = text[min(starts)] == "["
+            if self.over:
+                return
+            self.machine = Machine(text, min(starts), ANY, max_depth=self.max_depth, growing=True)
+            self.track = Shown(Grown(text, ANY, Rules(typed=False, exact=True), (None, "fields")))
+        parsed = self.machine.go_on(text)
+        if isinstance(parsed, Failure) or self.machine.edits:
+            self.over, self.track = True, None
+            return
+        if self.track is not None:
+            self.track.grown.follow(self.machine)
+        self.over = parsed is not None
+
+
+class FollowingText:
+    """A reply that is the value as it is written."""
+
+    def __init__(self) -> None:
+        self.track = ShownText()
+        self.track.begun = True
+        self.seen = 0
+        self.waits_at = 0
+        self.in_open_text = True
+
+    def shown(self) -> ShownText | None:
+        """All of it."""
+        return self.track if self.track.text.pieces else None
+
+    def let_go(self) -> None:
+        """Nothing is held."""
+
+    def grow(self, text: str) -> None:
+        """Read on."""
+        self.track.add(text[self.seen :])
+        self.seen = len(text)
+
+
+class FollowingNothing:
+    """A reply of which nothing can be shown before its end."""
+
+    waits_at = 0
+    in_open_text = True
+
+    def shown(self) -> None:
+        """Nothing."""
+
+    def let_go(self) -> None:
+        """Nothing is held."""
+
+    def grow(self, text: str) -> None:
+        """Nothing is read before the end."""
+
+
+def takes_text_as_written(contract: Contract[object]) -> bool:
+    """Whether the contract is for a text, and nothing else."""
+    shape = contract.shape
+    return shape.types == frozenset({"string"}) and shape.choices is None and not shape.branches

@@ -284,7 +284,7 @@ class Aros(AbstractCapability[Any]):
             value, refusal = await _validated(outcome, validate)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
-        settled = wire.settled(outcome, value)
+        settled = _with_cut(wire.settled(outcome, value), record)
         self._tell(ctx, outcome, settled, text, call_id, wire)
         if isinstance(settled, Accepted):
             return value
@@ -337,6 +337,13 @@ async def _validated(outcome: Outcome[Any], validate: Validate) -> tuple[Any, tu
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
         return None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+
+
+def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
+    """The outcome, with a word on the prompt if the model seems not to have seen all of it."""
+    if not record.prompt_cut or not isinstance(outcome, Rejected):
+        return outcome
+    return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", record.prompt_cut)))
 
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:

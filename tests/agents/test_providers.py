@@ -13,6 +13,7 @@ from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from flujo_aros.agents.capability import Aros
 from flujo_aros.errors import OutputError
 from flujo_aros.outcome import Reason
+from flujo_aros.recovery.ladder import Ladder
 
 from .matrix import by_events, by_stream
 
@@ -292,3 +293,43 @@ def test_a_thinking_model_of_ollama_that_never_answers_is_said_in_words():
 def test_a_thinking_model_of_ollama_is_read_beside_its_thinking():
     result, _ = run(ollama, chat(f"<think>A {{}} pen?</think>\n{GOOD}", reasoning="so"))
     assert result.output == PEN
+
+
+def counted(tokens, body):
+    """The same answer with as many input tokens counted."""
+    status, whole = body
+    return status, {**whole, "usage": {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens + 5}}
+
+
+LONG = "one more line of a long document\n" * 2_000
+
+
+def test_a_prompt_that_ollama_has_cut_without_a_word_is_told_with_the_outcome():
+    replies = [counted(4096, chat(GOOD))]
+    agent = Agent(ollama(replies, []), output_type=PromptedOutput(Item), capabilities=[Aros()])
+    told = asyncio.run(agent.run(LONG)).metadata["aros"]
+    assert "4096 input tokens" in told["prompt_cut"]
+    assert "num_ctx" in told["prompt_cut"]
+    bad = Agent(
+        ollama([counted(4096, chat("I see no order here."))], []),
+        output_type=PromptedOutput(Item),
+        capabilities=[Aros(ladder=Ladder(stages=()))],
+    )
+    with pytest.raises(OutputError) as caught:
+        asyncio.run(bad.run(LONG))
+    assert caught.value.issues[-1].code == "prompt_cut"
+
+
+@pytest.mark.parametrize("tokens", [len(LONG) // 4, 12, 0], ids=["all of it", "a cached prompt", "none reported"])
+def test_a_prompt_that_was_counted_plausibly_is_not_called_cut(tokens):
+    agent = Agent(ollama([counted(tokens, chat(GOOD))], []), output_type=PromptedOutput(Item), capabilities=[Aros()])
+    assert "prompt_cut" not in asyncio.run(agent.run(LONG)).metadata["aros"]
+
+
+def test_a_mode_that_does_not_suit_the_model_is_told_once_it_has_cost_a_call():
+    easy, _ = run(openai_chat, chat(GOOD))
+    assert "better_mode" not in easy.metadata["aros"]
+    hard, _ = run(openai_chat, chat('{"name": "pen", "qty": "many"}'), chat(GOOD))
+    assert hard.metadata["aros"]["better_mode"] == "native"
+    native, _ = run(openai_chat, chat('{"name": "pen", "qty": "many"}'), chat(GOOD), output=NativeOutput)
+    assert "better_mode" not in native.metadata["aros"]

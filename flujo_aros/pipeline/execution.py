@@ -22,7 +22,6 @@ from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, St
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.reading.payload import judged
-from flujo_aros.reading.payload import judged
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
@@ -62,7 +61,8 @@ class Execution:
     gate: Callable[[], Awaitable[None]] | None = None
     sleep: Sleep = asyncio.sleep
     recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
-    answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    asked: str | None = None
+    answer: Answer | None = None
 
     async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
         """Run steps one after the other, until one gives nothing to go on with."""
@@ -189,7 +189,7 @@ class Execution:
             variables=frame.variables,
             live=None if self.live is None else partial(self.live, slot.name),
             allowance=None if frame.budget is None else StepAllowance(frame.budget),
-            answer=self.answers.get(slot.name),
+            answer=self.answer if slot.name == self.asked else None,
             shared=frame.shared,
             bodies=partial(self._body, frame, place),
         )

@@ -33,10 +33,10 @@ _LOCAL = "local:"
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
 
-    `observers` hear every event of a run (see `flujo_aros.events`); they must not raise: an error of theirs fails
-    what it interrupts, a step or the whole run, and is not hidden. `on_result` is told once how each run ended, also when it was cancelled
-    and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name are started when
-    first needed and stopped with the run. `sleep` waits between retries.
+    `observers` hear every event of a run (see `flujo_aros.events`). They must not raise: an error of theirs fails what
+    it interrupts, a step or the whole run, and is not hidden. `on_result` is told once how each run ended, also when
+    it was cancelled and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name
+    are started when first needed and stopped with the run. `sleep` waits between retries.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
@@ -121,8 +121,7 @@ class Runner:
         given = saved.context or {}
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
-        answers = {saved.step: Answer(answer)}
-        return await self._run(_Task(saved.run_id, saved.input, shared, recorded, answers))
+        return await self._run(_Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer)))
 
     async def _run(self, task: _Task) -> RunResult:
         for step in self.pipeline.steps:
@@ -160,11 +159,12 @@ class Runner:
                 gate=None if channel is None else channel.gate,
                 sleep=self.sleep,
                 recorded=task.recorded,
-                answers=task.answers,
+                asked=task.asked,
+                answer=task.answer,
             )
             if channel is not None:
                 channel.ledger = ledger
-            said = {"resume_input": answer.value for answer in task.answers.values()}
+            said = {} if task.answer is None else {"resume_input": task.answer.value}
             await execution.steps(self.pipeline.steps, Frame("", task.given, task.given, {}, said, task.shared, budget))
 
     def _ended(self, task: _Task, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
@@ -203,7 +203,8 @@ class _Task:
     given: Any
     shared: SharedContext
     recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
-    answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    asked: str | None = None
+    answer: Answer | None = None
     channel: EventChannel | None = None
 
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from .kinds_lab import Mine, check_legal, every_kind, forever
 
 from flujo_aros.events import Event, StepFinished, StepStarted
 from flujo_aros.pipeline.ledger import PauseRun
@@ -16,6 +15,8 @@ from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call
+
+from .kinds_lab import Mine, check_legal, every_kind, forever
 
 ENDS: dict[str, Callable[[], BaseException]] = {
     "an error": lambda: ValueError("broken"),

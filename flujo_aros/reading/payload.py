@@ -175,8 +175,6 @@ def _values(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
-NO_CONTEST: Final = "no_contest"
-"""The mark of a verdict without a winner, and the kind of its event where there is such a kind."""
 _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
 _OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")
 _SCRATCH: Final = re.compile(
@@ -238,18 +236,6 @@ def judged(outcome: Outcome[T], checks: tuple[Check, ...]) -> Outcome[T]:
         return outcome
     trust = outcome.trust if outcome.trust is Trust.SYNTHESIZED else Trust.LOSSY
     return replace(outcome, value=value, trust=trust, repairs=(*outcome.repairs, *cleaned))
-
-
-def no_contest(event: Event, contract: EventContract, text: str) -> Accepted[Event]:
-    """An event whose winner could not be settled: it names none, and says so by `no_contest: true`.
-
-    Its kind is `no_contest` where that is one of the kinds.
-    """
-    kind = NO_CONTEST if NO_CONTEST in contract.kinds else event.kind
-    given = event.model_dump(exclude_unset=True)
-    settled = Event.model_validate({**given, "kind": kind, "winner": None, NO_CONTEST: True})
-    repair = Repair("no-contest", Risk.LOSSY, "$.winner", (0, len(text)), str(event.winner), "null")
-    return Accepted(settled, Trust.SYNTHESIZED, "synthesize", (repair,), text)
 
 
 def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Outcome[Event]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -18,12 +17,11 @@ from flujo_aros.contract.output import (
     TaggedContract,
     compile_contract,
 )
-from flujo_aros.contract.payload import Event
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
 from flujo_aros.reading.gather import DEPTH, Pick
-from flujo_aros.reading.payload import judged, no_contest, read_block, read_event, read_tagged
+from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
 from flujo_aros.reading.search import Search
 
 T = TypeVar("T")
@@ -91,12 +89,6 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]
     if isinstance(contract, BlockContract):
         return read_block(text, contract)
     return read_event(text, cast("EventContract", contract), look, truncated=options.truncated)
-
-
-def undecided(rejected: Rejected, contract: EventContract) -> Outcome[Event]:
-    """The verdict of a rejected reply without its winner, which could not be settled; the rejection if it is none."""
-    said = read(rejected.text, replace(contract, checks=()))
-    return no_contest(cast("Event", said.value), contract, rejected.text) if isinstance(said, Accepted) else rejected
 
 
 def too_large(text: str, length: int, limits: Limits) -> Rejected:

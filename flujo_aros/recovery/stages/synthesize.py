@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
 from flujo_aros.contract.output import BlockContract, EventContract
-from flujo_aros.contract.payload import Block
-from flujo_aros.outcome import Accepted, Outcome, Reason, Repair, Risk, Trust
-from flujo_aros.reading.read import undecided
+from flujo_aros.contract.payload import Block, Event
+from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.reading.read import read
 from flujo_aros.recovery.plan import Past, Plan, ReadReply, Task
 from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
+
+
+NO_CONTEST: Final = "no_contest"
+"""The mark of a verdict without a winner, and the kind of its event where there is such a kind."""
 
 
 class Synthesize(Rung):
@@ -38,7 +43,7 @@ class Synthesize(Rung):
         """Build it. A verdict is made of the latest answer; what is no event at all stays rejected."""
         if isinstance(task.contract, BlockContract):
             return cast("Outcome[T]", _block(task.contract, past.first.text))
-        return cast("Outcome[T]", undecided(past.spoken, cast("EventContract", task.contract)))
+        return cast("Outcome[T]", _undecided(past.spoken, cast("EventContract", task.contract)))
         yield  # makes this a plan that asks nothing
 
 
@@ -46,6 +51,19 @@ def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
     text = synthesized_text(contract, prose)
     made = Repair("synthesized", Risk.LOSSY, "$.fields", (0, 0), "", text[:80])
     return Accepted(Block(dict.fromkeys(contract.keys, ""), prose), Trust.SYNTHESIZED, "synthesize", (made,), text)
+
+
+def _undecided(rejected: Rejected, contract: EventContract) -> Outcome[Event]:
+    """The verdict of a rejected answer without its winner, which could not be settled; the rejection if it is none."""
+    said = read(rejected.text, replace(contract, checks=()))
+    if not isinstance(said, Accepted):
+        return rejected
+    event = cast("Event", said.value)
+    kind = NO_CONTEST if NO_CONTEST in contract.kinds else event.kind
+    given = event.model_dump(exclude_unset=True)
+    settled = Event.model_validate({**given, "kind": kind, "winner": None, NO_CONTEST: True})
+    made = Repair("no-contest", Risk.LOSSY, "$.winner", (0, len(rejected.text)), str(event.winner), "null")
+    return Accepted(settled, Trust.SYNTHESIZED, "synthesize", (made,), rejected.text)
 
 
 def synthesized_text(contract: BlockContract, prose: str) -> str:

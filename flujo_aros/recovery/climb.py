@@ -11,7 +11,7 @@ from flujo_aros.errors import Attempt, UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, span
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected
 from flujo_aros.recovery.budget import Budget, Limits
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, advance, read_reply
+from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
 
 T = TypeVar("T")
 StageT = TypeVar("StageT", bound="Climbable")
@@ -101,9 +101,9 @@ class Climb(Generic[T]):
     def _within_limits(self, stage: Climbable, past: Past) -> Plan[T]:
         latest = past.latest
 
-        def read(reply: Reply) -> Outcome[T]:
+        def read(reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
             nonlocal latest
-            outcome = self._read(reply, stage.stage)
+            outcome = self._read(reply, stage.stage, judge)
             latest = outcome if isinstance(outcome, Rejected) else latest
             return outcome
 
@@ -121,8 +121,9 @@ class Climb(Generic[T]):
                 step = advance(plan, reply)
             return step
 
-    def _read(self, reply: Reply, stage: str) -> Outcome[T]:
+    def _read(self, reply: Reply, stage: str, judge: Judge[T] | None = None) -> Outcome[T]:
         outcome = read_reply(reply, self._task.contract)
+        outcome = outcome if judge is None else judge(outcome)
         self._settle(outcome)
         rejected = outcome if isinstance(outcome, Rejected) else None
         emit(

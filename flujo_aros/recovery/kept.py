@@ -17,7 +17,7 @@ from flujo_aros.recovery.places import Place, place_of, schema_at, value_at
 T = TypeVar("T")
 
 _NOWHERE: Final = object()
-_NO_PLACE: Final = frozenset({"missing", "required", "truncated"})
+_NO_PLACE: Final = frozenset({"missing", "required", "truncated", "changed"})
 """Issues that say nothing against what stands there."""
 _NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
 _MAX_CHARS: Final = 120

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
@@ -133,7 +133,16 @@ _ANSWERS: Final = ("first", "resume", "retry", "constrain", "escalate", "simplif
 _UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
 
 Plan: TypeAlias = Generator[Ask, Reply, Outcome[T]]
-ReadReply: TypeAlias = Callable[[Reply], Outcome[T]]
+Judge: TypeAlias = Callable[[Outcome[T]], Outcome[T]]
+"""What a stage has to say about a reading, such as a rejection of a value that changes what was right."""
+
+
+class ReadReply(Protocol[T]):
+    """Reads a reply for a stage, and hears what the stage itself thinks of it."""
+
+    def __call__(self, reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
+        """The outcome, after the judge."""
+        ...
 
 
 def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:

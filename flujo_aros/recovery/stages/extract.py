@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
@@ -74,4 +75,5 @@ def extracted(
     refusal = declined(reply)
     if refusal is not None:
         return refusal
-    return grounded(read(replace(reply, text=vault.restore(reply.text))), text, task.contract)
+    answer = replace(reply, text=vault.restore(reply.text))
+    return read(answer, partial(grounded, source=text, contract=task.contract))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
@@ -63,9 +64,9 @@ class LlmRepair(Rung):
             if refusal is not None:
                 return refusal
             answer = replace(reply, text=vault.restore(reply.text))
-            outcome = keeping(read(answer), failing, task.contract)
+            outcome = read(answer, partial(_judged, failing=failing, source=past.current.text, task=task))
             if not isinstance(outcome, Rejected):
-                return grounded(outcome, past.current.text, task.contract)
+                return outcome
             # Only an output that holds the content may take the place of the failing one: prose would have lost it,
             # and so has one that changed what was right.
             if any(issue.code == "changed" for issue in outcome.issues):
@@ -73,3 +74,8 @@ class LlmRepair(Rung):
             elif outcome.reason in (Reason.MALFORMED, Reason.INVALID):
                 failing = outcome
         return outcome
+
+
+def _judged(outcome: Outcome[T], failing: Rejected, source: str, task: Task[T]) -> Outcome[T]:
+    """What was right must stay, and what is new is told."""
+    return grounded(keeping(outcome, failing, task.contract), source, task.contract)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 from pydantic_core import to_json
 
 from flujo_aros.contract.output import Contract, Output
+from flujo_aros.contract.schema import is_dict
 from flujo_aros.errors import ContractError
-from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.places import Place, can_hold, definitions_of, place_of, schema_at, with_value
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
@@ -84,22 +86,26 @@ def _patched(
     if reply.fault is not None:
         return read(reply)
     answer = read_text(reply.text, form, truncated=reply.truncated)
-    if not isinstance(answer, Accepted):
+    if isinstance(answer, Accepted):
+        given, repairs = answer.value, tuple(answer.repairs)
+    else:  # what it gives for some of the places is better than nothing: the next attempt asks for the others
+        given, repairs = answer.draft.value if isinstance(answer, Rejected) and answer.draft else None, ()
+    if not is_dict(given):
         return read(Reply(reply.text, reply.truncated))
     whole = draft.value
-    for path, value in answer.value.items():
+    for path, value in given.items():
         if path in places:
             whole = with_value(whole, places[path], value)
-    outcome = read(Reply(to_json(whole, inf_nan_mode="constants").decode(), truncated=False))
-    if isinstance(outcome, Accepted):
-        return replace(outcome, repairs=(*answer.repairs, *outcome.repairs), trust=max_trust(outcome, answer))
-    return outcome
+    text = to_json(whole, inf_nan_mode="constants").decode()
+    return read(Reply(text, truncated=False), partial(_with_repairs, repairs=repairs))
 
 
-def max_trust(one: Accepted[Any], other: Accepted[Any]) -> Any:
-    """The trust of a value that was put together of both: the worse of the two."""
-    order = list(type(one.trust))
-    return max(one.trust, other.trust, key=order.index)
+def _with_repairs(outcome: Outcome[T], repairs: tuple[Repair, ...]) -> Outcome[T]:
+    """The outcome of a value whose parts were read with these repairs."""
+    if not isinstance(outcome, Accepted) or not repairs:
+        return outcome
+    both = (*repairs, *outcome.repairs)
+    return replace(outcome, repairs=both, trust=Trust.of(both))
 
 
 def _wrong(failing: Rejected, draft: Draft, schema: dict[str, Any]) -> dict[str, Place]:

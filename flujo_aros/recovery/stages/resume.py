@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from flujo_aros.outcome import Issue, Reason, Rejected
+from flujo_aros.outcome import Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.kept import keeping
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
 from flujo_aros.recovery.prompts import continue_prompt
@@ -59,12 +60,7 @@ class Resume(Rung):
         whole = joined(cut, begin, reply.text)
         if whole is not None:
             return read(Reply(whole, reply.truncated, refused=reply.refused))
-        # Some models answer anew instead: good, if that answer says what the cut one had said.
-        outcome = keeping(read(reply), past.first, task.contract, cut=True)
-        if isinstance(outcome, Rejected) and outcome.reason is not Reason.REFUSED:
-            issue = Issue("$", "no_seam", "the continuation does not begin with the last words before the cut")
-            return Rejected(Reason.TRUNCATED, (issue, *outcome.issues), cut)
-        return outcome
+        return read(reply, partial(_anew, cut=past.first, task=task))
 
     def _larger(self, task: Task[Any]) -> bool:
         known = self.max_tokens is not None or task.max_tokens is not None
@@ -92,6 +88,15 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
         if rest.startswith(begin[-size:]):
             return cut[:-size] + rest
     return None
+
+
+def _anew(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
+    """The outcome of a model that answered anew instead of going on: good, if it says what the cut reply had said."""
+    outcome = keeping(outcome, cut, task.contract, cut=True)
+    if not isinstance(outcome, Rejected) or outcome.reason is Reason.REFUSED:
+        return outcome
+    issue = Issue("$", "no_seam", "the continuation does not begin with the last words before the cut")
+    return Rejected(Reason.TRUNCATED, (issue, *outcome.issues), cut.text, draft=cut.draft)
 
 
 def _words_before(cut: str) -> str:

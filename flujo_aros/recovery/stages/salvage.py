@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic_core import to_json
@@ -56,14 +57,15 @@ def _without_wrong_items(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
         path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
         dropped.insert(0, Repair("dropped-item", Risk.LOSSY, path, failing.draft.span, lost[:80], ""))
         whole = with_value(whole, place[:-1], kept)
-    return _kept(read(Reply(to_json(whole, inf_nan_mode="constants").decode(), truncated=False)), dropped, failing)
+    text = to_json(whole, inf_nan_mode="constants").decode()
+    return read(Reply(text, truncated=False), partial(_kept, dropped=dropped, failing=failing))
 
 
 def _without_the_end(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
     for end, text in whole_prefixes(failing.text):
         lost = failing.text[end:]
         repair = Repair("dropped-end", Risk.LOSSY, "$", (end, len(failing.text)), lost[:80], "")
-        outcome = _kept(read(Reply(text, truncated=False)), [repair], failing)
+        outcome = read(Reply(text, truncated=False), partial(_kept, dropped=[repair], failing=failing))
         if isinstance(outcome, Accepted):
             return outcome
     return failing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
 from pydantic_core import to_json
@@ -62,7 +63,11 @@ def _coerced(answer: Accepted[Any], fields: Mapping[str, JsonSchema], reply: Rep
     for path, text in cast("dict[str, str]", answer.value).items():
         if text.strip():
             _put(whole, path.split("."), _value(text, fields.get(path, {})))
-    outcome = read(Reply(to_json(whole).decode(), truncated=False))
+    return read(Reply(to_json(whole).decode(), truncated=False), partial(_told, answer=answer, reply=reply))
+
+
+def _told(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
+    """The outcome with what was done to come to it, about the text that the model really wrote."""
     if isinstance(outcome, Rejected):
         return replace(outcome, text=reply.text)
     if not isinstance(outcome, Accepted):

@@ -1,0 +1,49 @@
+"""What the tests of recovery share: a contract, replies, and a climb that is driven by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import BaseModel
+
+from flujo_aros.agents.asking import drive
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.plan import Task
+
+
+class Item(BaseModel):
+    name: str
+    qty: int
+
+
+class Address(BaseModel):
+    street: str
+    floor: int
+
+
+class Order(BaseModel):
+    customer: str
+    items: list[Item]
+    address: Address
+    note: str | None = None
+
+
+TASK = Task(compile_contract(Item))
+ORDER = Task(compile_contract(Order))
+GOOD = '{"name": "pen", "qty": 3}'
+BAD = '{"name": "pen", "qty": "many"}'
+
+
+def climbed(stages, first, *replies, task=TASK, like=None, **options):
+    """The asks that a ladder of these stages made, and the outcome."""
+    if like is not None:
+        task = replace(task, contract=compile_contract(like))
+    left, asks = list(replies), []
+
+    def answer(ask):
+        asks.append(ask)
+        return left.pop(0)
+
+    ladder = stages if isinstance(stages, Ladder) else Ladder(stages=stages, **options)
+    return asks, drive(ladder.climb(task, first), answer)

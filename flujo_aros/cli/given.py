@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-from flujo_aros.contract.output import Contract, Output, compile_contract
-from flujo_aros.errors import UsageError
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.written import written_contract
+from flujo_aros.errors import ContractError, UsageError
 
 
 def given_text(source: str, option: str = "--input") -> str:
@@ -84,21 +85,15 @@ def given_contract(schema: str | None, where: str | None = None) -> Contract[Any
             message = "--schema is missing: give a JSON Schema file, or a type as module:Type"
             raise UsageError(message)
         return compile_contract(_given_schema(schema))
-    mode, _, rest = where.partition(":")
-    names = [name.strip() for name in rest.split(",") if name.strip()]
-    if mode == "tagged" and len(names) == 1:
-        return Output.tagged(names[0], {} if schema is None else _given_schema(schema))
-    if schema is not None and mode in ("text", "block", "event"):
-        message = f"--contract {where}: a {mode} contract has no schema, so leave --schema out"
+    try:
+        written = written_contract(where)
+    except ContractError as error:
+        message = f"--contract {where!r}: expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
+        raise UsageError(message) from error
+    if schema is not None and not written.takes_schema:
+        message = f"--contract {where}: a {written.form} contract has no schema, so leave --schema out"
         raise UsageError(message)
-    if mode == "text" and len(names) == 1:
-        return Output.text(names[0])
-    if mode == "block" and names:
-        return Output.block(names[0], names[1:])
-    if mode == "event" and names:
-        return Output.event(names)
-    message = f"--contract {where!r}: expected tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"
-    raise UsageError(message)
+    return written.contract(None if schema is None else _given_schema(schema))
 
 
 def _given_schema(schema: str) -> Any:

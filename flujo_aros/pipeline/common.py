@@ -95,7 +95,7 @@ class Common:
     def models(self) -> frozenset[str]:
         """The models that it and its nested steps ask for by name."""
         inner = [body.models for body in self.bodies.values()]
-        return frozenset().union(*inner, self.fallback.models if self.fallback else ())
+        return frozenset[str]().union(*inner, self.fallback.models if self.fallback else ())
 
     @property
     def gives_mapping(self) -> bool | None:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.pipeline.context import as_text
 from flujo_aros.pipeline.names import VARIABLES, nearest
@@ -20,11 +20,22 @@ CONSTANTS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": Non
 """JSON's words, which Python writes with a capital."""
 
 
+_Binary: TypeAlias = tuple[str, Callable[[Any, Any], Any]]
+
+
 def _within(a: Any, b: Any) -> Any:
     return a in (members_of(b) or b)
 
 
-COMPARISONS: Final[Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
+def _divided(a: Any, b: Any) -> Any:
+    return a / b
+
+
+def _divided_whole(a: Any, b: Any) -> Any:
+    return a // b
+
+
+COMPARISONS: Final[Mapping[type[ast.cmpop], _Binary]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
     ast.Lt: ("<", operator.lt),
@@ -36,12 +47,12 @@ COMPARISONS: Final[Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]
     ast.Is: ("is", operator.is_),
     ast.IsNot: ("is not", operator.is_not),
 }
-ARITHMETIC: Final[Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]]] = {
+ARITHMETIC: Final[Mapping[type[ast.operator], _Binary]] = {
     ast.Add: ("+", operator.add),
     ast.Sub: ("-", operator.sub),
     ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Div: ("/", _divided),
+    ast.FloorDiv: ("//", _divided_whole),
     ast.Mod: ("%", operator.mod),
 }
 TEXT_METHODS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -173,8 +184,8 @@ class Evaluation(ast.NodeVisitor):
         for kind, operand in zip(node.ops, node.comparators, strict=True):
             after = _plain(self.value(operand))
             sign, compare = COMPARISONS[type(kind)]
-            if "in" in sign and isinstance(after, Sized):
-                self._did(node, len(after) // 16)
+            if "in" in sign:
+                self._did(node, _size(after) // 16)
             try:
                 holds = compare(before, after)
             except TypeError:
@@ -223,10 +234,10 @@ class Evaluation(ast.NodeVisitor):
         """`f(x) for x in xs if …`."""
         loop = node.generators[0]
         name = cast("ast.Name", loop.target).id
-        source = self.value(loop.iter)
-        if isinstance(source, (str, Mapping)) or not isinstance(source, Iterable):
-            raise WrongExpression(loop.iter, f"`for` goes through a list, not through {kind_of(source)}")
-        return self._turns(node, name, cast("Iterable[object]", source), loop.ifs)
+        source: Any = self.value(loop.iter)
+        if _is_list(source):
+            return self._turns(node, name, source, loop.ifs)
+        raise WrongExpression(loop.iter, f"`for` goes through a list, not through {kind_of(source)}")
 
     def _turns(self, node: ast.GeneratorExp, name: str, source: Iterable[Any], ifs: list[ast.expr]) -> Iterator[Any]:
         for element in source:
@@ -243,7 +254,7 @@ class Evaluation(ast.NodeVisitor):
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
         arguments = [self.value(each) for each in node.args]
-        self._did(node, sum(len(each) // 16 for each in arguments if isinstance(each, Sized)))
+        self._did(node, sum(_size(each) // 16 for each in arguments))
         name = cast("ast.Name", node.func).id
         if name == "len" and not any(isinstance(each, Sized) for each in arguments):
             raise WrongExpression(
@@ -263,6 +274,14 @@ class Evaluation(ast.NodeVisitor):
             raise WrongExpression(node, f"`.{called.attr}` works on a text, not on {kind_of(obj)}")
         self._did(node, len(obj) // 16)
         return TEXT_METHODS[called.attr](obj, *arguments)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, Sized) else 0
 
 
 def _plain(value: Any) -> Any:

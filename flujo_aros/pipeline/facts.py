@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -14,7 +15,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract.schema import JsonSchema, compile_shape
+from flujo_aros.contract.values import SchemaValues
 from flujo_aros.contract.written import WrittenContract
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
 from flujo_aros.pipeline.processing import Enforcement
@@ -81,7 +83,7 @@ def effective(step: Step) -> Facts:
         ladder=None if contract is None else _ladder(step, contract),
         mergeable=_mergeable(step, contract),
         settings={} if not own else dict(step.model_settings),
-        warnings=step.processing.warnings,
+        warnings=tuple(_warnings(step, like)),
     )
 
 
@@ -114,10 +116,11 @@ def returns_mapping(function: object) -> bool | None:
 
 
 def takes_mapping(function: object) -> bool:
-    """Whether the annotation of a function's first parameter is a mapping or a model."""
-    names = [name for name in _annotations(function) if name != "return"]
+    """Whether the annotation of a function's first parameter is a mapping; a model is not made of one by itself."""
     first = _first_parameter(function)
-    return first in names and _is_mapping(_annotations(function)[first]) is True
+    wanted = None if first is None else _annotations(function).get(first)
+    kind = typing.get_origin(wanted) or wanted
+    return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
 
 def _like(step: Step) -> tuple[Any, SchemaSource | None]:
@@ -139,11 +142,23 @@ def _contract(step: Step, like: Any) -> Contract[Any] | None:
     where = step.contract if isinstance(step.contract, WrittenContract) else None
     if where is None and (like is None or _any_text(like)):
         return None
-    ceiling, wanted = step.processing.ceiling, step.processing.conversions
-    if isinstance(like, dict) and (wanted is not None):
-        like = _with_conversions(cast("JsonSchema", like), ceiling or Risk.INFERRED, wanted)
     made = compile_contract(like) if where is None else where.contract(like if where.takes_schema else None)
+    ceiling, wanted = step.processing.ceiling, step.processing.conversions
+    if wanted is not None and isinstance(like, dict) and isinstance(made.values, SchemaValues):
+        values = copy.copy(made.values)
+        values.shape = compile_shape(_guide(values.json_schema, ceiling or made.risk, wanted))
+        made = replace(made, values=values)
     return made if ceiling is None else replace(made, risk=ceiling)
+
+
+def _warnings(step: Step, like: Any) -> Iterator[tuple[str, str]]:
+    yield from step.processing.warnings
+    if step.processing.conversions is not None and like is not None and not isinstance(like, dict):
+        key = "aop" if step.processing.coercion.allow is None else "coercion.allow"
+        yield (
+            key,
+            "has no effect on a Python type, whose conversions are its own: make it strict, or give a JSON Schema",
+        )
 
 
 def _agent(step: Step) -> Any:
@@ -188,7 +203,7 @@ def _mergeable(step: Step, contract: Contract[Any] | None) -> bool | None:
         return False if own is str or isinstance(step.agent, AgentSpec) else _is_mapping(own)
     if contract.mode in ("text", "block"):
         return contract.mode == "block"
-    kinds = contract.shape.types
+    kinds = set(contract.shape.types)
     if not kinds:
         return True if contract.shape.properties or contract.mode == "event" else None
     return kinds == {"object"}
@@ -204,8 +219,12 @@ def _any_text(like: object) -> bool:
 _CONVERTED = ("integer", "number", "boolean")
 
 
-def _with_conversions(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSchema:
-    """The schema with a word on the risk at each place: only the wanted conversions of texts are made."""
+def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSchema:
+    """The schema by which the reader may bend a value; by the real one it is judged all the same.
+
+    Types into which no text is to be converted are left out, so that nothing is converted there. Where a conversion is
+    wanted beyond the ceiling, the place itself allows it.
+    """
 
     def rewritten(node: Any) -> Any:
         if isinstance(node, list):
@@ -213,27 +232,28 @@ def _with_conversions(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str])
         if not isinstance(node, dict):
             return node
         members = cast("dict[str, Any]", node)
-        return {key: value if key in _LITERAL else inner(key, value) for key, value in members.items()} | _hint(members)
+        return {key: value if key in _LITERAL else inner(key, value) for key, value in typed(members).items()}
 
     def inner(key: str, value: Any) -> Any:
-        if key in ("properties", "$defs", "definitions", "patternProperties") and isinstance(value, dict):
+        if key in _NAMED and isinstance(value, dict):
             return {name: rewritten(each) for name, each in cast("dict[str, Any]", value).items()}
         return rewritten(value)
 
-    def _hint(node: dict[str, Any]) -> dict[str, Any]:
+    def typed(node: dict[str, Any]) -> dict[str, Any]:
         kinds = node.get("type")
         listed = cast("list[str]", kinds) if isinstance(kinds, list) else [kinds]
-        hints = node.get("x-aros", {})
-        if "risk" in hints or not any(kind in (*_CONVERTED, "array") for kind in listed):
-            return {}
-        risk = Risk.INFERRED if any(kind in wanted for kind in listed) else Risk.LOSSLESS
-        if "array" in listed and not any(kind in _CONVERTED for kind in listed):
-            risk = max(risk, ceiling)
-        return {"x-aros": {**hints, "risk": risk.name.lower()}}
+        if any(kind in wanted for kind in listed):
+            hints = {"risk": max(ceiling, Risk.INFERRED).name.lower(), **node.get("x-aros", {})}
+            return {**node, "x-aros": hints}
+        if any(kind in _CONVERTED for kind in listed):
+            return {key: value for key, value in node.items() if key != "type"}
+        return node
 
     return cast("JsonSchema", rewritten(schema))
 
 
+# Keywords whose value is a mapping of names to schemas.
+_NAMED = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 # Keywords whose value is data and no schema.
 _LITERAL = ("const", "default", "enum", "examples", "required", "x-aros")
 
@@ -283,6 +303,10 @@ def _is_mapping(annotation: Any) -> bool | None:
         return found.pop() if len(found) == 1 else None
     if not isinstance(origin, type):
         return None
-    if origin is object or issubclass(origin, (Accepted, Degraded, Rejected)):
+    return _is_mapping_type(cast("type[object]", origin))
+
+
+def _is_mapping_type(kind: type[Any]) -> bool | None:
+    if kind is object or issubclass(kind, (Accepted, Degraded, Rejected)):
         return None
-    return issubclass(origin, (Mapping, BaseModel)) or dataclasses.is_dataclass(origin) or typing.is_typeddict(origin)
+    return issubclass(kind, (Mapping, BaseModel)) or dataclasses.is_dataclass(kind) or typing.is_typeddict(kind)

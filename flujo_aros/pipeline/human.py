@@ -54,7 +54,7 @@ class Human(Common):
     @property
     def gives_mapping(self) -> bool | None:
         """Whether the schema wants an object."""
-        return None if self.contract is None else self.contract.shape.types == {"object"}
+        return None if self.contract is None else set(self.contract.shape.types) == {"object"}
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Pause the run with the question; with an answer, take it or pause again. Raises `PauseRun`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
 
 from pydantic import ConfigDict, ValidationError
 
@@ -202,7 +202,7 @@ def _check_precheck(precheck: dict[str, Any] | None) -> None:
             )
         if key == "enabled" and not isinstance(value, bool):
             raise UsageError(f"reasoning_precheck.enabled must be true or false, not {value!r}")
-        if key != "enabled" and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+        if key != "enabled" and not _is_names(value):
             raise UsageError(f"reasoning_precheck.{key} must be a list of names, not {value!r}")
 
 
@@ -217,3 +217,7 @@ def _warnings(processing: Processing) -> list[tuple[str, str]]:
     if processing.enforcement == "validate" and processing.stages:
         found.append(("stages", "has no effect with `enforcement: validate`, which makes no further model calls"))
     return found
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in cast("list[object]", value))

@@ -63,11 +63,11 @@ def members_of(obj: Any) -> Mapping[Any, Any] | None:
 def missing_member(obj: Any, name: Any) -> str:
     """The sentence for a key or place that is not there."""
     if isinstance(obj, (list, tuple)) and isinstance(name, int):
-        return f"there is no place {name} in {len(cast('list[Any]', obj))} elements"
+        return f"there is no place {name} in {len(cast('list[object]', obj))} elements"
     members = members_of(obj)
     if members is not None:
         return f"there is no {name!r}{nearest(str(name), map(str, members))}"
-    return f"there is no {name!r} in {kind_of(obj)}"
+    return f"there is no {name!r} in {kind_of(cast('object', obj))}"
 
 
 def kind_of(value: object) -> str:
@@ -178,6 +178,10 @@ def _join(values: Iterable[Any], separator: str = "") -> str:
     return separator.join(parts)
 
 
+def _tojson(value: Any) -> str:
+    return as_json(_present(value))
+
+
 def _replace(text: str, old: str, new: str) -> str:
     work.get().did(len(text) + text.count(old) * len(new))
     return text.replace(old, new)
@@ -211,7 +215,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "join": _join,
     "optional": _optional,
     "replace": _metered(_replace, textual=True),
-    "tojson": _metered(lambda value: as_json(_present(value)), textual=False),
+    "tojson": _metered(_tojson, textual=False),
 }
 """What a template may use after `|`."""
 

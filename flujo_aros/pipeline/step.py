@@ -213,7 +213,8 @@ class Step(Common):
     def models(self) -> frozenset[str]:
         """The names of the models that this step asks for by name."""
         agent = self.facts.agent
-        return super().models | ({agent.model} if isinstance(agent, AgentSpec) else frozenset())
+        own: set[str] = {agent.model} if isinstance(agent, AgentSpec) else set()
+        return super().models | own
 
     @property
     def gives_mapping(self) -> bool | None:

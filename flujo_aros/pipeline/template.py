@@ -223,8 +223,8 @@ def _chains(node: nodes.Node, bound: frozenset[str]) -> Iterator[tuple[nodes.Nam
         return
     if isinstance(inner, nodes.For):
         yield from _chains(inner.iter, bound)
-        bound |= {"loop", *(name.name for name in inner.target.find_all(nodes.Name))}
-        bound |= {inner.target.name} if isinstance(inner.target, nodes.Name) else set()
+        named = [inner.target, *inner.target.find_all(nodes.Name)]
+        bound |= {"loop", *(name.name for name in named if isinstance(name, nodes.Name))}
         for child in (*inner.body, *inner.else_, *([inner.test] if inner.test else [])):
             yield from _chains(child, bound)
         return

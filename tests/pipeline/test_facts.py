@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from pydantic_ai import Agent
+from typing_extensions import TypedDict
 
 from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.pipeline.facts import effective
-from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.step import Step
+from flujo_aros.contract.output import TaggedContract
+from flujo_aros.contract.written import contract_from, written_contract
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Risk, Trust
+from flujo_aros.pipeline.builtins import wrap_dict
+from flujo_aros.pipeline.facts import effective, handed_on, mergeable
+from flujo_aros.pipeline.processing import Coercion, Processing
+from flujo_aros.pipeline.results import StepResult, StepStatus
+from flujo_aros.pipeline.step import Call, PipelineStep, Step
+from flujo_aros.reading.read import read
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.settings import current_settings
+from flujo_aros.usage import Usage
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 AGENT = AgentSpec(model="test:model", output_schema=SCHEMA)
@@ -79,3 +91,256 @@ def test_without_a_word_the_ladder_is_the_one_that_suits_the_contract():
     facts = effective(Step("a", agent=AGENT))
     assert facts.contract is not None
     assert facts.ladder == ladder_for(facts.contract, current_settings())
+
+
+# Where the schema comes from
+
+
+@pytest.mark.parametrize(
+    ("step", "source", "promoted"),
+    [
+        (Step("a", agent=AGENT), "agent", True),
+        (Step("a", agent=AGENT, contract=Order), "contract", False),
+        (Step("a", agent=AGENT, processing=Processing(schema=SCHEMA)), "processing", False),
+        (Step("a", agent=AGENT, contract="tagged:result"), "agent", True),
+        (Step("a", agent=AGENT, processing=Processing(structured_output="off")), None, False),
+        (Step("a", agent=AgentSpec(model="m")), None, False),
+        (Step("a", agent=Agent("test", output_type=Order)), "agent", True),
+        (Step("a", agent=Agent("test")), None, False),
+    ],
+)
+def test_it_says_where_the_schema_in_force_was_written(step: Step, source: str | None, promoted: bool):
+    facts = effective(step)
+    assert (facts.schema_source, facts.promoted) == (source, promoted)
+
+
+def test_a_written_contract_says_where_the_payload_stands_and_the_agents_schema_what_it_is():
+    contract = effective(Step("a", agent=AGENT, contract="tagged:result")).contract
+    assert isinstance(contract, TaggedContract)
+    assert (contract.tag, contract.json_schema) == ("result", SCHEMA)
+
+
+def test_a_written_contract_takes_the_schema_of_processing_before_the_agents():
+    step = Step("a", agent=AGENT, contract="tagged:result", processing=Processing(schema={"type": "integer"}))
+    contract = effective(step).contract
+    assert contract is not None
+    assert contract.fingerprint == contract_from("tagged:result", {"type": "integer"}).fingerprint
+
+
+@pytest.mark.parametrize("written", ["text:note", {"block": "plan", "required": ["next"]}, {"event": ["a"]}])
+def test_a_written_contract_without_a_schema_leaves_the_agents_alone(written: Any):
+    found = effective(Step("a", agent=AGENT, contract=written_contract(written))).contract
+    assert found is not None
+    assert found.fingerprint == contract_from(written).fingerprint
+
+
+# How far a reply may be repaired
+
+
+@pytest.mark.parametrize(
+    ("processing", "risk"),
+    [
+        (Processing(), Risk.INFERRED),
+        (Processing(coercion=Coercion(tolerant_level=0)), Risk.LOSSLESS),
+        (Processing(coercion=Coercion(tolerant_level=1)), Risk.INFERRED),
+        (Processing(coercion=Coercion(tolerant_level=2)), Risk.LOSSY),
+        (Processing(aop="off"), Risk.LOSSLESS),
+        (Processing(aop="full"), Risk.INFERRED),
+        (Processing(aop="off", coercion=Coercion(tolerant_level=2)), Risk.LOSSY),
+        (Processing(risk="lossless", coercion=Coercion(tolerant_level=2)), Risk.LOSSLESS),
+    ],
+)
+def test_risk_tolerant_level_and_aop_set_the_ceiling_in_this_order(processing: Processing, risk: Risk):
+    contract = effective(Step("a", agent=AGENT, processing=processing)).contract
+    assert contract is not None
+    assert contract.risk is risk
+
+
+MIXED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "ok": {"type": "boolean"}, "s": {"type": "string"}},
+}
+BENT = '{"n": "3", "ok": "yes", "s": "x"}'
+
+
+@pytest.mark.parametrize(
+    ("processing", "reply", "value"),
+    [
+        (Processing(schema=MIXED), BENT, {"n": 3, "ok": True, "s": "x"}),
+        (Processing(schema=MIXED, coercion=Coercion(allow={"integer": ["str->int"]})), BENT, None),
+        (
+            Processing(schema=MIXED, coercion=Coercion(allow={"integer": ["str->int"]})),
+            '{"n": "3", s: "x"}',
+            {"n": 3, "s": "x"},
+        ),
+        (
+            Processing(schema=MIXED, coercion=Coercion(tolerant_level=0, allow={"integer": ["str->int"]})),
+            '{"n": "3", "s": "x",}',
+            {"n": 3, "s": "x"},
+        ),
+        (
+            Processing(schema=MIXED, coercion=Coercion(tolerant_level=0, allow={"integer": ["str->int"]})),
+            '{"n": "3", s: "x"}',
+            None,
+        ),
+        (Processing(schema=MIXED, aop="minimal"), BENT, None),
+        (Processing(schema=MIXED, aop="minimal"), '{n: 3, "s": "x"}', {"n": 3, "s": "x"}),
+        (Processing(schema=MIXED, aop="off"), '```json\n{"n": 3}\n```', {"n": 3}),
+        (Processing(schema=MIXED, aop="off"), "{n: 3}", None),
+    ],
+)
+def test_only_the_conversions_and_repairs_that_are_wanted_are_made(processing: Processing, reply: str, value: Any):
+    contract = effective(Step("a", agent=AGENT, processing=processing)).contract
+    outcome = read(reply, contract)
+    assert (outcome.value if isinstance(outcome, Accepted) else None) == value
+
+
+def test_wanted_conversions_do_not_change_the_schema_that_the_model_is_told():
+    processing = Processing(schema=MIXED, coercion=Coercion(allow={}))
+    contract = effective(Step("a", agent=AGENT, processing=processing)).contract
+    assert contract is not None
+    assert contract.json_schema == MIXED
+
+
+def test_a_word_on_the_risk_in_the_schema_itself_stays():
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "x-aros": {"risk": "lossless"}}}}
+    processing = Processing(schema=schema, coercion=Coercion(allow={"integer": ["str->int"]}))
+    contract = effective(Step("a", agent=AGENT, processing=processing)).contract
+    assert isinstance(read('{"n": "3"}', contract), Rejected)
+
+
+# The ladder
+
+
+def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
+    processing = Processing(
+        stages=("deterministic", "stricter_reprompt", {"stage": "llm_repair", "attempts": 1}, "extractor", "degrade"),
+        max_stages=2,
+        max_calls=3,
+        max_cost=Decimal("0.10"),
+    )
+    ladder = effective(Step("a", agent=AGENT, processing=processing)).ladder
+    assert ladder is not None
+    assert [stage.stage for stage in ladder.stages] == ["retry", "llm_repair", "extract", "degrade"]
+    assert (ladder.max_stages, ladder.max_calls, ladder.max_cost) == (2, 3, Decimal("0.10"))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Processing(stages=("rety",)), "there is no stage 'rety'; did you mean 'retry'?"),
+        (lambda: Processing(stages=({"stage": "llm_repair", "attemps": 1},)), "attemps: there is no such option"),
+        (lambda: Processing(stages=({"attempts": 1},)), "a stage is a name, or a mapping with `stage: NAME`"),
+        (lambda: Processing(stages=({"stage": "llm_repair", "attempts": 0},)), "greater than or equal to 1"),
+        (lambda: Processing(max_calls=-1), "max_calls: input should be greater than or equal to 0"),
+        (lambda: Processing(risk="some"), "risk must be one of lossless, inferred, lossy, not 'some'"),  # type: ignore[arg-type]  # on purpose
+        (lambda: Processing(aop="max"), "aop must be one of off, minimal, full, not 'max'"),  # type: ignore[arg-type]  # on purpose
+        (lambda: Coercion(tolerant_level=3), "coercion.tolerant_level must be 0, 1 or 2, not 3"),  # type: ignore[arg-type]  # on purpose
+        (lambda: Coercion(allow={"intger": []}), "coercion.allow has no type 'intger'; did you mean 'integer'?"),
+        (lambda: Coercion(allow={"integer": ["str->float"]}), "coercion.allow.integer may name 'str->int' only"),
+        (lambda: Coercion(max_unescape_depth=-1), "must be 0 or more"),
+        (
+            lambda: Processing(reasoning_precheck={"validator_agent": "agents.judge"}),
+            "reasoning_precheck.validator_agent is not run here",
+        ),
+        (lambda: Processing(structured_output="off", enforce_grammar=True), "leave one of them out"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_sentence(make: Any, message: str):
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("processing", "key"),
+    [
+        (Processing(coercion=Coercion(max_unescape_depth=1)), "coercion.max_unescape_depth"),
+        (Processing(enforcement="off", risk="lossy"), "risk"),
+        (Processing(enforcement="off", stages=("retry",)), "stages"),
+        (Processing(enforcement="validate", stages=("retry",)), "stages"),
+    ],
+)
+def test_what_is_written_and_changes_nothing_is_a_warning(processing: Processing, key: str):
+    assert [warned for warned, _ in effective(Step("a", agent=AGENT, processing=processing)).warnings] == [key]
+
+
+def test_conversions_of_a_python_type_are_its_own_which_is_a_warning():
+    step = Step("a", agent=AGENT, contract=Order, processing=Processing(coercion=Coercion(allow={})))
+    assert [key for key, _ in effective(step).warnings] == ["coercion.allow"]
+
+
+def test_a_grammar_that_is_to_be_enforced_is_the_providers_own_schema_mode():
+    assert effective(Step("a", agent=AGENT, processing=Processing(enforce_grammar=True))).mode == "native"
+
+
+# What the value is
+
+
+class Shape(TypedDict):
+    n: int
+
+
+def gives_dict(value: object) -> dict[str, int]:
+    return {"n": len(str(value))}
+
+
+def gives_text(value: object) -> str:
+    return str(value)
+
+
+def wants_dict(value: Mapping[str, Any]) -> Any:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("step", "known"),
+    [
+        (Step("a", agent=AGENT), True),
+        (Step("a", agent=AGENT, contract=Order), True),
+        (Step("a", agent=AGENT, contract=Shape), True),
+        (Step("a", agent=AGENT, contract=list[Order]), False),
+        (Step("a", agent=AGENT, contract={}), None),
+        (Step("a", agent=AGENT, contract="text:note"), False),
+        (Step("a", agent=AGENT, contract="block:plan"), True),
+        (Step("a", agent=AgentSpec(model="m")), False),
+        (Step("a", agent=AgentSpec(model="m"), mergeable_output=True), True),
+        (Step("a", agent=Agent("test", output_type=Order)), True),
+        (Call("a", function=gives_dict), True),
+        (Call("a", function=gives_text), False),
+        (Call("a", function=lambda x: x), None),
+        (Call("a", function="some.module:name"), None),
+        (Call("a", function=wrap_dict), True),
+    ],
+)
+def test_it_is_known_whether_the_value_is_a_mapping(step: PipelineStep, known: bool | None):
+    assert mergeable(step) is known
+
+
+def degraded(text: str) -> StepResult[Any]:
+    outcome = Degraded(text, Rejected(Reason.NO_JSON, (), text))
+    return StepResult("a", "step", StepStatus.DEGRADED, outcome, Usage(), 1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("following", "given"),
+    [
+        (Call("b", function=wants_dict), {"text": "prose"}),
+        (Call("b", function=wants_dict, input="{{ input }}"), "prose"),
+        (Call("b", function=gives_text), "prose"),
+        (Call("b", function=gives_text, input="{{ previous_step.text }}"), {"text": "prose"}),
+        (Step("b", agent=AGENT), "prose"),
+        (Step("b", agent=AGENT, input="Sum up: {{ previous_step.text }}"), {"text": "prose"}),
+        (None, "prose"),
+    ],
+)
+def test_a_degraded_text_is_wrapped_only_where_the_next_step_needs_a_mapping(
+    following: PipelineStep | None, given: Any
+):
+    assert handed_on(degraded("prose"), following) == given
+
+
+def test_a_value_is_handed_on_as_it_is():
+    accepted: Accepted[Any] = Accepted("text", Trust.CLEAN, "first", (), "text")
+    result = StepResult("a", "step", StepStatus.SUCCESS, accepted, Usage(), 1, 0.0)
+    assert handed_on(result, Call("b", function=wants_dict)) == "text"

@@ -1,0 +1,64 @@
+"""Contracts as data: what a blueprint and the command line may write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flujo_aros.contract.output import Output
+from flujo_aros.contract.written import contract_from, written_contract
+from flujo_aros.errors import ContractError
+
+INTEGER = {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("written", "like", "same"),
+    [
+        ("json", INTEGER, Output.json(INTEGER)),
+        ("tagged:result", INTEGER, Output.tagged("result", INTEGER)),
+        ({"tagged": "result"}, INTEGER, Output.tagged("result", INTEGER)),
+        ({"tagged": "result", "strict": False}, INTEGER, Output.tagged("result", INTEGER, strict=False)),
+        ("tagged:result", None, Output.tagged("result", {})),
+        ("text:note", None, Output.text("note")),
+        ("block:plan, next", None, Output.block("plan", ["next"])),
+        ({"block": "plan", "required": ["next"]}, None, Output.block("plan", ["next"])),
+        ("event:said,thought", None, Output.event(["said", "thought"])),
+        (
+            {"event": ["said", "thought"], "fallback": "thought"},
+            None,
+            Output.event(["said", "thought"], fallback="thought"),
+        ),
+        ({"event": ["said"], "fields": ["to"]}, None, Output.event(["said"], ["to"])),
+    ],
+)
+def test_what_is_written_is_the_contract_that_python_makes(written: Any, like: Any, same: Any):
+    assert contract_from(written, like).fingerprint == same.fingerprint
+
+
+def test_retries_of_a_tagged_contract_can_be_written():
+    assert contract_from({"tagged": "result", "max_retries": 2}, INTEGER).max_retries == 2  # type: ignore[attr-defined]  # a tagged one
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("tag:result", "a contract is json, tagged:TAG"),
+        ("", "a contract is json, tagged:TAG"),
+        ({}, "with one of these keys"),
+        ({"tagged": "a", "text": "b"}, "with one of these keys"),
+        ({"tagged": "result", "stric": True}, "a tagged contract has no option 'stric'; known: strict, max_retries"),
+        ({"text": "note", "strict": True}, "a text contract has no option 'strict'; known: none"),
+        ({"event": ["a"], "fallback": "b"}, "'b'"),
+    ],
+)
+def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: str):
+    with pytest.raises(ContractError) as caught:
+        written_contract(written)
+    assert message in str(caught.value)
+
+
+def test_a_schema_where_none_has_a_place_is_refused():
+    with pytest.raises(ContractError, match="a text contract has no schema; leave it out"):
+        contract_from("text:note", INTEGER)

@@ -1,0 +1,291 @@
+"""Agent steps and callable steps: what reaches the model, what the value must be, and honest ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Self
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.errors import ContractError, OutputError, UsageError
+from flujo_aros.events import AskStarted, Event
+from flujo_aros.outcome import Issue
+from flujo_aros.pipeline.condition import check
+from flujo_aros.pipeline.ledger import RunStatus, StepStatus
+from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, Step
+
+SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+
+
+class Seen:
+    """A scripted model that remembers what it was asked."""
+
+    def __init__(self, *replies: str) -> None:
+        self.replies = list(replies)
+        self.messages: list[list[ModelMessage]] = []
+        self.settings: list[dict[str, Any]] = []
+        self.model = FunctionModel(self._answer)
+
+    def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.messages.append(messages)
+        self.settings.append(dict(info.model_settings or {}))
+        return ModelResponse([TextPart(self.replies.pop(0))])
+
+    @property
+    def prompts(self) -> list[str]:
+        """The last user prompt of each call."""
+        found: list[str] = []
+        for messages in self.messages:
+            last = messages[-1]
+            assert isinstance(last, ModelRequest)
+            found.append(str(last.parts[-1].content))  # type: ignore[union-attr]  # a user prompt here
+        return found
+
+
+class Scripted:
+    """Gives the scripted model for every local name, and remembers the names."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.asked: list[str] = []
+
+    async def model(self, name: str) -> Model:
+        self.asked.append(name)
+        return self._model
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        return None
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> Callable[[Model], Scripted]:
+    def use(model: Model) -> Scripted:
+        source = Scripted(model)
+        monkeypatch.setattr("flujo_aros.agents.local.LocalModels", lambda: source)
+        return source
+
+    return use
+
+
+# What reaches the model
+
+
+def test_an_object_input_reaches_the_model_as_json_with_its_leaves_rendered():
+    seen = Seen("ok")
+    step = Step("a", Agent(seen.model), input={"who": "{{ input }}", "all": "{{ context.tags }}", "n": 3})
+    Runner(step).run_sync("Ann", {"tags": ["x"]})
+    assert json.loads(seen.prompts[0]) == {"who": "Ann", "all": ["x"], "n": 3}
+
+
+def test_an_object_input_reaches_a_callable_as_an_object():
+    step = Call("a", function=lambda value: value, input={"who": "{{ input.name }}", "list": ["{{ input }}", 1]})
+    assert Runner(step).run_sync({"name": "Ann"}).output == {"who": "Ann", "list": [{"name": "Ann"}, 1]}
+
+
+def test_a_leaf_with_a_missing_name_says_which_leaf():
+    step = Call("a", function=len, input={"who": {"name": "{{ context.nmae }}"}})
+    error = Runner(step).run_sync("", {"name": "x"}).steps[0].error
+    assert error == "input of step 'a', at who.name: there is no 'nmae'; did you mean 'name'?"
+
+
+def test_model_settings_of_the_step_reach_the_model_of_an_agent_of_ones_own():
+    seen = Seen("ok")
+    agent = Agent(seen.model, model_settings={"temperature": 0.9, "max_tokens": 5})
+    Runner(Step("a", agent, model_settings={"temperature": 0.1, "top_p": 0.5})).run_sync("x")
+    assert seen.settings[0] == {"temperature": 0.1, "max_tokens": 5, "top_p": 0.5}
+
+
+def test_model_and_settings_of_the_step_win_over_those_of_the_spec(local: Callable[[Model], Scripted]):
+    seen = Seen("ok")
+    source = local(seen.model)
+    spec = AgentSpec(model="local:big", model_settings={"temperature": 0.9, "max_tokens": 5})
+    step = Step("a", spec, model="local:small", model_settings={"temperature": 0.1})
+    assert step.models == {"local:small"}
+    Runner(step).run_sync("x")
+    assert source.asked == ["local:small"]
+    assert {key: seen.settings[0][key] for key in ("temperature", "max_tokens")} == {
+        "temperature": 0.1,
+        "max_tokens": 5,
+    }
+
+
+def test_the_resolved_system_prompt_is_what_an_observer_hears(local: Callable[[Model], Scripted]):
+    local(Seen("ok").model)
+    heard: list[Event] = []
+    step = Step("a", AgentSpec(model="local:m", system_prompt="You are a pilot."), input="Fly {{ input }}")
+    Runner(step, observers=[heard.append]).run_sync("home")
+    told = [event.prompt for event in heard if isinstance(event, AskStarted)]
+    assert len(told) == 1
+    assert "You are a pilot." in told[0]
+    assert "Fly home" in told[0]
+
+
+def test_a_callable_step_warns_of_no_model_and_asks_none(recwarn: pytest.WarningsRecorder):
+    heard: list[Event] = []
+    run = Runner(Call("a", function=len), observers=[heard.append]).run_sync("abc")
+    assert (run.output, run.usage.requests, list(recwarn)) == (3, 0, [])
+    assert not any(isinstance(event, AskStarted) for event in heard)
+
+
+# What the value must be
+
+
+class Order(BaseModel):
+    net: int
+    tax: int
+    gross: int
+
+
+BAD, GOOD = '{"net": 1, "tax": 2, "gross": 4}', '{"net": 1, "tax": 2, "gross": 3}'
+
+
+def test_a_failing_check_enters_the_ladder_and_the_model_is_told_why():
+    seen = Seen(BAD, GOOD)
+    step = Step("a", Agent(seen.model), Order, checks=(check("output.net + output.tax == output.gross"),))
+    run = Runner(step).run_sync("x")
+    assert run.output == Order(net=1, tax=2, gross=3)
+    assert run.steps[0].usage.requests == 2
+    assert "output.net + output.tax == output.gross does not hold" in seen.prompts[1]
+
+
+def test_a_value_that_no_check_accepts_is_refused_with_the_issue():
+    seen = Seen(*[BAD] * 9)
+    checks = (lambda order: Issue("$.gross", "sum", "it does not add up") if order.gross == 4 else None,)
+    step = Step("a", Agent(seen.model), Order, checks=checks, on_degraded="fail")
+    run = Runner(step).run_sync("x")
+    assert run.status is RunStatus.FAILED
+    assert "it does not add up" in str(run.steps[0].error)
+
+
+def test_a_check_judges_plain_text_too():
+    step = Step(
+        "a", Agent(Seen("a very long answer").model), checks=(lambda text: "too long" if len(text) > 5 else None,)
+    )
+    run = Runner(step).run_sync("x")
+    assert (run.status, run.steps[0].error) == (RunStatus.FAILED, "invalid: too long")
+
+
+def test_a_check_judges_the_value_of_a_callable():
+    run = Runner(Call("a", function=len, checks=(check("output > 3"),))).run_sync("ab")
+    assert (run.status, run.steps[0].error) == (RunStatus.FAILED, "invalid: output > 3 does not hold")
+
+
+def test_a_contract_may_be_written_as_text():
+    seen = Seen('Here: <result>{"n": 3}</result> done')
+    step = Step("a", Agent(seen.model), "tagged:result", "Answer between <result> tags", Processing(schema=SCHEMA))
+    assert Runner(step).run_sync("x").output == {"n": 3}
+
+
+def test_validate_reads_and_asks_no_more():
+    seen = Seen("no number here", "unused")
+    processing = Processing(schema=SCHEMA, enforcement="validate")
+    run = Runner(Step("a", Agent(seen.model), processing=processing)).run_sync("x")
+    assert (run.status, len(seen.messages)) == (RunStatus.FAILED, 1)
+
+
+def test_off_takes_the_text_as_it_is():
+    processing = Processing(schema=SCHEMA, enforcement="off")
+    run = Runner(Step("a", Agent(Seen("prose").model), processing=processing)).run_sync("x")
+    assert run.output == "prose"
+
+
+def test_the_stages_of_the_step_are_the_ones_that_run():
+    seen = Seen("no json", '{"n": 4}')
+    processing = Processing(schema=SCHEMA, stages=("retry",))
+    run = Runner(Step("a", Agent(seen.model), processing=processing)).run_sync("x")
+    assert run.output == {"n": 4}
+    assert [stage.stage for stage in run.steps[0].stages] == ["retry"]
+
+
+def test_required_context_keys_are_asked_for_before_the_model():
+    seen = Seen("unused")
+    processing = Processing(reasoning_precheck={"required_context_keys": ["goal", "user.name"]})
+    step = Step("a", Agent(seen.model), processing=processing)
+    run = Runner(step).run_sync("x", {"goal": "g", "user": {"name": None}})
+    assert run.status is RunStatus.FAILED
+    assert run.steps[0].error == "invalid: the context has no value for user.name, which the step requires"
+    assert seen.messages == []
+
+
+def test_a_precheck_that_is_not_enabled_asks_for_nothing():
+    processing = Processing(reasoning_precheck={"enabled": False, "required_context_keys": ["goal"]})
+    assert Runner(Step("a", Agent(Seen("ok").model), processing=processing)).run_sync("x").output == "ok"
+
+
+# Iterations
+
+
+def test_an_iterating_step_ends_with_the_completion_signal():
+    seen = Seen("still at it", "still at it", "All done.\n<promise>COMPLETE</promise>")
+    step = Step("a", Agent(seen.model), max_iterations=5, completion_signal="<promise>COMPLETE</promise>")
+    run = Runner(step).run_sync("work")
+    assert (run.status, len(seen.messages), run.steps[0].attempts) == (RunStatus.COMPLETED, 3, 3)
+    assert "<promise>COMPLETE</promise>" in seen.prompts[0]
+
+
+def test_an_iterating_step_that_never_says_it_is_done_fails():
+    seen = Seen(*["I will say <promise>COMPLETE</promise> when done, not yet"] * 3)
+    step = Step("a", Agent(seen.model), max_iterations=3, completion_signal="<promise>COMPLETE</promise>")
+    run = Runner(step).run_sync("work")
+    assert run.steps[0].status is StepStatus.FAILED
+    assert run.steps[0].error == "invalid: no <promise>COMPLETE</promise> within 3 iterations"
+    assert run.usage.requests == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda a: Step("a", a, max_iterations=2), "belong together"),
+        (lambda a: Step("a", a, completion_signal="x"), "belong together"),
+        (lambda a: Step("a", a, max_iterations=0), "max_iterations must be 1 or more, not 0"),
+        (
+            lambda a: Step("a", a, "tagged:result", max_iterations=2, completion_signal="DONE"),
+            "an output between <result> tags is for a single reply, not for 2 iterations",
+        ),
+        (lambda a: Step("a", a, model="local:x"), "give the Agent its model instead"),
+        (lambda a: Step("a", a, retries=-1), "retries must be 0 or more, not -1"),
+        (lambda a: Step("a", a, timeout=0), "timeout is a number of seconds above 0, not 0"),
+        (lambda a: Step("a", a, sink_to="a b"), "sink_to is a dotted path"),
+        (lambda a: Step("a", a, checks=("output > 1",)), "a check is a function of the value, not 'output > 1'"),
+        (lambda a: Step("a", a, fallback="b"), "fallback is a step, not 'b'"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_sentence(make: Any, message: str):
+    with pytest.raises(UsageError) as caught:
+        make(Agent("test"))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (
+            "taged:result",
+            "a contract is json, tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…, not 'taged:result'",
+        ),
+        ("tagged", "a contract is json, tagged:TAG"),
+        ("tagged:a,b", "a contract is json, tagged:TAG"),
+    ],
+)
+def test_a_contract_that_is_written_wrong_says_what_may_be_written(written: str, message: str):
+    with pytest.raises(ContractError) as caught:
+        Step("a", Agent("test"), written)
+    assert message in str(caught.value)
+
+
+def test_a_failed_step_has_no_value():
+    run = Runner(Call("a", function=len, checks=(check("output > 3"),))).run_sync("ab")
+    with pytest.raises(OutputError, match="step 'a' has no value"):
+        _ = run.output

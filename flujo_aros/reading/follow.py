@@ -14,7 +14,7 @@ from flujo_aros.reading.candidate import Candidate
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.gather import ESCAPED, KEY_FIRST, UNREADABLE, Pick, Region
 from flujo_aros.reading.grown import Grown, Rules
-from flujo_aros.reading.locate import INLINE, Spot, is_quoted
+from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
 from flujo_aros.reading.search import BETWEEN, Search
 from flujo_aros.reading.shown import Shown
 from flujo_aros.reading.tolerant import Machine
@@ -22,6 +22,7 @@ from flujo_aros.reading.tolerant import Machine
 T = TypeVar("T")
 
 _QUOTES: Final = "\"'“”‘’«»„"
+_BEGINS: Final = re.compile(r"[{\[]|```")
 _KEY_BEGUN: Final = re.compile(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
 
 
@@ -37,13 +38,17 @@ class Track:
     """A quotation mark stands before it: whether it is cited is seen at its end."""
 
     begun: bool = False
+    opened_at: int = -1
+    """The open string that is watched for lines in it, and in these for the begin of another answer."""
+    looked_to: int = 0
+    lines: bool = False
+    begins: bool = False
 
     @property
     def has_something(self) -> bool:
         """Whether more than its bracket has been read."""
         stack = self.machine.stack
-        opened = self.machine.opened is not None
-        self.begun = self.begun or not stack or len(stack) > 1 or bool(stack[0].items) or opened
+        self.begun = self.begun or len(stack) != 1 or bool(self.machine.text[stack[0].start + 1 :].strip())
         return self.begun
 
 
@@ -107,22 +112,30 @@ class Following(Search[T]):
 
     def shown(self) -> Shown | None:
         """What is to be shown now, by the rule that decides at the end."""
-        best = self._best()
-        track = self.current
-        if track is not None and track.has_something and not track.quoted:
-            rank = track.spot.rank
-            if best is None or rank < best.rank or (rank == best.rank and self.pick != "first"):
-                return track.shown
-        if best is None:
+        best, track = self._best(), self.current
+        reads = track is not None and track.candidate is None
+        if track is not None and reads and track.has_something and not track.quoted and self._wins(track, best):
+            return track.shown
+        if best is None or best.candidate is None:
             return self.lost.shown if self.lost is not None else None
-        return next(track.shown for track in self.fitting if track.candidate is best)
+        begins = self.scout.waits and (self.scout.fence is not None or best.candidate.rank > FENCE)
+        rival = track is not None and reads and self._wins(track, best)
+        best.shown.grown.doubt(in_doubt=self.pick != "first" and (begins or rival))
+        return best.shown
 
-    def _best(self) -> Candidate[object] | None:
-        fitting = [track.candidate for track in self.fitting if track.candidate is not None and track.candidate.fits]
+    def _wins(self, track: Track, best: Track | None) -> bool:
+        """Whether a candidate that is still read is the answer, should it be one."""
+        if best is None or best.candidate is None:
+            return True
+        rank, best_rank = track.spot.rank, best.candidate.rank
+        return rank < best_rank or (rank == best_rank and self.pick != "first")
+
+    def _best(self) -> Track | None:
+        fitting = [(track.candidate.rank, track) for track in self.fitting if track.candidate and track.candidate.fits]
         if not fitting:
             return None
-        best = min(candidate.rank for candidate in fitting)
-        group = [candidate for candidate in fitting if candidate.rank == best]
+        best = min(rank for rank, _ in fitting)
+        group = [track for rank, track in fitting if rank == best]
         return group[0] if self.pick == "first" else group[-1]
 
     def _begin(self) -> bool:
@@ -141,8 +154,11 @@ class Following(Search[T]):
         parsed = track.machine.go_on(self.text)
         if not isinstance(parsed, Failure):
             track.shown.grown.follow(track.machine)
-        elif track.has_something and not track.quoted:
-            self.lost = track
+        else:
+            track.shown.grown.give_up()
+            if track.has_something and not track.quoted:
+                self.lost = track
+        track.shown.grown.doubt(in_doubt=parsed is None and self._may_be_lost(track))
         if parsed is None:
             return False
         candidate: Candidate[T] = Candidate(track.spot.start, track.spot.start + 1, track.spot.rank)
@@ -153,6 +169,22 @@ class Following(Search[T]):
         else:
             self._done(track)
         return True
+
+    def _may_be_lost(self, track: Track) -> bool:
+        """Whether another answer could begin in what the machine waits over."""
+        opened = track.machine.opened
+        if opened is None:
+            return _BEGINS.search(self.text, track.machine.certain[0]) is not None
+        if opened.start != track.opened_at:
+            track.opened_at = track.looked_to = opened.start
+            track.lines = track.begins = False
+        if not track.lines:
+            line = self.text.find("\n", track.looked_to)
+            track.lines, track.looked_to = line >= 0, len(self.text) if line < 0 else line
+        if track.lines and not track.begins:
+            track.begins = _BEGINS.search(self.text, track.looked_to) is not None
+            track.looked_to = max(track.looked_to, len(self.text) - 3)
+        return track.lines and track.begins
 
     def _enter(self) -> bool:
         spot = self.scout.next(self.at)

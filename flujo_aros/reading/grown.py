@@ -74,6 +74,8 @@ class Grown:
         self.levels: list[Level] = []
         self.epoch = 0
         self.finals = Finals()
+        self.in_doubt = False
+        """It may turn out that this cannot be read: until that is told, nothing in it stands."""
         self.whole: Any = NOTHING
         self.open_text: OpenText | None = None
         self._open_start = -1
@@ -107,6 +109,17 @@ class Grown:
             self._doubt(levels[-1])
         self._let_go()
 
+    def doubt(self, *, in_doubt: bool) -> None:
+        """Say whether it may turn out that this cannot be read."""
+        if in_doubt and not self.in_doubt and self.finals.entries:
+            self.epoch += 1
+        self.in_doubt = in_doubt
+
+    def give_up(self) -> None:
+        """It cannot be read: what was shown stays, but nothing in it stands."""
+        self._begin_anew()
+        self.rules = self.rules._replace(finals=False)
+
     def snapshot(self) -> Snapshot:
         """What there is to show now."""
         if self.whole is not NOTHING:
@@ -122,7 +135,8 @@ class Grown:
         last = self.levels[-1] if self.levels else None
         text = -1 if self.open_text is None else len(self.open_text.pieces)
         items = len(last.container) if last else 0
-        return (self.epoch, len(self.finals.entries), len(self.levels), items, text, self.whole is NOTHING)
+        finals = -1 if self.in_doubt else len(self.finals.entries)
+        return (self.epoch, finals, len(self.levels), items, text, self.whole is NOTHING)
 
     def _level(self, frame: Frame) -> Level:
         if not self.levels:
@@ -247,7 +261,9 @@ class Grown:
         value = coercion.value(node, shape, path)
         if coercion.issues:
             return Part(raw, stands=False)
-        return Part(value, stands=not self.rules.typed, deep=not self.rules.typed)
+        # In a reply that is valid as it stands such a key is not taken for another.
+        sure = not self.rules.typed and all(edit.code != "near_miss_key" for edit in coercion.edits)
+        return Part(value, stands=sure, deep=sure)
 
     def _scalar(self, node: Node, shape: Shape | None, step: str | int, level: Level) -> Part:
         self._close_text(node)

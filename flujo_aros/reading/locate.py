@@ -65,6 +65,8 @@ class Scout:
         self.text = text
         self.growing = growing
         self.seen = 0
+        self.waits = False
+        """It stands before a bracket of which only more text can tell what it is."""
         self.inside: re.Pattern[str] | None = None
         """What closes the reasoning block that a growing text has stopped in."""
         self.lists = shape.anything or shape.allows("array")
@@ -85,7 +87,8 @@ class Scout:
             self.seen, pos = found.start(), found.end()
             if found["open"]:
                 rank = self._rank_if_sure(found.start())
-                if rank == _WAITING:
+                self.waits = rank == _WAITING
+                if self.waits:
                     return None
                 self.seen = pos
                 if rank is not None:

@@ -27,7 +27,7 @@ class Shown:
     @property
     def finals(self) -> Finals:
         """The paths that stand."""
-        return self.grown.finals
+        return Finals() if self.grown.in_doubt else self.grown.finals
 
     def snapshot(self) -> Snapshot:
         """The value as it is now."""

@@ -19,7 +19,7 @@ from flujo_aros.reading.payloads import (
 )
 from flujo_aros.reading.read import Limits, check_options, read, too_large
 from flujo_aros.reading.runaway import Runaway
-from flujo_aros.reading.shown import Follower
+from flujo_aros.reading.shown import Follower, Shown, ShownText
 
 T = TypeVar("T")
 
@@ -66,8 +66,9 @@ class StreamReader(Generic[T]):
         self._follower = self._follow()
         self._runaway = Runaway()
         self._try_at = 0
-        self._shown: tuple[object, ...] | None = None
-        self._reading: tuple[object, ...] | None = None
+        self._shown: Shown | ShownText | None = None
+        self._seen: tuple[int, tuple[int, ...]] = (0, ())
+        self._begun = False
         self._closed = False
 
     @property
@@ -107,16 +108,14 @@ class StreamReader(Generic[T]):
 
     def _partial(self, follower: Follower) -> Partial[T] | None:
         shown = follower.shown()
+        last, self._shown = self._shown, shown
         if shown is None:
-            if self._reading is None or self._reading == ():
-                return None
-            self._shown = self._reading = ()
-            return Partial(Snapshot((), whole=None), Finals(), restarted=True)
-        reading, state = (id(shown), shown.epoch), (id(shown), *shown.state)
-        if state == self._shown:
+            return None if last is None else Partial(Snapshot((), whole=None), Finals(), restarted=True)
+        seen, self._seen = self._seen, (shown.epoch, shown.state)
+        if shown is last and seen == self._seen:
             return None
-        restarted = self._reading is not None and reading != self._reading
-        self._shown, self._reading = state, reading
+        restarted = self._begun and (shown is not last or seen[0] != shown.epoch)
+        self._begun = True
         return Partial(shown.snapshot(), shown.finals, restarted=restarted)
 
     def _follow(self) -> Follower:

@@ -201,7 +201,8 @@ Section = tuple[str, list[dict[str, Text]], tuple[str, ...], tuple[str, ...]]
 
 def _sections(found: Health) -> Iterator[Section]:
     figures = ("runs", "trouble", "time", "calls", "replies", "rejected", "repaired", "wrapped", "faults", "cost")
-    yield "Worst steps", [_step_row(step) for step in found.worst_steps], figures, ("cost", "calls", "time")
+    worst = [_step_row(step) for step in found.worst_steps if step.trouble]
+    yield "Worst steps", worst, figures, ("cost", "calls", "time")
     yield "Models", [_model_row(model) for model in found.models], figures, ("cost", "faults", "wrapped", "repaired")
     repairs = [_repair_row(repair) for repair in found.repairs[:_SHOWN_REPAIRS]]
     yield "Most frequent repairs", repairs, ("replies", "share"), ("step", "risk")

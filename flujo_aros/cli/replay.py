@@ -37,7 +37,7 @@ def replay_command(
         typer.Option(
             "--contract",
             metavar="FILE|module:Type",
-            help="Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY, event:KIND.",
+            help="Instead of the recorded contract: a JSON Schema, a type, or a place: text:TAG, block:KEY …",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as JSON.")] = False,

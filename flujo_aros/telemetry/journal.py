@@ -286,18 +286,18 @@ class Journal:
             "fault": None,
             "prompt": self._text(event.prompt),
         }
-        self._rows[-around.owner] = row  # an agent makes one call at a time
+        self._rows[own_scope()] = row
         self._put("aros_asks", row)
 
     def _ask_finished(self, event: AskFinished) -> None:
-        around = where()
-        model = event.model or self._asked.get((around.owner, event.stage), ("", None))[0]
-        self._asked[around.owner, event.stage] = (model, event.finish_reason)
-        row = self._rows.pop(-around.owner, None)
+        asked = (where().owner, event.stage)
+        if asked in self._asked:  # else its agent was cancelled, and has ended before its call
+            self._asked[asked] = (event.model, event.finish_reason)
+        row = self._rows.pop(own_scope(), None)
         if row is None:
             return
         ended = {
-            "model": model,
+            "model": event.model,
             "seconds": event.seconds or time.time() - row["started"],
             **_used(event.usage),
             "finish_reason": event.finish_reason,
@@ -401,7 +401,6 @@ class Journal:
     def _forget(self, owner: int) -> None:
         for key in [key for key in self._asked if key[0] == owner]:
             del self._asked[key]
-        self._rows.pop(-owner, None)
         self._read.pop(owner, None)
 
     def _issues(self, event: ReadFinished) -> str:

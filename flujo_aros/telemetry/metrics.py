@@ -179,8 +179,9 @@ class Measures:
 
     def _ask_finished(self, event: AskFinished) -> None:
         owner, used = where().owner, event.usage
-        model = self._mask(event.model) or self._asked.get(owner, ("", None))[0]
-        self._asked[owner] = (model, None)
+        model = self._mask(event.model)
+        if owner in self._asked:  # else its agent was cancelled, and has ended before its call
+            self._asked[owner] = (model, None)
         labels = {"stage": event.stage, "model": model}
         self._to.add("aros.calls", used.requests, {**labels, "fault": event.fault is not None})
         self._to.add("aros.tokens", used.input_tokens, {**labels, "direction": "input"})

@@ -1,0 +1,113 @@
+"""What was used is the same in the result, in the journal and in the spans, however a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_ai.exceptions import ModelHTTPError
+
+from flujo_aros import Aros, OutputError, Pipeline, Runner
+from flujo_aros.events import observing
+from flujo_aros.pipeline.ledger import RunResult
+from flujo_aros.telemetry.journal import Journal
+from flujo_aros.usage import Usage
+
+from .conftest import Told
+from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step
+
+REPLIES = st.sampled_from([GOOD, GOOD, MESSY, BAD, "no boat at all", '{"name": "Al', "", "!500"])
+SCRIPTS = st.lists(st.lists(REPLIES, max_size=8), min_size=1, max_size=3)
+
+
+def scripted(name: str, replies: list[str]) -> Any:
+    script = [ModelHTTPError(500, "m") if reply == "!500" else reply for reply in replies]
+    return boat_step(name, *script, *[GOOD] * 8)
+
+
+def in_spans(told: Told) -> Usage:
+    """What the `agent.usage` events of all spans add up to."""
+    found = Usage()
+    for span in told.exporter.get_finished_spans():
+        for event in span.events:
+            if event.name == "agent.usage":
+                tags = dict(event.attributes or {})
+                cost = Decimal(str(tags["cost_usd"])) if "cost_usd" in tags else None
+                tokens = (tags["input_tokens"], tags["output_tokens"])
+                found += Usage(tags["requests"], *tokens, cost, tags.get("unmeasured_requests", 0))
+    return found
+
+
+def in_asks(journal: Journal, run_id: str) -> Usage:
+    return Usage.total(ask.usage for chapter in journal.story(run_id).chapters for ask in chapter.asks)
+
+
+def run_told(pipeline: Pipeline) -> tuple[RunResult, Told, Journal]:
+    told = Told()
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as journal:
+        result = Runner(pipeline, observers=[journal, told.observer()]).run_sync("")
+        assert journal.story(result.run_id).run.usage == result.usage
+        assert in_asks(journal, result.run_id) == result.usage
+        assert in_spans(told) == result.usage
+        by_step = {chapter.name: chapter.step.usage for chapter in journal.story().chapters if chapter.step}
+        assert by_step == {step.name: step.usage for step in result.steps if step.status.value != "skipped"}
+    return result, told, journal
+
+
+@settings(max_examples=25)
+@given(scripts=SCRIPTS)
+def test_usage_is_the_same_everywhere_for_any_replies(scripts: list[list[str]]) -> None:
+    run_told(Pipeline([scripted(f"s{number}", replies) for number, replies in enumerate(scripts)], name="any"))
+
+
+def test_usage_is_the_same_everywhere_for_parallel_branches() -> None:
+    parallel = pytest.importorskip("flujo_aros.pipeline.parallel")
+    branches = {"a": Pipeline([scripted("x", [BAD])]), "b": Pipeline([scripted("y", [MESSY])])}
+    result, _, _ = run_told(Pipeline([parallel.Parallel("both", branches=branches)], name="p"))
+    assert result.usage.requests == 3
+
+
+@settings(max_examples=10)
+@given(after=st.floats(min_value=0.0, max_value=0.06))
+def test_usage_is_the_same_everywhere_for_a_cancelled_run(after: float) -> None:
+    async def cancelled(pipeline: Pipeline, journal: Journal, told: Told) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(after):
+                await Runner(pipeline, observers=[journal, told.observer()]).run("")
+
+    told = Told()
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "runs.sqlite") as journal:
+        steps = [boat_step("a", 0.01, BAD, 0.01, GOOD), boat_step("b", 0.01, MESSY)]
+        asyncio.run(cancelled(Pipeline(steps, name="slow"), journal, told))
+        for run in journal.runs():
+            assert run.status in ("cancelled", "completed")
+            assert run.usage == in_asks(journal, run.run_id) == in_spans(told)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("replies", [[GOOD], [BAD, GOOD], [BAD] * 12], ids=["good", "mended", "refused"])
+def test_usage_of_an_agent_alone_is_the_same_everywhere(
+    journal: Journal, told: Told, replies: list[str], *, streamed: bool
+) -> None:
+    agent = boat_agent(*replies, capabilities=[Aros()])
+
+    async def ask() -> None:
+        if streamed:
+            async with agent.run_stream("Which boat?") as reply:
+                await reply.get_output()
+        else:
+            await agent.run("Which boat?")
+
+    with observing(journal, told.observer()), told.traces.get_tracer("mine").start_as_current_span("mine"):
+        with contextlib.suppress(OutputError):
+            asyncio.run(ask())
+    run = journal.runs()[0]
+    assert run.usage.requests
+    assert run.usage == in_asks(journal, run.run_id) == in_spans(told)

@@ -50,11 +50,12 @@ class Vault:
 
     def hide(self, text: str) -> str:
         """The text with every known secret replaced by its label; the same secret has the same label."""
-        for value in sorted(_forms(self.named), key=len, reverse=True):
-            text = self._without(text, value)
-        for pattern in _PATTERNS:
-            text = pattern.sub(self._hidden, text)
-        return text
+        parts: list[str] = []
+        done = 0
+        for start, end in _joined(sorted(self._found(text))):
+            parts += [text[done:start], self._label(text[start:end])]
+            done = end
+        return "".join([*parts, text[done:]]) if parts else text
 
     @property
     def found(self) -> dict[str, str]:
@@ -68,29 +69,40 @@ class Vault:
         secrets = self.found
         return re.sub(rf"\[{self._word}-\d+\]", lambda found: secrets.get(found.group(), found.group()), text)
 
-    def _without(self, text: str, value: str) -> str:
-        """The text without a named value, and without a beginning of it that is long enough to matter."""
-        begin, at = value[:_CUT], text.find(value[:_CUT])
-        while at >= 0:
-            end = at + len(begin)
-            while end < len(text) and end - at < len(value) and text[end] == value[end - at]:
-                end += 1
-            label = self._label(text[at:end])
-            text = text[:at] + label + text[end:]
-            at = text.find(begin, at + len(label))
-        return text
-
-    def _hidden(self, found: re.Match[str]) -> str:
-        secret = found.groupdict().get("secret") or found.group()
-        if secret.startswith(f"[{self._word}-"):
-            return found.group()
-        label = self._label(secret)
-        whole, start = found.group(), found.start()
-        at = found.start("secret") - start if "secret" in found.re.groupindex else 0
-        return whole[:at] + label + whole[at + len(secret) :]
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the secrets of a text stand, in any order."""
+        for pattern in _PATTERNS:
+            name = "secret" if "secret" in pattern.groupindex else 0
+            # What is hidden already stays as it is.
+            yield from (m.span(name) for m in pattern.finditer(text) if not m[name].startswith(f"[{self._word}-"))
+        for value in set(_forms(self.named)):
+            yield from _standing(value, text)
 
     def _label(self, secret: str) -> str:
         return self._labels.setdefault(secret, f"[{self._word}-{len(self._labels) + 1}]")
+
+
+def _standing(value: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a value stands in a text, or a beginning of it that is long enough to matter."""
+    begin = value[:_CUT]
+    at = text.find(begin)
+    while at >= 0:
+        end = at + len(begin)
+        while end < len(text) and end - at < len(value) and text[end] == value[end - at]:
+            end += 1
+        yield at, end
+        at = text.find(begin, end)
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same places without any that overlap; they come in order."""
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _forms(named: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,190 @@
+"""What a climb may spend: never one call more than allowed, in any order of the stages, and every call is counted."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flujo_aros import Constrain, Degrade, Ladder, LlmRepair, Output, Usage, UsageError, observing
+from flujo_aros.events import StagePassed
+from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected
+from flujo_aros.recovery.evidence import Achieved, Evidence
+from flujo_aros.recovery.plan import Ask, Reply, Task, advance
+from flujo_aros.recovery.stages.escalate import Escalate
+from flujo_aros.recovery.stages.extract import Extract
+from flujo_aros.recovery.stages.patch import Patch
+from flujo_aros.recovery.stages.resume import Resume
+from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery.stages.salvage import Salvage
+from flujo_aros.recovery.stages.simplify import Simplify
+from flujo_aros.recovery.stages.synthesize import Synthesize
+
+from .given import BAD, GOOD, TASK, Item, climbed
+
+STAGES = [
+    Resume(),
+    LlmRepair(attempts=3),
+    Patch(attempts=2),
+    Retry(attempts=3),
+    Constrain(),
+    Escalate(model="test:big", attempts=2),
+    Extract(),
+    Simplify(),
+    Salvage(),
+    Synthesize(),
+    Degrade(),
+]
+FALLBACKS = {stage.stage for stage in STAGES} - {"resume", "llm_repair"}
+CONTRACTS = [Output.json(Item), Output.tagged("r", Item), Output.block("plan"), Output.json({}), Output.text("r")]
+TEXTS = [GOOD, BAD, "", "prose", "{", "CANNOT_REPAIR", "[1, 2]", '{"type": "object"}', "<r>x</r>", GOOD[:-3]]
+ANY_REPLY = st.builds(
+    Reply,
+    text=st.sampled_from(TEXTS),
+    truncated=st.sampled_from([True, False, None]),
+    usage=st.builds(
+        Usage,
+        requests=st.just(1),
+        input_tokens=st.integers(0, 50),
+        output_tokens=st.integers(0, 50),
+        cost=st.sampled_from([None, Decimal("0.001"), Decimal("0.5")]),
+    ),
+    fault=st.sampled_from([None, None, None, "HTTP 503"]),
+)
+
+
+class Clock:
+    """Goes on by a second for each call that is answered."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.permutations(STAGES).flatmap(lambda order: st.integers(0, len(order)).map(lambda n: tuple(order[:n]))),
+    st.lists(ANY_REPLY, min_size=30, max_size=30),
+    st.sampled_from(CONTRACTS),
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.sampled_from([None, Decimal(0), Decimal("0.0000001"), Decimal("0.6")]),
+    st.sampled_from([None, 0, 1.5]),
+    st.sampled_from([None, "no", "can", "on"]),
+)
+def test_never_one_call_more_than_allowed(stages, replies, contract, max_calls, max_stages, max_cost, deadline, native):
+    clock, heard = Clock(), []
+    ladder = Ladder(stages=stages, max_calls=max_calls, max_stages=max_stages, max_cost=max_cost, deadline=deadline)
+    task = Task(contract, clock=clock, native=native, max_tokens=50)
+    spent, calls, ran, told = Decimal(0), 0, [], []
+    with observing(heard.append):
+        plan = ladder.climb(task, replies[0])
+        step = advance(plan)
+        while isinstance(step, Ask):
+            calls += 1
+            assert calls <= max_calls
+            assert max_cost is None or spent < max_cost
+            assert deadline is None or clock.now < deadline
+            ran.append(step.stage)
+            clock.now += 1
+            reply = replies[calls]
+            spent += reply.usage.cost or 0
+            told.append(reply.usage)
+            step = advance(plan, reply)
+    assert isinstance(step, (Accepted, Degraded, Rejected))
+    assert len(set(ran) & FALLBACKS) <= max_stages
+    if isinstance(step, Rejected):
+        attempts = step.attempts
+        assert Usage.total(each.usage for each in attempts[1:]) == Usage.total(told)
+        passed = [(event.stage, event.why) for event in heard if isinstance(event, StagePassed)]
+        assert [(each.stage, each.why) for each in attempts if each.outcome == "passed"] == passed
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"max_calls": 0}, "max_calls is 0"),
+        ({"max_cost": Decimal(0)}, "max_cost is $0"),
+        ({"deadline": 0}, "the deadline of 0 s has passed"),
+    ],
+)
+def test_what_a_limit_refuses_is_a_recorded_reason(options, why):
+    task, heard = Task(TASK.contract, clock=Clock()), []
+    with observing(heard.append):
+        asks, outcome = climbed((LlmRepair(), Retry()), Reply(BAD), task=task, **options)
+    assert asks == []
+    assert [(attempt.stage, attempt.outcome) for attempt in outcome.attempts] == [
+        ("first", "rejected"),
+        ("llm_repair", "passed"),
+        ("retry", "passed"),
+    ]
+    assert why in outcome.attempts[1].why
+    assert [event.stage for event in heard if isinstance(event, StagePassed)] == ["llm_repair", "retry"]
+
+
+def test_a_limit_that_is_met_inside_of_a_stage_is_told_too():
+    asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), max_calls=1)
+    assert len(asks) == 1
+    assert outcome.attempts[-1].why == "no further call: max_calls is 1, and as many calls were made"
+
+
+def test_stages_without_calls_run_where_calls_are_used_up():
+    _, outcome = climbed((Retry(), Degrade()), Reply(BAD), max_calls=0)
+    assert isinstance(outcome, Degraded)
+    assert outcome.because.attempts[1].outcome == "passed"
+
+
+def test_fallback_stages_are_counted_and_repair_is_not():
+    stages = (LlmRepair(attempts=1), Retry(), Extract(), Degrade())
+    asks, outcome = climbed(stages, Reply("junk"), Reply("no"), Reply("junk"), max_stages=1)
+    assert [ask.stage for ask in asks] == ["llm_repair", "retry"]
+    assert isinstance(outcome, Rejected)
+    assert [attempt.stage for attempt in outcome.attempts if attempt.outcome == "passed"] == ["extract", "degrade"]
+
+
+def test_a_deadline_without_a_clock_is_refused():
+    with pytest.raises(UsageError, match="clock"):
+        next(Ladder(deadline=1).climb(TASK, Reply(BAD)))
+
+
+class TestEvidence:
+    def task(self, rows):
+        schema = TASK.contract.fingerprint
+        table = Evidence.of([("m", schema, stage, achieved) for stage, achieved in rows.items()])
+        return Task(TASK.contract, model="m", evidence=table)
+
+    def test_the_most_worthy_stage_comes_first_and_those_without_calls_keep_their_place(self):
+        task = self.task({"retry": Achieved(40, 1, calls=40), "extract": Achieved(40, 38, calls=40)})
+        stages = (LlmRepair(attempts=1), Retry(), Extract(), Degrade())
+        asks, outcome = climbed(stages, Reply(BAD), *[Reply("no")] * 3, task=task, adaptive=True)
+        assert [ask.stage for ask in asks] == ["extract", "llm_repair", "retry"]
+        assert isinstance(outcome, Degraded)
+
+    def test_a_stage_that_never_gave_a_value_is_left_out_and_the_reason_told(self):
+        task = self.task({"retry": Achieved(30, 0, calls=30)})
+        asks, outcome = climbed((Retry(),), Reply(BAD), task=task, adaptive=True)
+        assert asks == []
+        assert outcome.attempts[-1].why == "in 30 tries with this model and schema it never gave a value"
+
+    def test_without_adaptive_nothing_changes(self):
+        task = self.task({"retry": Achieved(30, 0, calls=30)})
+        asks, _ = climbed((Retry(),), Reply(BAD), Reply(GOOD), task=task)
+        assert len(asks) == 1
+
+    def test_another_model_or_schema_is_another_matter(self):
+        task = self.task({"retry": Achieved(30, 0, calls=30)})
+        asks, _ = climbed(
+            (Retry(),),
+            Reply(BAD),
+            Reply(GOOD),
+            task=Task(TASK.contract, model="n", evidence=task.evidence),
+            adaptive=True,
+        )
+        assert len(asks) == 1
+
+
+def test_the_first_rejection_is_the_outcome_whatever_came_after():
+    _, outcome = climbed((LlmRepair(attempts=1), Retry()), Reply(BAD), Reply("no"), Reply("", fault="HTTP 500"))
+    assert (outcome.reason, outcome.text) == (Reason.INVALID, BAD)
+    assert [attempt.reason for attempt in outcome.attempts] == [Reason.INVALID, Reason.NO_JSON, Reason.PROVIDER]

@@ -8,15 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import Place, UsageError
 from flujo_aros.lint.baseline import Key, beyond
 from flujo_aros.lint.finding import Applicability, Finding
 from flujo_aros.lint.fix import Fixed, fix_text
-from flujo_aros.lint.positions import Positions
 from flujo_aros.lint.report import Linted, Report
 from flujo_aros.lint.rule import Rule
 from flujo_aros.lint.rules import RULES
+from flujo_aros.lint.rules.yaml_parse import UnreadableYaml
 from flujo_aros.lint.subject import Subject
 from flujo_aros.lint.suppress import Suppressions, matches
 from flujo_aros.pipeline.template import nearest
@@ -60,23 +61,7 @@ def lint_text(
     >>> lint_text("steps: []").findings[0].message
     'steps should have at least one element'
     """
-    wanted = options or Options()
-    mark = MARK if text.startswith(MARK) else ""
-    body = text.removeprefix(MARK)
-    fixed = Fixed(body, ())
-    if wanted.fix is not None:
-        fixed = fix_text(body, lambda each: _look(each, source, folder, wanted).findings, wanted.fix)
-    seen = _look(fixed.text, source, folder, wanted)
-    fresh = beyond(wanted.baseline, source, seen.findings)
-    return Linted(
-        source,
-        mark + fixed.text,
-        tuple(fresh),
-        text,
-        fixed.applied,
-        seen.suppressed,
-        len(seen.findings) - len(fresh),
-    )
+    return _lint(text, source, folder, options or Options())[0]
 
 
 def lint_files(paths: Iterable[Path], options: Options | None = None) -> Report:
@@ -93,16 +78,34 @@ def lint_files(paths: Iterable[Path], options: Options | None = None) -> Report:
         if known in done:
             continue
         text = _read(path)
-        done[known] = lint_text(text, source=str(path), folder=path.parent, options=wanted)
-        if wanted.imports:
-            waiting += _imported(text, path)
+        if isinstance(text, Linted):
+            done[known] = text
+            continue
+        done[known], imported = _lint(text, str(path), path.parent, wanted)
+        waiting += imported if wanted.imports else []
     return Report(tuple(done.values()))
+
+
+def _lint(text: str, source: str, folder: Path | None, options: Options) -> tuple[Linted, list[Path]]:
+    """One text, and the files of its folder that it imports."""
+    mark = MARK if text.startswith(MARK) else ""
+    body = text.removeprefix(MARK)
+    fixed = Fixed(body, ())
+    seen = _look(body, source, folder, options)
+    if options.fix is not None and any(finding.fix for finding in seen.findings):
+        fixed = fix_text(body, lambda each: _look(each, source, folder, options).findings, options.fix)
+        seen = _look(fixed.text, source, folder, options)
+    fresh = beyond(options.baseline, source, seen.findings)
+    hidden = len(seen.findings) - len(fresh)
+    told = Linted(source, mark + fixed.text, tuple(fresh), text, fixed.applied, seen.suppressed, hidden)
+    return told, _imported(seen.root, folder)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     findings: list[Finding]
     suppressed: int
+    root: Node
 
 
 def _look(text: str, source: str, folder: Path | None, options: Options) -> _Seen:
@@ -115,9 +118,9 @@ def _look(text: str, source: str, folder: Path | None, options: Options) -> _See
             with _Blame(rule, source):
                 findings += rule().check(subject)
     told = sorted(dict.fromkeys(findings), key=lambda each: each.sort_key)
-    quiet = Suppressions.of(Positions(text), subject.root, (step.node for step in subject.steps))
+    quiet = Suppressions.of(subject.positions, subject.root, (step.node for step in subject.steps))
     kept = [finding for finding in told if not quiet.cover(finding)]
-    return _Seen(kept, len(told) - len(kept))
+    return _Seen(kept, len(told) - len(kept), subject.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,23 +142,23 @@ class _Blame:
             )
 
 
-def _imported(text: str, path: Path) -> list[Path]:
+def _imported(root: Node, folder: Path | None) -> list[Path]:
     """The files that a blueprint imports, where they lie in its folder."""
-    inspected = inspect_blueprint(
-        text.removeprefix(MARK), source=str(path), folder=path.parent, allow=["*"], lenient=False
-    )
-    told = inspected.root.members.get("imports")
-    names = [each.value for each in told.members.values()] if told else []
-    files = [path.parent / name for name in names if isinstance(name, str)]
-    inside = path.parent.resolve()
+    told = root.members.get("imports")
+    if told is None or folder is None:
+        return []
+    files = [folder / each.value for each in told.members.values() if isinstance(each.value, str)]
+    inside = folder.resolve()
     return [file for file in files if file.is_file() and file.resolve().is_relative_to(inside)]
 
 
-def _read(path: Path) -> str:
-    """The text of a file with its line ends as they are."""
+def _read(path: Path) -> str | Linted:
+    """The text of a file with its line ends as they are; what is no text is a finding."""
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not a text in UTF-8 (byte {error.start})") from error
+        start, message = Place(1, 1), f"not a text in UTF-8 (byte {error.start})"
+        finding = Finding(UnreadableYaml.code, UnreadableYaml.severity, message, start, start)
+        return Linted(str(path), "", (finding,), "")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error

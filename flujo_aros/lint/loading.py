@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from flujo_aros.errors import Place
-from flujo_aros.lint.finding import Finding
+from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule
 from flujo_aros.lint.subject import Subject
 
 
+_CANNOT_RUN: Final = "cannot run"
+
+
 class LoadingRule(Rule, ABC):
-    """A rule whose findings are mistakes that the loader reports: what it says is what the runner would say."""
+    """A rule whose findings are mistakes that the loader reports: what it says is what the runner would say.
+
+    What makes the loader refuse a blueprint is an error. What it loads and the runner would refuse, such as an unknown
+    skill of flujo, is a warning, and so is what is passed over.
+    """
 
     passed_over: ClassVar[bool] = False
-    """Whether it is about what the loader passes over with a warning."""
+    """Whether it is about what has no effect."""
 
     @classmethod
     @abstractmethod
@@ -25,11 +32,18 @@ class LoadingRule(Rule, ABC):
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Every mistake that is this rule's."""
-        inspected = subject.inspected
-        for place, message in inspected.warnings if self.passed_over else inspected.findings:
-            at = place or Place(1, 1)
-            if rule_for(subject, at, message, passed_over=self.passed_over) is type(self):
-                yield self.finding(message, (at, subject.end_of(at)), step=subject.step_at(at))
+        for place, message in subject.inspected.findings:
+            yield from self._explained(subject, place, message, self.severity, passed_over=False)
+        for place, message in subject.inspected.warnings:
+            passed_over = _CANNOT_RUN not in message
+            yield from self._explained(subject, place, message, Severity.WARNING, passed_over=passed_over)
+
+    def _explained(
+        self, subject: Subject, place: Place | None, message: str, severity: Severity, *, passed_over: bool
+    ) -> Iterator[Finding]:
+        at = place or Place(1, 1)
+        if rule_for(subject, at, message, passed_over=passed_over) is type(self):
+            yield self.finding(message, (at, subject.end_of(at)), step=subject.step_at(at), severity=severity)
 
 
 def rule_for(subject: Subject, place: Place, message: str, *, passed_over: bool) -> type[LoadingRule] | None:

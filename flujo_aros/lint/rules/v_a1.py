@@ -44,9 +44,8 @@ class StepWithoutAgent(LoadingRule):
     code: ClassVar[str] = "V-A1"
     name: ClassVar[str] = "step-without-agent"
     severity: ClassVar[Severity] = Severity.WARNING
-    passed_over: ClassVar[bool] = True
 
     @classmethod
     def explains(cls, subject: Subject, place: Place, message: str) -> bool:  # noqa: ARG003 (one shape for all)
         """By where it stands and what is said."""
-        return "cannot run" in message
+        return "it has no agent" in message

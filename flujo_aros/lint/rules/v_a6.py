@@ -17,6 +17,7 @@ class UnknownAgent(LoadingRule):
     ## What it does
 
     Finds `uses` and `agent` that name no agent of the blueprint, no import, no built-in and no `package.module:name`.
+    A skill of flujo that is not known here is a warning: such a blueprint loads, and is refused when it is run.
 
     ## Why is this bad
 

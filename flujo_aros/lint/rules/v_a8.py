@@ -104,7 +104,7 @@ def _added(subject: Subject, located: Located, key: str, word: str) -> tuple[Edi
         return editor.add_member(node, "processing", {key: word}, ("uses", "agent", "name", "step", "kind")), False
     if not processing.members:
         return editor.fill(node, "processing", {key: word}), False
-    return editor.add_member(processing, key, word, ()), editor.is_shared(node, "processing")
+    return editor.add_member(processing, key, word, tuple(processing.members)), editor.is_shared(node, "processing")
 
 
 def _whose_schema(located: Located, step: Step) -> str | None:

@@ -1,0 +1,114 @@
+"""Cases of linting written as Markdown: a heading that says the behaviour, a blueprint, and what is found in it.
+
+    ## A schema of the agent that the step does not mention
+
+    ~~~~yaml
+    steps:
+      - name: a
+        uses: agents.x
+    ~~~~
+
+    ~~~~text
+    3:11 info «agents.x»
+    ~~~~
+
+    ~~~~yaml fixed
+    ...
+    ~~~~
+
+Each line of the `text` block is a finding of the rule that the file is named after: place, severity, and the words of
+the text that it points at (the first line of them). `(nothing)` says that there is none. What the safe fixes make of
+the blueprint stands in `yaml fixed`, what the unsafe ones make of it in `yaml unsafe`; a case without them is left as
+it is by both. `aros` blocks stand for other files of the folder: `yaml file child.yaml`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flujo_aros.lint.check import Options, lint_text
+from flujo_aros.lint.finding import Applicability, Finding
+from flujo_aros.lint.positions import Positions
+
+CASES = Path(__file__).parent / "cases"
+
+_HEADING = re.compile(r"^## (.+)$", re.M)
+_BLOCK = re.compile(r"^~~~~([^\n]+)\n(.*?)^~~~~$", re.S | re.M)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One behaviour of one rule."""
+
+    code: str
+    title: str
+    text: str
+    findings: list[str]
+    fixed: str
+    unsafe: str
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The id of the test."""
+        return f"{self.code}/{re.sub(r'[^a-z0-9]+', '-', self.title.lower()).strip('-')}"
+
+    def options(self, fix: Applicability | None = None) -> Options:
+        """Only the rule of the case."""
+        return Options(select=(self.code,), ignore=longer_than(self.code), fix=fix)
+
+    def find(self, folder: Path) -> list[str]:
+        """What is found, as it is written in a case."""
+        for name, text in self.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        found = lint_text(self.text, source=str(folder / "case.yaml"), folder=folder, options=self.options())
+        return [written(self.text, each) for each in found.findings]
+
+    def fix(self, folder: Path, level: Applicability) -> str:
+        """The text after its fixes."""
+        return lint_text(self.text, source=str(folder / "case.yaml"), folder=folder, options=self.options(level)).text
+
+
+def longer_than(code: str) -> tuple[str, ...]:
+    """The codes that begin with another one."""
+    from flujo_aros.lint.rules import RULES
+
+    return tuple(rule.code for rule in RULES if rule.code.startswith(code) and rule.code != code)
+
+
+def written(text: str, finding: Finding) -> str:
+    """A finding in the words of a case."""
+    return f"{finding.place.line}:{finding.place.column} {finding.severity.value} «{pointed_at(text, finding)}»"
+
+
+def pointed_at(text: str, finding: Finding) -> str:
+    """The first line of the text that a finding points at."""
+    positions = Positions(text)
+    whole = text[positions.offset(finding.place) : positions.offset(finding.end)]
+    return whole.partition("\n")[0]
+
+
+def load_cases() -> list[Case]:
+    """All cases of all files; one that is not well formed fails here, by name."""
+    return [case for path in sorted(CASES.glob("*.md")) for case in cases_in(path)]
+
+
+def cases_in(path: Path) -> list[Case]:
+    """The cases of one file."""
+    _, *parts = _HEADING.split(path.read_text(encoding="utf-8"))
+    return [_case(path.stem, title, body) for title, body in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _case(code: str, title: str, body: str) -> Case:
+    blocks = {kind: content for kind, content in _BLOCK.findall(body)}
+    assert {"yaml", "text"} <= blocks.keys(), f"{code}: {title}: needs a ~~~~yaml and a ~~~~text block"
+    files = {kind.removeprefix("yaml file "): text for kind, text in blocks.items() if kind.startswith("yaml file ")}
+    assert blocks.keys() - {f"yaml file {name}" for name in files} <= {"yaml", "text", "yaml fixed", "yaml unsafe"}, (
+        title
+    )
+    text = blocks["yaml"]
+    findings = [] if blocks["text"].strip() == "(nothing)" else blocks["text"].splitlines()
+    fixed = blocks.get("yaml fixed", text)
+    return Case(code, title, text, findings, fixed, blocks.get("yaml unsafe", fixed), files)

@@ -130,8 +130,10 @@ class Cached(Common):
         return Settlement[Any].of(ended)
 
     def _key(self, context: StepContext) -> str:
-        names = context.names()
-        whole = self.step.bodies or not self.step.templates
-        seen = [names] if whole else [template.value(names) for template in self.step.templates]
+        if self.step.bodies or not self.step.templates:
+            seen = [context.input, context.previous, context.outputs, context.context, context.variables]
+        else:
+            names = context.names()
+            seen = [template.value(names) for template in self.step.templates]
         described = json.dumps([self.__dict__["_fingerprint"], as_plain(seen)], sort_keys=True)
         return hashlib.sha256(described.encode()).hexdigest()

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.values import Invalid
-from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
@@ -64,8 +64,8 @@ class Human(Common):
         outcome = self.judge(context.answer.value)
         if isinstance(outcome, Accepted):
             return Settlement(outcome)
-        words = "; ".join(f"{issue.path}: {issue.message}" for issue in cast("Rejected", outcome).issues)
-        raise self._pause(f"{message}\n(The answer was not taken. {words})")
+        words = "; ".join(_sentence(issue) for issue in cast("Rejected", outcome).issues)
+        raise self._pause(f"{message}\nThe answer was not taken: {words}")
 
     def judge(self, answer: Any) -> Outcome[Any]:
         """The answer as a value, or what is wrong with it."""
@@ -81,6 +81,10 @@ class Human(Common):
 
     def _pause(self, message: str) -> PauseRun:
         return PauseRun(message, None if self.contract is None else self.contract.json_schema)
+
+
+def _sentence(issue: Issue) -> str:
+    return issue.message if issue.path == "$" else f"{issue.path}: {issue.message}"
 
 
 def _shown(answer: Any) -> str:

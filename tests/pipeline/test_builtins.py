@@ -1,0 +1,112 @@
+"""The built-in callables of blueprints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.pipeline.builtins import BUILTINS, built_in, built_in_step, check_user_confirmation, ensure_object
+from flujo_aros.pipeline.facts import effective, mergeable
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Step
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+class Item(BaseModel):
+    price: float = Field(default=1.5, alias="unitPrice")
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "given_value", "value"),
+    [
+        ("flujo.builtins.passthrough", {}, [1], [1]),
+        ("flujo.builtins.echo", {}, "hi", "hi"),
+        ("flujo.builtins.stringify", {}, {"ok": True}, '{"ok": true}'),
+        ("flujo.builtins.stringify", {}, "hi", "hi"),
+        ("flujo.builtins.wrap_dict", {}, "hi", {"value": "hi"}),
+        ("aros.wrap_dict", {"key": "note"}, "hi", {"note": "hi"}),
+        ("wrap_dict", {"key": "note"}, [1], {"note": [1]}),
+        ("ensure_object", {}, {"a": 1}, {"a": 1}),
+        ("ensure_object", {}, Item(), {"unitPrice": 1.5}),
+        ("ensure_object", {}, Point(2), {"x": 2}),
+        ("ensure_object", {}, '{"a": 1}', {"a": 1}),
+        ("ensure_object", {"key": "list"}, [1], {"list": [1]}),
+        ("ensure_object", {}, "prose", {"value": "prose"}),
+        ("aros.builtins.check_user_confirmation", {}, "Yes.", "approved"),
+        ("flujo.builtins.check_user_confirmation_sync", {}, "no", "denied"),
+    ],
+)
+def test_it_does_what_its_name_says(name: str, params: dict[str, Any], given_value: Any, value: Any):
+    assert Runner(built_in_step("s", name, params)).run_sync(given_value).output == value
+
+
+@pytest.mark.parametrize("answer", ["yes", "Y", " OK ", "Sure!", True, "approved"])
+def test_a_plain_yes_is_approved(answer: Any):
+    assert check_user_confirmation(answer) == "approved"
+
+
+@pytest.mark.parametrize("answer", ["no", "", "yes but not now", "maybe", None, 0])
+def test_anything_else_is_denied(answer: Any):
+    assert check_user_confirmation(answer) == "denied"
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(max_size=5), lambda x: st.lists(x, max_size=2), max_leaves=4))
+def test_ensure_object_always_gives_an_object(value: Any):
+    assert isinstance(ensure_object(value), dict)
+
+
+def test_wrapped_values_are_known_to_be_mappings():
+    assert mergeable(built_in_step("s", "wrap_dict")) is True
+    assert mergeable(built_in_step("s", "ensure_object")) is True
+    assert mergeable(built_in_step("s", "stringify")) is False
+    assert mergeable(built_in_step("s", "passthrough")) is None
+
+
+def test_extract_from_text_is_an_agent_step_with_the_schema():
+    step = built_in_step("s", "flujo.builtins.extract_from_text", {"schema": SCHEMA, "model": "local:m"})
+    assert isinstance(step, Step)
+    assert isinstance(step.agent, AgentSpec)
+    assert step.agent.model == "local:m"
+    contract = effective(step).contract
+    assert contract is not None
+    assert contract.json_schema == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("flujo.builtins.wrap_dct", {}, "there is no built-in 'flujo.builtins.wrap_dct'; did you mean 'wrap_dict'?"),
+        ("nope", {}, "there is no built-in 'nope'"),
+        ("wrap_dict", {"kee": "x"}, "the built-in wrap_dict has no parameter 'kee'; did you mean 'key'?"),
+        ("wrap_dict", {"key": 3}, "the built-in wrap_dict: key: input should be a valid string"),
+        ("stringify", {"key": "x"}, "the built-in stringify has no parameter 'key'; it takes none"),
+        ("extract_from_text", {"schema": SCHEMA}, "step 's': extract_from_text needs model in its params"),
+    ],
+)
+def test_a_wrong_name_or_parameter_is_one_clear_sentence(name: str, params: dict[str, Any], message: str):
+    with pytest.raises(UsageError) as caught:
+        built_in_step("s", name, params)
+    assert message in str(caught.value)
+
+
+def test_a_wrong_schema_is_found_at_once():
+    with pytest.raises(ContractError):
+        built_in_step("s", "extract_from_text", {"schema": {"type": 3}, "model": "local:m"})
+
+
+def test_a_name_that_is_no_built_in_is_none():
+    assert built_in("mine.tools:wrap") is None
+    assert {built_in(f"flujo.builtins.{name}") for name in BUILTINS} == set(BUILTINS.values())

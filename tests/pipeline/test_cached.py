@@ -1,0 +1,153 @@
+"""Cached steps: the same input does not cost the same calls again, and nothing untrusted is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.pipeline.cached import Cached, CacheEntry, MemoryCache
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.ledger import RunStatus
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, Step
+
+
+class Counting:
+    """A function that remembers what it was given."""
+
+    def __init__(self, result: Any = None) -> None:
+        self.given: list[Any] = []
+        self.result = result
+
+    def __call__(self, value: Any) -> Any:
+        self.given.append(value)
+        return {"of": value} if self.result is None else self.result
+
+
+def test_the_same_input_runs_the_step_once():
+    work = Counting()
+    runner = Runner(Cached("c", Call("work", work)))
+    outputs = [runner.run_sync(given).output for given in ("a", "a", "b")]
+    assert outputs == [{"of": "a"}, {"of": "a"}, {"of": "b"}]
+    assert work.given == ["a", "b"]
+
+
+def test_a_value_from_the_cache_says_so_and_took_no_attempt():
+    runner = Runner(Cached("c", Call("work", Counting())))
+    first, second = runner.run_sync("a"), runner.run_sync("a")
+    assert [step.name for step in first.steps] == ["c", "c/work"]
+    assert [step.name for step in second.steps] == ["c"]
+    assert second.to_dict()["steps"][0]["origin"] == "cache"
+    assert second.steps[0].attempts == 0
+
+
+def test_only_what_the_step_reads_is_part_of_the_key():
+    work = Counting()
+    runner = Runner(Cached("c", Call("work", work, input="{{ context.topic }}")))
+    for given, topic in (("a", "x"), ("b", "x"), ("b", "y")):
+        runner.run_sync(given, {"topic": topic})
+    assert work.given == ["x", "y"]
+
+
+def test_a_model_is_not_asked_again_and_the_trust_stays():
+    calls: list[int] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        calls.append(1)
+        return ModelResponse([TextPart("{n: 3}")])
+
+    runner = Runner(Cached("c", Step("ask", Agent(FunctionModel(answer)), dict[str, int])))
+    first, second = runner.run_sync("x"), runner.run_sync("x")
+    assert (first.output, second.output, len(calls)) == ({"n": 3}, {"n": 3}, 1)
+    assert (second.steps[0].trust, second.usage.requests) == ("inferred", 0)
+
+
+def test_a_failed_step_is_not_kept():
+    tries: list[int] = []
+
+    def flaky(value: Any) -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            raise LookupError("not yet")
+        return value
+
+    runner = Runner(Cached("c", Call("work", flaky)))
+    assert [runner.run_sync("a").status for _ in range(3)] == [
+        RunStatus.FAILED,
+        RunStatus.COMPLETED,
+        RunStatus.COMPLETED,
+    ]
+    assert len(tries) == 2
+
+
+def test_a_made_up_value_is_not_kept():
+    work = Counting(Accepted("made up", Trust.SYNTHESIZED, "synthesize", (), ""))
+    runner = Runner(Cached("c", Call("work", work)))
+    runner.run_sync("a")
+    runner.run_sync("a")
+    assert len(work.given) == 2
+
+
+def test_what_the_step_puts_into_the_context_is_put_there_again():
+    cached = Cached("c", Call("work", Counting(), sink_to="found.it"))
+    runner = Runner(cached >> Call("after", str, input="{{ context.found.it.of }}"))
+    assert [runner.run_sync("a").output for _ in range(2)] == ["a", "a"]
+
+
+def test_a_kept_value_cannot_be_changed_from_outside():
+    runner = Runner(Cached("c", Call("work", Counting())))
+    runner.run_sync("a").output["of"] = "changed"
+    runner.run_sync("a").output["of"] = "changed"
+    assert runner.run_sync("a").output == {"of": "a"}
+
+
+def test_a_value_that_cannot_be_copied_is_not_kept():
+    work = Counting(result=(each for each in ()))
+    runner = Runner(Cached("c", Call("work", work)))
+    runner.run_sync("a")
+    assert runner.run_sync("a").status is RunStatus.COMPLETED
+    assert len(work.given) == 2
+
+
+def test_a_step_with_steps_inside_is_cached_as_a_whole():
+    work = Counting(result=1)
+    each = Map("each", Pipeline([Call("work", work)], body=True), iterable_input="{{ input }}")
+    runner = Runner(Cached("c", each))
+    assert [runner.run_sync([1, 2]).output for _ in range(2)] == [[1, 1], [1, 1]]
+    assert len(work.given) == 2
+
+
+def test_items_of_a_map_share_the_cache():
+    work = Counting()
+    body = Pipeline([Cached("c", Call("work", work))], body=True)
+    run = Runner(Map("each", body, iterable_input="{{ input }}", max_concurrency=1)).run_sync(["a", "b", "a"])
+    assert run.output == [{"of": "a"}, {"of": "b"}, {"of": "a"}]
+    assert work.given == ["a", "b"]
+
+
+def test_a_cache_of_ones_own_may_be_shared():
+    work, cache = Counting(), MemoryCache()
+    for _ in range(2):
+        Runner(Cached("c", Call("work", work), cache=cache)).run_sync("a")
+    assert len(work.given) == 1
+
+
+def test_the_memory_forgets_what_was_used_longest_ago():
+    cache, entry = MemoryCache(most=2), CacheEntry(Accepted(1, Trust.CLEAN, "first", (), ""))
+    for key in ("a", "b", "a", "c"):
+        if cache.get(key) is None:
+            cache.put(key, entry)
+    assert [key for key in "abc" if cache.get(key) is not None] == ["a", "c"]
+
+
+def test_an_answer_of_a_person_cannot_be_cached():
+    with pytest.raises(UsageError, match="an answer of a person cannot be cached"):
+        Cached("c", Human("ask"))

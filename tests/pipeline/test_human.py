@@ -1,0 +1,102 @@
+"""Steps that ask a person: the run pauses, and goes on with an answer that fits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros.errors import ContractError, TemplateError
+from flujo_aros.pipeline.condition import check
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.ledger import RunStatus
+from flujo_aros.pipeline.results import RunResult
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, PipelineStep
+
+
+class Preferences(BaseModel):
+    theme: str
+    loud: bool = False
+
+
+def upper(text: str) -> str:
+    return text.upper()
+
+
+def asked(step: PipelineStep, given: str = "hello") -> tuple[Pipeline, RunResult]:
+    pipeline = Call("draft", function=upper) >> step >> Call("after", function=str)
+    return pipeline, Runner(pipeline).run_sync(given)
+
+
+def answered(pipeline: Pipeline, paused: RunResult, answer: Any) -> RunResult:
+    assert paused.paused is not None
+    saved = json.loads(json.dumps(paused.paused.to_dict()))  # as another process would find it
+    return asyncio.run(Runner(pipeline).resume(saved, answer))
+
+
+def test_it_pauses_with_the_rendered_message_and_the_schema():
+    schema = {"enum": ["yes", "no"]}
+    _, run = asked(Human("ok", "Send {{ previous_step }}?", input_schema=schema))
+    assert run.status is RunStatus.PAUSED
+    assert run.paused is not None
+    assert (run.paused.step, run.paused.message, run.paused.input_schema) == ("ok", "Send HELLO?", schema)
+
+
+def test_without_a_message_the_value_before_it_is_shown():
+    _, run = asked(Human("ok"))
+    assert run.paused is not None
+    assert run.paused.message == "HELLO"
+
+
+def test_an_answer_is_the_value_of_the_step():
+    pipeline, run = asked(Human("ok", "Send?"))
+    resumed = answered(pipeline, run, "yes please")
+    assert (resumed.status, resumed.output) == (RunStatus.COMPLETED, "yes please")
+
+
+def test_an_answer_in_text_is_read_against_the_schema():
+    pipeline, run = asked(Human("likes", "Theme?", input_schema=Preferences))
+    assert answered(pipeline, run, "{theme: 'dark', loud: true}").steps[1].value == Preferences(theme="dark", loud=True)
+    assert answered(pipeline, run, {"theme": "dark"}).steps[1].value == Preferences(theme="dark")
+
+
+@pytest.mark.parametrize("answer", ["maybe", 3, {"no": 1}, None])
+def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_says_why(answer: Any):
+    pipeline, run = asked(Human("ok", "Send?", input_schema={"enum": ["yes", "no"]}))
+    again = answered(pipeline, run, answer)
+    assert again.status is RunStatus.PAUSED
+    assert again.paused is not None
+    assert again.paused.message.startswith("Send?\nThe answer was not taken: ")
+    assert answered(pipeline, again, "yes").status is RunStatus.COMPLETED
+
+
+def test_a_check_may_refuse_an_answer():
+    pipeline, run = asked(Human("n", "How many?", input_schema=int, checks=(check("output < 10"),)))
+    again = answered(pipeline, run, 12)
+    assert again.paused is not None
+    assert again.paused.message == "How many?\nThe answer was not taken: output < 10 does not hold"
+    assert answered(pipeline, again, "9").steps[1].value == 9
+
+
+def test_an_answer_goes_into_the_context():
+    pipeline = Human("name", "Your name?", sink_to="user.name") >> Call("hi", upper, input="Hi {{ context.user.name }}")
+    paused = Runner(pipeline).run_sync("x")
+    assert answered(pipeline, paused, "Ann").output == "HI ANN"
+
+
+def test_it_is_known_whether_an_answer_is_a_mapping():
+    assert Human("a", input_schema=Preferences).gives_mapping is True
+    assert Human("a", input_schema=int).gives_mapping is False
+    assert Human("a").gives_mapping is None
+
+
+def test_a_wrong_message_or_schema_is_found_at_once():
+    with pytest.raises(TemplateError, match="message of step 'a': there is no 'imput'"):
+        Human("a", "{{ imput }}")
+    with pytest.raises(ContractError):
+        Human("a", input_schema={"type": 3})

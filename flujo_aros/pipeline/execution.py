@@ -38,9 +38,12 @@ _INFRASTRUCTURE: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frame:
-    """Where a step stands: what it sees of what is around it, and the name that it stands under in the ledger."""
+    """Where steps stand: what they see of what is around them, and the name that they stand under in the ledger.
+
+    `previous` and `outputs` move on from step to step; the steps of one frame run one after the other.
+    """
 
     prefix: str
     given: Any
@@ -67,15 +70,15 @@ class Execution:
     async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
         """Run steps one after the other, until one gives nothing to go on with."""
         outer, own = dict(frame.outputs), dict[str, Any]()
-        previous, degraded, result = frame.previous, None, None
+        seen = replace(frame, outputs=outer)
+        degraded = result = None
         for step, following in zip(steps, (*steps[1:], None), strict=True):
-            seen = replace(frame, previous=previous, outputs=outer)
             result = await self._step(step, seen, f"{frame.prefix}{step.name}")
             if result.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
                 return BodyResult(scope, result, own, frame.shared, failed=result)
             if degraded is None and result.counts_against:
                 degraded = result
-            previous = outer[step.name] = own[step.name] = handed_on(result, following)
+            seen.previous = outer[step.name] = own[step.name] = handed_on(result, following)
         if result is None:
             raise AssertionError(f"{scope or 'the pipeline'} has no steps")
         return BodyResult(scope, result, own, frame.shared, degraded=degraded)
@@ -173,7 +176,7 @@ class Execution:
             if retry == step.retries or not _is_infrastructure(settlement):
                 break
             await self.sleep(random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2**retry))  # noqa: S311 - no secret
-        return replace(settlement, attempts=calls)
+        return settlement if calls == settlement.attempts else replace(settlement, attempts=calls)
 
     async def _attempt(self, step: PipelineStep, frame: Frame, slot: Slot, retry: int) -> Settlement[Any]:
         """One attempt of a step. What it raises has failed it; pauses and cancellation go on."""
@@ -205,6 +208,8 @@ class Execution:
         if _failed(step, settlement):
             return settlement
         writes = [*settlement.writes, *_own_writes(step, settlement, slot.name)]
+        if not writes:
+            return settlement
         frame.shared.write(writes)
         return replace(settlement, writes=tuple(writes))
 

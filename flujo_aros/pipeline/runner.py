@@ -36,7 +36,7 @@ class Runner:
     `observers` hear every event of a run (see `flujo_aros.events`). They must not raise: an error of theirs fails what
     it interrupts, a step or the whole run, and is not hidden. `on_result` is told once how each run ended, also when
     it was cancelled and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name
-    are started when first needed and stopped with the run. `sleep` waits between retries.
+    are started when first needed and stopped with the run, unless `models` gives them. `sleep` waits between retries.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
@@ -50,12 +50,14 @@ class Runner:
         observers: Sequence[Observer] = (),
         on_result: Callable[[RunResult], None] | None = None,
         usage_limits: StepLimits | None = None,
+        models: ModelSource | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers)
         self.on_result = on_result
         self.usage_limits = usage_limits
+        self.models = models
         self.sleep = sleep
 
     async def run(
@@ -150,7 +152,9 @@ class Runner:
     async def _steps(self, task: _Task, ledger: RunLedger) -> None:
         budget = None if self.usage_limits is None else Budget(self.usage_limits, "the run")
         async with AsyncExitStack() as held:
-            models = await _local_models(held) if self._wants_local_models() else None
+            models = self.models
+            if models is None and self._wants_local_models():
+                models = await _local_models(held)
             channel = task.channel
             execution = Execution(
                 ledger=ledger,

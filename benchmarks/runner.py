@@ -1,0 +1,199 @@
+"""What the runner costs: structured steps and streams beside bare pydantic-ai, in one process, on a scripted model.
+
+python benchmarks/runner.py                 # 1,000 steps, 1,000 streams
+python benchmarks/runner.py --steps 200 --streams 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import platform
+import statistics
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+
+from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.profiles import ModelProfile
+
+from flujo_aros.events import TextDelta
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Step
+
+CHUNKS = 50
+BATCHES = 10
+
+
+class Line(BaseModel):
+    name: str
+    amount: float
+
+
+class Order(BaseModel):
+    number: int
+    title: str
+    lines: list[Line]
+
+
+ORDER = Order(number=7, title="Ten things", lines=[Line(name=f"thing {i}", amount=i + 0.5) for i in range(10)])
+REPLY = ORDER.model_dump_json()
+SIZE = -(-len(REPLY) // CHUNKS)
+
+
+async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse([TextPart(REPLY)], finish_reason="stop")
+
+
+async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+    for at in range(0, len(REPLY), SIZE):
+        await asyncio.sleep(0)
+        yield REPLY[at : at + SIZE]
+
+
+def model() -> FunctionModel:
+    profile = ModelProfile(supports_json_schema_output=True)
+    return FunctionModel(answer, stream_function=stream, profile=profile)
+
+
+def bare_agent() -> Agent[None, Order]:
+    return Agent(model(), output_type=NativeOutput(Order))
+
+
+def structured_step(name: str = "order") -> Step:
+    return Step(name, agent=bare_agent(), contract=Order)
+
+
+async def bare_steps(count: int) -> None:
+    agent = bare_agent()
+    for _ in range(count):
+        result = await agent.run("go")
+        assert result.output == ORDER
+
+
+async def single_runs(count: int) -> None:
+    runner = Runner(structured_step())
+    for _ in range(count):
+        result = await runner.run("go")
+        assert result.output == ORDER
+
+
+async def one_pipeline(count: int) -> None:
+    pipeline = Pipeline([structured_step(f"s{number}") for number in range(count)])
+    result = await Runner(pipeline).run("go")
+    assert result.output == ORDER
+
+
+async def cpu_of(work: Callable[[int], Awaitable[None]], count: int) -> float:
+    gc.collect()
+    began = time.process_time()
+    await work(count)
+    return time.process_time() - began
+
+
+async def steps(count: int) -> None:
+    """Ours and theirs in turns, so that both see the same machine."""
+    size = max(1, count // BATCHES)
+    ways = {"bare agent.run": bare_steps, "Runner, one step": single_runs, "Runner, pipeline": one_pipeline}
+    for work in ways.values():
+        await work(size)
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(BATCHES):
+        for name, work in ways.items():
+            spent[name].append(await cpu_of(work, size))
+    base = statistics.median(spent["bare agent.run"])
+    print(f"\n{BATCHES * size} structured steps, one after the other\n")
+    print("| way | CPU per step | beside bare |\n|---|---|---|")
+    for name, seconds in spent.items():
+        each = statistics.median(seconds)
+        print(f"| {name} | {1000 * each / size:.2f} ms | {each / base:.2f} × |")
+
+
+async def bare_stream(agent: Agent[None, Order], gate: asyncio.Event) -> int:
+    seen = 0
+    async with agent.run_stream("go") as run:
+        await gate.wait()
+        async for _ in run.stream_response(debounce_by=None):
+            seen += 1
+        assert await run.get_output() == ORDER
+    return seen
+
+
+async def our_stream(runner: Runner, gate: asyncio.Event) -> int:
+    seen, result = 0, None
+    async with aclosing(runner.stream("go")) as events:
+        async for event in events:
+            if isinstance(event.event, TextDelta):
+                if not seen:
+                    await gate.wait()
+                seen += 1
+            result = event.result
+    assert getattr(result, "output", None) == ORDER
+    return seen
+
+
+async def streams(count: int) -> None:
+    print(f"\n{count} concurrent structured streams of {CHUNKS} chunks, {len(REPLY)} characters each\n")
+    print("| way | memory per open stream | CPU per chunk |\n|---|---|---|")
+    agent, runner = bare_agent(), Runner(structured_step())
+    ways: dict[str, Callable[[asyncio.Event], Awaitable[int]]] = {
+        "bare run_stream": lambda gate: bare_stream(agent, gate),
+        "Runner.stream": lambda gate: our_stream(runner, gate),
+    }
+    figures: dict[str, tuple[float, float]] = {}
+    for name, one in ways.items():
+        open_gate = asyncio.Event()
+        open_gate.set()
+        await asyncio.gather(*[one(open_gate) for _ in range(5)])
+        cpu = [await _stream_cpu(one, count) for _ in range(3)]
+        memory = await _stream_memory(one, count)
+        figures[name] = (memory, statistics.median(cpu))
+        print(f"| {name} | {memory / 1024:.0f} KiB | {1e6 * figures[name][1]:.0f} µs |")
+    (bare_memory, bare_cpu), (memory, cpu) = figures.values()
+    print(f"| added | {(memory - bare_memory) / 1024:.0f} KiB | {1e6 * (cpu - bare_cpu):.0f} µs |")
+
+
+async def _stream_cpu(one: Callable[[asyncio.Event], Awaitable[int]], count: int) -> float:
+    gate = asyncio.Event()
+    gate.set()
+    gc.collect()
+    began = time.process_time()
+    seen = await asyncio.gather(*[one(gate) for _ in range(count)])
+    return (time.process_time() - began) / max(1, len(seen) * CHUNKS)
+
+
+async def _stream_memory(one: Callable[[asyncio.Event], Awaitable[int]], count: int) -> float:
+    """What each stream holds while all are open."""
+    gate = asyncio.Event()
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    tasks = [asyncio.ensure_future(one(gate)) for _ in range(count)]
+    for _ in range(200):
+        await asyncio.sleep(0)
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    gate.set()
+    await asyncio.gather(*tasks)
+    return held / count
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--streams", type=int, default=1000)
+    options = parser.parse_args()
+    print(f"Python {platform.python_version()}, {platform.machine()}")
+    await steps(options.steps)
+    await streams(options.streams)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

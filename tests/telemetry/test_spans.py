@@ -91,6 +91,9 @@ def test_a_stage_that_mends_tells_so_on_the_step_and_has_a_span(told: Told) -> N
         "aros.stage.calls": 1,
         "aros.model_id": "model-ask",
         "schema_hash": told.spans["step ask"].attributes["schema_hash"],
+        # The failing reply did not say how many: the value is new, and told to be.
+        "aros.coercion.total": 1,
+        "aros.coercion.transforms": ("not-in-output",),
     }
 
 

@@ -1,0 +1,163 @@
+"""Twenty secrets, planted wherever one can be: none is found in spans, metrics, log lines, journal or terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.exceptions import ModelHTTPError
+
+from flujo_aros import Aros, Call, Runner, Step
+from flujo_aros.cli.main import main
+from flujo_aros.telemetry.journal import Journal
+from flujo_aros.telemetry.logs import Logging
+from flujo_aros.telemetry.masking import Mask
+from flujo_aros.telemetry.otel import OpenTelemetry
+
+from .conftest import Told
+from .scripted import GOOD, Boat, model, pipeline
+
+PLANTED = {
+    "prompt key": "sk-proj-Pl4ntedInThePrompt01",
+    "prompt url": "pw0rd-in-prompt-url",
+    "context": "ghp_Pl4ntedInTheContext0123456789",
+    "instructions": "AKIAPLANTEDINSTRUCT1",
+    "deps": "deps-correct-horse-battery",
+    "environment": "env-staple-of-the-house",
+    "named": "named-by-the-caller-42",
+    "reply value": "sk-ant-Pl4ntedInAReplyValue",
+    "reply prose": "xoxb-1234-planted-in-prose",
+    "reply key": "github_pat_PlantedAsAKey01",
+    "reply bearer": "Pl4nted.Bearer.Token-0001",
+    "reply pem": "MIIPlantedPrivateKeyLine",
+    "reply cut": "sk-live-Pl4ntedWhereItIsCut",
+    "repair": "ASIAPLANTEDINAREPAIR",
+    "issue": "ghs_Pl4ntedInAnIssue01234567",
+    "provider error": "sk-or-Pl4ntedInAProviderError",
+    "provider url": "pw0rd-in-provider-url",
+    "exception": "gho_Pl4ntedInAnException0123",
+    "exception url": "pw0rd-in-exception-url",
+    "step output": "sk-svc-Pl4ntedInAnOutput01",
+}
+
+REPLIES = [
+    f'Use {PLANTED["reply prose"]}: {{"name": "{PLANTED["reply value"]}", "{PLANTED["reply key"]}": 1, '
+    f'"crew": "{PLANTED["issue"]}"}}',
+    f"Authorization: Bearer {PLANTED['reply bearer']}\n-----BEGIN PRIVATE KEY-----\n{PLANTED['reply pem']}",
+    f"{{'name': '{PLANTED['repair']}', 'crew': '3', 'deps': '{PLANTED['deps']}', 'x': '{PLANTED['environment']}',}} "
+    f"{PLANTED['named']}",
+]
+CUT = f'{{"name": "{PLANTED["reply cut"]}'
+
+
+def fail(_given: object) -> None:
+    message = f"cannot reach https://me:{PLANTED['exception url']}@host with {PLANTED['exception']}"
+    raise RuntimeError(message)
+
+
+def planted_pipeline() -> Any:
+    error = {"error": f"bad key {PLANTED['provider error']} at https://me:{PLANTED['provider url']}@host"}
+
+    def agent(name: str, *replies: str | Exception) -> Agent[str, Boat]:
+        made = Agent(model(*replies), output_type=Boat, deps_type=str, name=name, capabilities=[Aros()])
+
+        @made.instructions
+        def told(_ctx: RunContext[str]) -> str:
+            return f"The key is {PLANTED['instructions']}, and {PLANTED['deps']}."
+
+        return made
+
+    asked = f"Which boat? {PLANTED['prompt key']} https://me:{PLANTED['prompt url']}@host {{{{ context.key }}}}"
+    return [
+        Step("ask", agent("ask", *REPLIES, GOOD, GOOD, GOOD), input=asked),
+        Call("out", function=lambda previous_step: PLANTED["step output"]),
+        Step("cut", agent("cut", *[CUT] * 8), input=asked, on_degraded="accept"),
+    ], [
+        Step("error", agent("error", *[ModelHTTPError(401, "m", error)] * 8), input=asked),
+    ]
+
+
+@dataclass
+class Left:
+    """Everything that left a run."""
+
+    places: dict[str, str]
+
+    def found(self) -> dict[str, list[str]]:
+        return {
+            name: [secret for secret in PLANTED.values() if secret in text or secret[:16] in text]
+            for name, text in self.places.items()
+        }
+
+
+def everything_after(told: Told, file: Path, say: Callable[..., str], **options: Any) -> Left:
+    lines = io.StringIO()
+    logger = logging.Logger("planted", logging.DEBUG)
+    logger.addHandler(logging.StreamHandler(lines))
+    secrets = (PLANTED["named"], PLANTED["deps"])
+    with Journal(file, secrets=secrets) as journal:
+        log = Logging(logger, secrets=secrets, **options)
+        otel = OpenTelemetry(told.traces, told.meters, secrets=secrets, **options)
+        good, bad = planted_pipeline()
+        for steps in (good, bad, [Call("raise", function=fail)]):
+            runner = Runner(pipeline(*steps), observers=[journal, otel, log])
+            runner.run_sync("", context={"key": PLANTED["context"]})
+        runs = [run.run_id for run in journal.runs()]
+    dump = "\n".join(sqlite3.connect(file).iterdump())
+    shown = "".join(say(word, run) for run in runs for word in ("show", "explain")) + say("runs") + say("health")
+    return Left({"spans": told.everything(), "log": lines.getvalue(), "journal": dump, "terminal": shown})
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    def call(*words: str) -> str:
+        monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "planted.sqlite"))
+        monkeypatch.setattr("sys.argv", ["aros", *words])
+        monkeypatch.setattr("sys.excepthook", print)
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        assert not left.value.code, told.err
+        return told.out + told.err
+
+    return call
+
+
+@pytest.mark.parametrize("content", [False, True], ids=["by default", "with content"])
+def test_no_planted_secret_leaves(
+    told: Told, tmp_path: Path, say: Callable[..., str], monkeypatch: pytest.MonkeyPatch, *, content: bool
+) -> None:
+    monkeypatch.setenv("BOATS_API_KEY", PLANTED["environment"])
+    left = everything_after(told, tmp_path / "planted.sqlite", say, content=content)
+    assert left.found() == {name: [] for name in left.places}
+    assert "[secret-1]" in left.places["journal"]
+    assert all(left.places.values())
+
+
+def test_the_places_of_repairs_are_true_for_the_masked_text(journal: Journal) -> None:
+    reply = '{"name": "sk-abcdefghijklmnopqrst", "crew": "3",}'
+    Runner(pipeline(Step("ask", Agent(model(reply), output_type=Boat))), observers=[journal]).run_sync("")
+    reading = journal.story().chapters[0].readings[0]
+    assert len(reading.text) == len(reply)
+    assert {reading.text[slice(*repair.span)] for repair in reading.repairs} == {'"3"', ","}
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=300), st.sampled_from(sorted(PLANTED.values())[:6]), st.text(max_size=300))
+def test_a_masked_text_is_as_long_as_it_was(before: str, secret: str, after: str) -> None:
+    text = f"{before} {secret} {after}"
+    mask = Mask((secret,))
+    assert len(mask(text)) == len(text)
+    assert secret not in mask(text)
+    assert mask(json.dumps({"a": secret}))

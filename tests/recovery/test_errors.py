@@ -1,0 +1,90 @@
+"""An `OutputError` says it all: short when printed, long on request, and whole after pickling and copying."""
+
+import copy
+import pickle
+
+import pytest
+
+from flujo_aros import LlmRepair, OutputError, Reason, Usage
+from flujo_aros.outcome import Degraded
+from flujo_aros.recovery.plan import Reply
+from flujo_aros.recovery.stages.retry import Retry
+
+from .given import BAD, climbed
+
+
+def failed(**options):
+    used = Usage(requests=1, input_tokens=12, output_tokens=6)
+    stages = (LlmRepair(attempts=1), Retry())
+    _, outcome = climbed(
+        stages, Reply(BAD), Reply("hunter2", usage=used), Reply("", fault="HTTP 503", usage=used), **options
+    )
+    with pytest.raises(OutputError) as caught:
+        _ = outcome.value
+    return caught.value
+
+
+def test_every_attempt_is_there_with_stage_reason_issues_text_and_usage():
+    error = failed()
+    assert [(a.stage, a.outcome, a.reason, a.text, a.usage.requests) for a in error.attempts] == [
+        ("first", "rejected", Reason.INVALID, BAD, 0),
+        ("llm_repair", "rejected", Reason.NO_JSON, "hunter2", 1),
+        ("retry", "rejected", Reason.PROVIDER, "", 1),
+    ]
+    assert error.attempts[0].issues[0].path == "$.qty"
+    assert error.stages == ("llm_repair", "retry")
+    assert error.texts == (BAD, "hunter2")
+    assert (error.usage.requests, error.usage.input_tokens, error.usage.output_tokens) == (2, 24, 12)
+
+
+def test_it_prints_short_and_quotes_no_model_but_explains_everything():
+    error = failed()
+    assert str(error) == "no value: invalid (type at $.qty)"
+    told = error.explain()
+    for words in (
+        BAD,
+        "hunter2",
+        "HTTP 503",
+        "llm_repair: rejected, no_json",
+        "24 tokens in, 12 out",
+        "expected a whole number",
+    ):
+        assert words in told
+
+
+def test_what_a_limit_refused_is_explained():
+    error = failed(max_stages=0)
+    assert "retry: not run, max_stages is 0" in error.explain()
+
+
+def test_the_context_of_the_caller_is_passed_through():
+    context = {"run_id": "r1", "branch": "fix", "commits": ["a1"]}
+    error = OutputError("no value", context=context)
+    assert error.context == context
+    assert "branch: fix" in error.explain()
+    assert OutputError("no value").context == {}
+
+
+def pickled(error):
+    return pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickled])
+def test_it_survives_pickling_and_copying(again):
+    error = failed()
+    error.context["run_id"] = "r1"
+    twin = again(error)
+    assert type(twin) is OutputError
+    assert str(twin) == str(error)
+    assert vars(twin) == vars(error)
+    assert twin.explain() == error.explain()
+    assert twin.to_dict() == error.to_dict()
+
+
+def test_a_degraded_outcome_raises_with_the_same_history():
+    error = failed()
+    _, outcome = climbed((LlmRepair(attempts=1),), Reply(BAD), Reply("no"))
+    with pytest.raises(OutputError) as caught:
+        _ = Degraded("text", outcome).value
+    assert [attempt.stage for attempt in caught.value.attempts] == ["first", "llm_repair"]
+    assert error.to_dict()["attempts"][1]["text"] == "hunter2"

@@ -1,0 +1,106 @@
+"""Settings: the defaults, the environment, the files, their precedence, and one sentence for each mistake."""
+
+import pytest
+
+from flujo_aros.errors import UsageError
+from flujo_aros.settings import Settings, current_settings, read_settings
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    """A working folder with nothing in it, and no setting in the environment."""
+    import os
+
+    for name in [name for name in os.environ if name.startswith("AROS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    current_settings.cache_clear()
+    yield tmp_path
+    current_settings.cache_clear()
+
+
+def test_the_defaults_are_those_of_the_specification():
+    plain = Settings().model_dump()
+    assert plain == {
+        "enabled": True,
+        "repair": {"max_attempts": 2, "enable_llm": True},
+        "fallback": {"max_stages": 3, "enable_extractor": True, "degrade_to_string": True},
+        "degrade_on_unexpected_behavior": True,
+        "streaming": {"aggregate_structured": True},
+        "schema_simplify": False,
+        "telemetry": {"verbose": False, "content": False},
+        "journal": None,
+    }
+    assert read_settings() == Settings()
+
+
+def test_the_environment_is_read_with_two_underscores(monkeypatch):
+    monkeypatch.setenv("AROS_REPAIR__MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AROS_FALLBACK__ENABLE_EXTRACTOR", "false")
+    monkeypatch.setenv("AROS_JOURNAL", "off")
+    found = read_settings()
+    assert found.repair.max_attempts == 1
+    assert not found.fallback.enable_extractor
+    assert found.fallback.max_stages == 3
+    assert found.journal == "off"
+
+
+def test_files_are_read_and_the_environment_wins(empty_folder, monkeypatch):
+    (empty_folder / "pyproject.toml").write_text("[tool.aros.repair]\nmax_attempts = 5\nenable_llm = false\n")
+    assert read_settings().repair.max_attempts == 5
+    (empty_folder / "aros.toml").write_text("journal = 'runs.db'\n[repair]\nmax_attempts = 4\n")
+    found = read_settings()
+    assert (found.repair.max_attempts, found.repair.enable_llm, found.journal) == (4, False, "runs.db")
+    monkeypatch.setenv("AROS_REPAIR__MAX_ATTEMPTS", "3")
+    assert read_settings().repair.max_attempts == 3
+    assert not read_settings().repair.enable_llm
+
+
+def test_another_folder_may_be_read(empty_folder):
+    (empty_folder / "there").mkdir()
+    (empty_folder / "there" / "aros.toml").write_text("schema_simplify = true\n")
+    assert read_settings(empty_folder / "there").schema_simplify
+    assert not read_settings().schema_simplify
+
+
+def test_the_current_settings_are_read_once_until_they_are_cleared(monkeypatch):
+    assert current_settings().enabled
+    monkeypatch.setenv("AROS_ENABLED", "no")
+    assert current_settings().enabled
+    current_settings.cache_clear()
+    assert not current_settings().enabled
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("AROS_REPAIR__MAX_ATTEMPTS", "many", "repair.max_attempts is 'many'"),
+        ("AROS_FALLBACK__MAX_STAGES", "-1", "AROS_FALLBACK__MAX_STAGES"),
+        ("AROS_REPAIR__ATTEMPTS", "1", "there is no setting 'repair.attempts'"),
+    ],
+)
+def test_a_mistake_in_the_environment_is_one_sentence_that_names_the_place(monkeypatch, name, value, words):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=words.replace(".", r"\.")):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("aros.toml", "[repair]\nmax_atempts = 1\n", "there is no setting 'repair.max_atempts'"),
+        ("aros.toml", "repair = [", "aros.toml cannot be read"),
+        ("pyproject.toml", "[tool]\naros = 3\n", "must be a table"),
+        ("aros.toml", "enabled = 'perhaps'\n", "enabled is 'perhaps'"),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_sentence_too(empty_folder, file, text, words):
+    (empty_folder / file).write_text(text)
+    with pytest.raises(UsageError, match=words.replace(".", r"\.")):
+        read_settings()
+
+
+def test_other_variables_of_ours_are_left_alone(monkeypatch):
+    monkeypatch.setenv("AROS_LOCAL_PORT", "9000")
+    monkeypatch.setenv("AROS_SOMETHING", "x")
+    assert read_settings() == Settings()

@@ -16,6 +16,7 @@ from pydantic_ai.capabilities.abstract import (
     WrapOutputValidateHandler,
     WrapRunHandler,
 )
+from pydantic_ai.capabilities.durable_operation import durable_operation
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
@@ -26,7 +27,7 @@ from pydantic_core import from_json, to_json
 
 from flujo_aros.agents.asking import was_cut
 from flujo_aros.agents.calls import CallsMeant
-from flujo_aros.agents.climbing import Climb, finish_of
+from flujo_aros.agents.climbing import Climb, Question, answer, finish_of
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit
 from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
 from flujo_aros.agents.partials import json_so_far
@@ -44,6 +45,7 @@ from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.plan import Reply
 
 
 @dataclass
@@ -217,6 +219,12 @@ class Aros(AbstractCapability[Any]):
 
         return await self._recovered(ctx, wire, output, validate)
 
+    # The name is part of what engines keep for their workflows: it can never change.
+    @durable_operation(name="ask")
+    async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
+        """Make one model call of a ladder; for a durable engine a unit of its own, that is never paid for twice."""
+        return await answer(ctx, self.record, question, capture=self.capture_content)
+
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:  # noqa: ARG002 (the host's signature)
         """Tell in the metadata of the run what its output is worth."""
         record = self._record
@@ -272,7 +280,7 @@ class Aros(AbstractCapability[Any]):
         self, ctx: RunContext[Any], wire: Wire, text: str, validate: Validate, call_id: str | None = None
     ) -> Any:
         record, finish = self._record, finish_of(ctx, self._record)
-        climb = Climb(ctx, record, self._ladder(wire.contract), wire.contract, self.capture_content)
+        climb = Climb(ctx, record, self._ladder(wire.contract), wire.contract, self.ask, self.capture_content)
         record.schema_ignored = _ignores_schema(record, text, finish)
         record.texts.append(text)
         known = record.settled is not None and record.settled[0] == text
@@ -314,7 +322,7 @@ class Aros(AbstractCapability[Any]):
         if not isinstance(contract, BlockContract) or response.tool_calls or not text or self.buffer_stream:
             return ""
         record = self._record
-        climb = Climb(ctx, record, self._ladder(contract), contract, self.capture_content)
+        climb = Climb(ctx, record, self._ladder(contract), contract, self.ask, self.capture_content)
         outcome = await climb.outcome(text, response.finish_reason)
         record.settled = (text, outcome)
         if not isinstance(outcome, Accepted) or outcome.origin == "first":

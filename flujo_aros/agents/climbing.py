@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 from typing_extensions import TypeIs
@@ -18,22 +20,82 @@ from typing_extensions import TypeIs
 from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_left, native_of, was_cut
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.streams import WatchedStream
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
 from flujo_aros.outcome import Issue, Outcome
 from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Ask, Reply, Task
+from flujo_aros.recovery.plan import Ask, Reply, Task, Way
+
+Put: TypeAlias = Callable[[RunContext[Any], "Question"], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One ask of a plan as plain data, so that a durable engine can carry it: the contract only as its JSON Schema."""
+
+    prompt: str
+    stage: str
+    attempt: int
+    way: Way
+    model: str | None
+    max_tokens: int | None
+    said: list[str]
+    json_schema: dict[str, Any] | None
+    settings: dict[str, Any]
+    conversation: list[ModelMessage]
+
+    @classmethod
+    def of(cls, ask: Ask, ctx: RunContext[Any], record: RunRecord) -> Question:
+        """The question of an ask in this run."""
+        bare = ask.way == "bare"
+        return cls(
+            ask.prompt,
+            ask.stage,
+            ask.attempt,
+            ask.way,
+            ask.model,
+            ask.max_tokens,
+            list(ask.said),
+            dict(ask.contract.json_schema) if ask.way == "constrained" else None,
+            cast("dict[str, Any]", dict(record.settings or {})),
+            [] if bare else list(_asked(ctx)),
+        )
+
+    @property
+    def ask(self) -> Ask:
+        """The ask, for whoever answers it."""
+        contract = compile_contract(self.json_schema or {})
+        said = tuple(self.said)
+        return Ask(self.prompt, self.stage, self.attempt, contract, self.way, self.model, self.max_tokens, said)
+
+
+async def answer(ctx: RunContext[Any], record: RunRecord | None, question: Question, *, capture: bool) -> Reply:
+    """Make the one model call of a question, with the usage, the limits and the instruments of the run."""
+    known = record or RunRecord()
+    known.settings = cast("ModelSettings", question.settings)
+    answers = ModelAnswers(
+        run_model(ctx),
+        ctx.usage,
+        limits_left(ctx.usage_limits, _uncounted(ctx, known)),
+        known,
+        _instruments(ctx),
+        tuple(question.conversation),
+        resolve=known.resolve,
+        capture=capture,
+    )
+    return await answers(question.ask)
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """Takes replies of a run up a ladder, within the limits of the run."""
+    """Takes replies of a run up a ladder, within the limits of the run. `put` has a question answered."""
 
     ctx: RunContext[Any]
     record: RunRecord
     ladder: Ladder
     contract: Contract[Any]
+    put: Put
     capture: bool = False
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
@@ -62,7 +124,7 @@ class Climb:
         except LimitReached as error:
             return Reply("", fault=str(error))
         try:
-            return await self._answers()(ask)
+            return await self._put(ask)
         except UsageLimitExceeded as error:
             if self.contract.mode != "block":
                 raise
@@ -72,18 +134,13 @@ class Climb:
                 used = difference(self.ctx.usage, before)  # without the calls that failed: the host counts none of them
                 settle(replace(used, requests=max(used.requests, self.record.calls - calls)))
 
-    def _answers(self) -> ModelAnswers:
-        ctx, record = self.ctx, self.record
-        return ModelAnswers(
-            run_model(ctx),
-            ctx.usage,
-            limits_left(ctx.usage_limits, _uncounted(ctx, record)),
-            record,
-            _instruments(ctx),
-            _asked(ctx),
-            resolve=record.resolve,
-            capture=self.capture,
-        )
+    async def _put(self, ask: Ask) -> Reply:
+        record, calls = self.record, self.record.calls
+        reply = await self.put(self.ctx, Question.of(ask, self.ctx, record))
+        if record.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
+            record.calls += 1
+            record.texts.append(reply.text)
+        return reply
 
 
 def run_model(ctx: RunContext[Any]) -> Model:

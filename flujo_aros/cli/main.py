@@ -15,14 +15,17 @@ from flujo_aros.cli.bench import bench_command
 from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
 from flujo_aros.cli.explain_run import explain_run_command
 from flujo_aros.cli.health import health_command
+from flujo_aros.cli.init import init_command
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.lint import lint_command
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
 from flujo_aros.cli.replay import replay_command
+from flujo_aros.cli.resume import resume_command
 from flujo_aros.cli.rule import rule_command
 from flujo_aros.cli.run import run_command
 from flujo_aros.cli.runs import runs_command
+from flujo_aros.cli.schema import schema_command
 from flujo_aros.cli.screen import complain
 from flujo_aros.cli.show import show_command
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
@@ -65,6 +68,7 @@ def aros(
 
 
 app.command("run", no_args_is_help=True)(run_command)
+app.command("resume", no_args_is_help=True)(resume_command)
 app.command("plan", no_args_is_help=True)(plan_command)
 app.command("read", no_args_is_help=True)(read_command)
 app.command("lint", no_args_is_help=True)(lint_command)
@@ -74,6 +78,8 @@ app.command("show")(show_command)
 app.command("explain")(explain_run_command)
 app.command("health")(health_command)
 app.command("replay")(replay_command)
+app.command("init")(init_command)
+app.command("schema")(schema_command)
 app.command("bench", no_args_is_help=True)(bench_command)
 
 

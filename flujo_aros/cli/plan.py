@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 from rich.console import Console
@@ -12,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from flujo_aros.cli.options import Blueprint
 from flujo_aros.cli.screen import print_json, stdout_console
 from flujo_aros.cli.words import counted
 from flujo_aros.errors import UsageError
@@ -22,9 +25,7 @@ if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a 
 
 
 def plan_command(
-    blueprint: Annotated[
-        Path, typer.Argument(metavar="BLUEPRINT", show_default=False, help="The blueprint, a YAML file.")
-    ],
+    blueprint: Blueprint,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON document.")] = False,
 ) -> None:
     """Show what a blueprint would run, and run none of it.
@@ -49,9 +50,11 @@ def load(blueprint: Path, allow: list[str]) -> Pipeline:
     return load_blueprint(blueprint, allow=allow)
 
 
-def print_plan(pipeline: Pipeline, *, as_json: bool) -> None:
-    """The plan on stdout: it is the result here."""
+def print_plan(pipeline: Pipeline, *, as_json: bool, with_bound: bool = False) -> None:
+    """The plan on stdout: it is the result here. `with_bound` adds how many model calls a run can make at most."""
     plan = plan_of(pipeline)
+    if with_bound:
+        plan |= {"bound": _bound(pipeline)}
     if as_json:
         print_json(plan)
     else:
@@ -69,6 +72,20 @@ def plan_of(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
+def _bound(pipeline: Pipeline) -> dict[str, Any]:
+    from flujo_aros.pipeline.bound import bound
+
+    most = bound(pipeline)
+    return {
+        "calls": most.calls,
+        "cost": None if most.cost is None else float(most.cost),
+        "per_item": dict(most.per_item),
+        "open": list(most.open),
+        "steps": {name: each.calls for name, each in most.steps},
+        "words": str(most),
+    }
+
+
 def _step(step: PipelineStep) -> dict[str, Any]:
     from flujo_aros.pipeline.step import Call, Step
 
@@ -83,7 +100,27 @@ def _step(step: PipelineStep) -> dict[str, Any]:
         plan |= _agent_step(step)
     elif isinstance(step, Call):
         plan |= {"function": _function_name(step), "params": dict(step.params)}
-    return plan
+    said = _said(step)
+    bodies = {scope: [_step(each) for each in body.steps] for scope, body in step.bodies.items()}
+    if step.fallback is not None:
+        bodies["fallback"] = [_step(step.fallback)]
+    return {**plan, **({"options": said} if said else {}), **({"bodies": bodies} if bodies else {})}
+
+
+def _said(step: PipelineStep) -> dict[str, Any]:
+    """What the author has said of a step beyond its defaults, in plain values."""
+    from flujo_aros.cli.words import plain_words
+
+    hidden = {"name", "kind", "input", "agent", "contract", "processing", "function", "params", "on_degraded"}
+    found: dict[str, Any] = {}
+    for each in dataclasses.fields(cast("Any", step)):
+        value = getattr(step, each.name)
+        default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+        if each.init and each.compare and each.name not in hidden and value != default:
+            words = plain_words(value)
+            if words is not None:
+                found[each.name] = words
+    return found
 
 
 def _function_name(step: Call) -> str:
@@ -100,6 +137,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
     return {
         "agent": agent.model_dump(mode="json") if isinstance(agent, AgentSpec) else {"object": type(agent).__name__},
         "enforcement": facts.enforcement,
+        "mode": facts.mode,
         "contract": None
         if contract is None
         else {
@@ -112,6 +150,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
     }
 
 
+_BUILTINS: Final = "flujo_aros.pipeline.builtins:"
 _SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}
 
 
@@ -121,21 +160,37 @@ def _print_for_a_person(plan: dict[str, Any], console: Console) -> None:
         console.print(plan["description"])
     for number, step in enumerate(plan["steps"], start=1):
         console.print()
-        console.print(Text.assemble(f"{number}  ", (step["name"], "bold"), (f"  {step['kind']}", "dim")))
-        table = Table.grid(padding=(0, 2), pad_edge=False)
-        table.add_column(style="dim", no_wrap=True)
-        table.add_column(overflow="fold")
-        for label, words in _facts(step):
-            table.add_row(label, Text(words))
-        console.print(Padding(table, (0, 0, 0, 3), expand=False))
+        _print_step(step, str(number), 0, console)
+    if "bound" in plan:
+        console.print()
+        console.print(Text.assemble("a run makes ", plan["bound"]["words"]))
     for warning in plan["warnings"]:
         console.print(Text(f"\nwarning: {warning}", style="yellow"))
+
+
+def _print_step(step: dict[str, Any], number: str, depth: int, console: Console) -> None:
+    title = Text.assemble(f"{number}  ", (step["name"], "bold"), (f"  {step['kind']}", "dim"))
+    console.print(Padding(title, (0, 0, 0, depth), expand=False))
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, words in _facts(step):
+        table.add_row(label, Text(words))
+    if table.row_count:
+        console.print(Padding(table, (0, 0, 0, depth + 3), expand=False))
+    for scope, steps in step.get("bodies", {}).items():
+        console.print(Padding(Text(scope or "steps", style="cyan"), (0, 0, 0, depth + 3), expand=False))
+        for at, each in enumerate(steps, start=1):
+            _print_step(each, f"{number}.{at}", depth + 5, console)
 
 
 def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
     """What a person wants to know about a step, one labelled line each."""
     facts: list[tuple[str, str]] = []
-    if "function" in step:
+    if step.get("function", "").startswith(_BUILTINS):
+        params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
+        facts.append(("built-in", step["function"].partition(":")[2] + (f" with {params}" if params else "")))
+    elif "function" in step:
         params = ", ".join(f"{name}={value!r}" for name, value in step["params"].items())
         facts.append(("calls", step["function"] + (f" with {params}" if params else "")))
         facts.append(("needs", f"aros run --allow {step['function'].partition(':')[0]}"))
@@ -146,6 +201,10 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
             facts.append(("ladder", _ladder_words(step["ladder"])))
     if step["on_degraded"]:
         facts.append(("degraded", f"{step['on_degraded']}ed" if step["on_degraded"] == "accept" else "fails the step"))
+    for key, value in step.get("options", {}).items():
+        facts.append(
+            (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        )
     facts += [("input", source.strip()) for source in step["input"]]
     return facts
 
@@ -161,7 +220,8 @@ def _contract_words(step: dict[str, Any]) -> str:
     contract = step["contract"]
     if contract is None:
         return "none: any text" if step["enforcement"] != "off" else "none: enforcement is off"
-    return f"{_shape_words(contract['schema'])}, from {contract['source']}, hash {contract['schema_hash']}"
+    source = contract["source"] + (" (promoted: the step says nothing)" if contract["promoted"] else "")
+    return f"{_shape_words(contract['schema'])}, from {source}, hash {contract['schema_hash']}"
 
 
 def _shape_words(schema: dict[str, Any]) -> str:

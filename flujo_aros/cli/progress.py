@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -16,9 +17,25 @@ from rich.text import Text
 
 from flujo_aros.cli.screen import worded
 from flujo_aros.cli.words import seconds_words
-from flujo_aros.events import AskStarted, Event, Observer, StageFinished, StageStarted, StepFinished, StepStarted
+from flujo_aros.events import (
+    AskStarted,
+    Event,
+    Observer,
+    StageFinished,
+    StageStarted,
+    StepFinished,
+    StepStarted,
+    TextAppended,
+    TextDelta,
+    TextReplaced,
+)
 
 Clock = Callable[[], float]
+
+_KEPT: Final = 400
+_NAMES: Final = 45
+_LEAST: Final = 20
+"""How much of a reply is kept, how many columns the rest of a row takes, and the least that is shown."""
 
 _step: ContextVar[str] = ContextVar("flujo_aros_cli_step", default="run")
 """The step that the current task works on: stage events do not name it, and steps may run side by side."""
@@ -73,6 +90,7 @@ class _Row:
 
     started: float
     doing: str = ""
+    text: str = ""
     ended: StepFinished | None = None
 
 
@@ -93,11 +111,21 @@ class Board:
             self.rows.setdefault(event.name, _Row(self.clock())).ended = event
         elif isinstance(event, StageStarted):
             self._doing(f"{event.stage}, because {event.reason}")
-        elif isinstance(event, AskStarted):
+        elif isinstance(event, AskStarted) and event.stage != "first":
             self._doing(f"{event.stage}, attempt {event.attempt}")
         elif isinstance(event, StageFinished):
             self._doing("")
         return None
+
+    def written(self, step: str, event: object) -> None:
+        """Take note of how the reply of a step grows."""
+        row = self.rows.get(step)
+        if row is None:
+            return
+        if isinstance(event, (TextDelta, TextAppended)):
+            row.text = (row.text + event.text)[-_KEPT:]
+        elif isinstance(event, TextReplaced):
+            row.text = event.text[-_KEPT:]
 
     def _doing(self, what: str) -> None:
         row = self.rows.get(_step.get())
@@ -113,11 +141,21 @@ class Board:
                     name, Spinner("dots" if console.encoding.startswith("utf") else "line")
                 )
                 table.add_row(
-                    spinner, name, Text(row.doing or "running", style="dim"), _elapsed(self.clock() - row.started)
+                    spinner,
+                    name,
+                    Text(_tail(row, options.max_width), style="dim"),
+                    _elapsed(self.clock() - row.started),
                 )
             else:
                 table.add_row(" ", name, worded(row.ended.status), _elapsed(row.ended.seconds))
         yield table
+
+
+def _tail(row: _Row, width: int) -> str:
+    """What a step is doing: the stage of its recovery, or the end of what the model has written so far."""
+    text = " ".join(row.text.split())
+    room = max(width - _NAMES, _LEAST)
+    return row.doing or (text if len(text) <= room else f"…{text[-room:]}") or "running"
 
 
 def _elapsed(seconds: float) -> Text:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final, cast
 
 from flujo_aros.outcome import Reason, Repair
 from flujo_aros.usage import Usage
@@ -81,3 +83,25 @@ def token_words(usage: Usage) -> str:
 def counted(number: int, thing: str) -> str:
     """`1 repair`, `2 repairs`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def plain_words(value: Any) -> Any:
+    """A value of an option as plain JSON that says something; None for what is shown in another way.
+
+    >>> plain_words(len), plain_words((1, None)), plain_words(Usage)
+    ('len', [1, None], 'Usage')
+    """
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, Mapping):
+        members = cast("Mapping[object, Any]", value)
+        found = {str(key): plain_words(each) for key, each in members.items()}
+        return found if all(each is not None for each in found.values()) else None
+    if isinstance(value, (list, tuple)):
+        return [plain_words(each) for each in cast("list[Any]", value)]
+    if dataclasses.is_dataclass(value) and not callable(value):
+        fields = {each.name: plain_words(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {key: each for key, each in fields.items() if each is not None}
+    return str(getattr(value, "__name__", "")) or None

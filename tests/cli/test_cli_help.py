@@ -8,7 +8,10 @@ import pytest
 
 from .conftest import Aros
 
-COMMANDS = ("run", "plan", "read", "bench")
+COMMANDS = (
+    *("run", "resume", "plan", "read", "lint", "rule", "runs", "show", "explain", "health", "replay", "init", "schema"),
+    "bench",
+)
 
 
 def help_of(aros: Aros, *command: str) -> str:
@@ -28,7 +31,7 @@ def test_help_has_an_example_and_words_for_every_option(aros: Aros, command: tup
     text = help_of(aros, *command)
     assert re.search(rf"Example: aros {' '.join(command)}", " ".join(text.split()))
     entries = re.split(r"\n  (?=-)", text.partition("\nOptions:")[2].partition("\n\n")[0])[1:]
-    assert len(entries) >= 2
+    assert entries
     for entry in entries:
         assert re.search(r"  +\S+ \S+", entry.partition(" ")[2]), f"no help in {entry!r}"
 

@@ -219,7 +219,8 @@ def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:
     sort, post = plan["steps"]
     assert sort["contract"]["schema"]["required"] == ["priority"]
     assert sort["contract"]["source"] == "agent.output_schema"
-    assert sort["ladder"]["stages"][0]["stage"] == "llm_repair"
+    assert "llm_repair" in [stage["stage"] for stage in sort["ladder"]["stages"]]
+    assert sort["contract"]["promoted"] is True
     assert post["function"] == "shop:letter"
 
 
@@ -231,7 +232,10 @@ def test_plan_imports_nothing(aros: Aros, triage: str, shop: Path) -> None:
 def test_dry_run_shows_the_plan_and_calls_nothing(aros: Aros, triage: str) -> None:
     dry = aros("run", triage, "--allow", "shop", "--dry-run")
     assert dry.exit_code == 0
-    assert dry.stdout == aros("plan", triage).stdout
+    assert dry.stdout.startswith(aros("plan", triage).stdout)
+    assert "at most 7 model calls" in dry.stdout
+    bound = json.loads(aros("run", triage, "--allow", "shop", "--dry-run", "--json").stdout)["bound"]
+    assert (bound["calls"], bound["cost"]) == (7, None)
 
 
 def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop: Path) -> None:

@@ -1,0 +1,126 @@
+"""One run from the command line: who watches it, how it is interrupted, what is kept when it pauses, how it ends."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, ExitStack, aclosing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from flujo_aros.cli.debug import show_traceback
+from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
+from flujo_aros.cli.progress import Board, progress
+from flujo_aros.cli.screen import print_json, print_result, stderr_console, stdout_reserved
+from flujo_aros.cli.summary import print_summary
+from flujo_aros.cli.words import counted, seconds_words
+from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
+from flujo_aros.events import Observer, RunFinished
+from flujo_aros.pipeline.results import RunResult, RunStatus
+from flujo_aros.settings import read_settings
+
+if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
+    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.runner import Runner
+
+EXIT_CODES: Final = {
+    RunStatus.COMPLETED: 0,
+    RunStatus.DEGRADED: 1,
+    RunStatus.FAILED: 1,
+    RunStatus.PAUSED: 3,
+    RunStatus.CANCELLED: INTERRUPTED,
+}
+
+Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
+
+
+def journal() -> AbstractContextManager[Observer | None]:
+    """The journal of the settings, open to be written; nothing where it is off."""
+    from flujo_aros.telemetry.journal import open_journal
+
+    return open_journal(read_settings().journal) or nullcontext(None)
+
+
+def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -> RunResult:
+    """Do the task with a runner that is watched and journalled; an interrupted run is told before that goes on.
+
+    Raises `BlueprintError` for what could be known before any model call.
+    """
+    from flujo_aros.pipeline.runner import Runner
+
+    console = stderr_console()
+    ended: list[RunResult] = []
+    try:
+        with ExitStack() as held:
+            held.enter_context(stdout_reserved())
+            kept = held.enter_context(journal())
+            watching = held.enter_context(progress(console))
+            observers: Sequence[Observer] = (watching,) if kept is None else (watching, kept)
+            board = watching if isinstance(watching, Board) else None
+            runner = Runner(pipeline, observers=observers, on_result=ended.append)
+            return run_until_signal(task(runner, board))
+    except Interrupted:
+        for result in ended:
+            spent = f"after {seconds_words(result.seconds)} and {counted(result.usage.requests, 'call')}"
+            console.print(f"{result.status.value}  run {result.run_id}, {spent}", soft_wrap=True)
+            if as_json:
+                print_json(result.to_dict())
+        raise
+    except (LocalModelError, BlueprintError):
+        raise
+    except UsageError as error:  # what could be known before any model call: the blueprint is to blame
+        raise BlueprintError(str(blueprint), [(None, str(error))]) from error
+
+
+async def watched(runner: Runner, board: Board | None, given: Any, context: dict[str, Any]) -> RunResult:
+    """Run, and in a terminal show each reply while it is written."""
+    if board is None:
+        return await runner.run(given, context)
+    result: RunResult | None = None
+    async with aclosing(runner.stream(given, context)) as events:
+        async for each in events:
+            if isinstance(each.event, RunFinished) and isinstance(each.result, RunResult):
+                result = each.result
+            elif each.step is not None:
+                board.written(each.step, each.event)
+    if result is None:
+        raise AssertionError("a stream ended without the result of its run")
+    return result
+
+
+def finish(result: RunResult, *, as_json: bool, allow_degraded: bool) -> None:
+    """Print what came of a run, and leave with its exit code."""
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print_summary(result, stderr_console())
+        if result.status is RunStatus.COMPLETED or (allow_degraded and result.status is RunStatus.DEGRADED):
+            print_result(result.to_dict()["output"])
+    for step in result.steps:
+        if step.exception is not None:
+            show_traceback(step.exception)
+    if not (allow_degraded and result.status is RunStatus.DEGRADED):
+        raise typer.Exit(EXIT_CODES[result.status])
+
+
+def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: Sequence[str]) -> None:
+    """Write down what a paused run needs to go on, and say how to answer it."""
+    if result.paused is None:
+        return
+    file = state or Path(".aros") / "paused" / f"{result.run_id}.json"
+    saved = {"blueprint": str(blueprint.resolve()), "paused": result.paused.to_dict()}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(saved, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        message = f"--state: cannot write {str(file)!r}: {error.strerror or error}"
+        raise UsageError(message) from error
+    console = stderr_console()
+    console.print(f"\n{result.paused.step} asks:\n{result.paused.message}", soft_wrap=True)
+    if result.paused.input_schema:
+        console.print(f"answer with: {json.dumps(result.paused.input_schema, ensure_ascii=False)}", soft_wrap=True)
+    allowed = "".join(f" --allow {shlex.quote(module)}" for module in allow)
+    console.print(f"\ngo on with:  aros resume {shlex.quote(str(file))} --answer TEXT{allowed}", soft_wrap=True)

@@ -1,0 +1,77 @@
+"""The options that several commands share, so that a word means the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+Blueprint: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="BLUEPRINT", show_default=False, help="The blueprint, a YAML file.")
+]
+Input: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="TEXT|@FILE|-",
+        help="The input of the run: a text, @FILE for the text of a file, - for stdin. "
+        "A text that begins with @ is written @@…",
+    ),
+]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the whole run as one JSON document instead of its output alone.")
+]
+Pairs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="A value of the run's context, e.g. --set language=de. Repeatable."
+    ),
+]
+Allow: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="MODULE",
+        help="Let the blueprint import from this module, e.g. --allow shop.steps. Repeatable.",
+    ),
+]
+AllowDegraded: TypeAlias = Annotated[
+    bool, typer.Option("--allow-degraded", help="Exit with 0 when a step gave back its text instead of a value.")
+]
+DryRun: TypeAlias = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Show what would run and how many model calls it can make at most, and stop."),
+]
+State: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        show_default=False,
+        help="Where the state goes if the run pauses. [default: .aros/paused/RUN.json]",
+    ),
+]
+InputJsonl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--input-jsonl",
+        metavar="FILE|-",
+        show_default=False,
+        help='Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": …}.',
+    ),
+]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        show_default=False,
+        help="Where the results of --input-jsonl go. Rows that are in it already are not run again.",
+    ),
+]
+Concurrency: TypeAlias = Annotated[
+    int, typer.Option("--concurrency", min=1, help="How many rows of --input-jsonl run at once.")
+]

@@ -1,0 +1,65 @@
+"""`aros resume`: go on with a run that waits for a person, in this process or long after."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from flujo_aros.cli.execute import execute, finish, keep_paused
+from flujo_aros.cli.given import file_text, given_text
+from flujo_aros.cli.options import Allow, AllowDegraded, AsJson
+from flujo_aros.cli.plan import load
+from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.results import RunStatus
+
+
+def resume_command(
+    state: Annotated[
+        Path, typer.Argument(metavar="STATE", show_default=False, help="The file that the paused run has left.")
+    ],
+    answer: Annotated[
+        str,
+        typer.Option(
+            "--answer",
+            "-a",
+            metavar="TEXT|@FILE|-",
+            show_default=False,
+            help="The answer; JSON where an object is asked.",
+        ),
+    ],
+    as_json: AsJson = False,
+    allow: Allow = None,
+    allow_degraded: AllowDegraded = False,
+) -> None:
+    """Answer a paused run, and go on with it.
+
+    Steps that had ended do not run again. The state is removed once the run has completed. Exit codes as of `run`.
+
+    Example: aros resume .aros/paused/RUN.json --answer yes
+    """
+    blueprint, paused = _saved(state)
+    pipeline = load(blueprint, allow or [])
+    text = given_text(answer, "--answer")
+    result = execute(blueprint, pipeline, lambda runner, _: runner.resume(paused, text), as_json=as_json)
+    keep_paused(result, blueprint, state, allow or [])
+    if result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
+        state.unlink(missing_ok=True)
+    finish(result, as_json=as_json, allow_degraded=allow_degraded)
+
+
+def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
+    """The blueprint and the state in a file. Raises `UsageError` for any other file."""
+    try:
+        saved = json.loads(file_text(str(state), "STATE"))
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        saved = None
+    found = cast("dict[str, Any]", saved) if isinstance(saved, dict) else {}
+    if not isinstance(found.get("blueprint"), str) or not isinstance(found.get("paused"), dict):
+        message = f"{str(state)!r} is not the state of a paused run; `aros run` says where it leaves one"
+        raise UsageError(message)
+    return Path(found["blueprint"]), found["paused"]

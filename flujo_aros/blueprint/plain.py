@@ -79,7 +79,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         place = making.node.keys["output_schema"]
         making.loading.warn(place, "'output_schema' is passed over: `processing.schema` says what the value must be")
     settings = {**said(block.config or blocks.Config(), *_SETTINGS), **block.model_settings}
-    return Step(
+    step = Step(
         block.name,
         agent=agent,
         contract=contract,
@@ -88,6 +88,10 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         **said(block, "input", "model", "max_iterations", "completion_signal"),
         **making.common,
     )
+    for key, message in step.facts.warnings:
+        place = (making.member("processing", *key.split(".")) or making.node).place
+        making.loading.warn(place, f"processing.{key} {message}")
+    return step
 
 
 def _contract(making: Making) -> WrittenContract | None:

@@ -79,11 +79,12 @@ async def first_call(
 
 async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[[Usage], None]:
     """What the allowance gives for the call; one that it refuses, or that is broken off before, was never made."""
-    settle: Callable[[Usage], None] | None = None
+    granted = False
     try:
         settle = await allowance.reserve()
+        granted = True
     finally:
-        if settle is None and record is not None:
+        if not granted and record is not None:
             record.calls -= 1
             record.own_calls -= 1
     return settle

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias, TypeVar
 
+from flujo_aros.contract.schema import is_dict
 from flujo_aros.outcome import Issue, Repair, Risk
 
 T = TypeVar("T")
@@ -80,8 +81,8 @@ def scores_of(cast: Collection[str] | None, low: float = 0, high: float = 10) ->
 
 
 def _member(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return value.get(name) if is_dict(value) else getattr(value, name, None)
 
 
 def _with(value: Any, name: str, member: Any) -> Any:
-    return {**value, name: member} if isinstance(value, Mapping) else value.model_copy(update={name: member})
+    return {**value, name: member} if is_dict(value) else value.model_copy(update={name: member})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not
 
 _INDENT = 2
 _FAULT = 300
+_REPLY = 400
 
 
 def explain_run_command(
@@ -67,19 +68,19 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
     if not chapter.parts:
         words = "No model was asked." if not any(story.children(chapter.step.id if chapter.step else 0)) else ""
         if words:
-            console.print(Padding(words, (0, 0, 0, _INDENT)))
+            console.print(Padding(words, (0, 0, 0, _INDENT), expand=False))
     for part in chapter.parts:
         for line in _told(part, console):
             console.print(Padding(line, (0, 0, 0, _INDENT), expand=False))
     for line in _ending(chapter):
-        console.print(Padding(line, (0, 0, 0, _INDENT)))
+        console.print(Padding(line, (0, 0, 0, _INDENT), expand=False))
 
 
 def _title(chapter: Chapter, story: Story) -> Text:
     step = chapter.step
     if step is None:
         return Text.assemble((story.run.pipeline, "bold"), ": ", worded(story.run.status))
-    worth = f", trust {step.trust}" if step.trust else ""
+    worth = f", trust {step.trust}" if step.trust and step.trust != step.status else ""
     spent = f", {counted(step.usage.requests, 'call')}" if step.usage.requests else ""
     return Text.assemble((step.name, "bold"), ": ", worded(step.status), f"{worth}{spent}, {time_words(step.seconds)}")
 
@@ -126,6 +127,8 @@ def _reading_told(reading: JournalReading, console: Console) -> Iterator[Text]:
     width = console.width - _INDENT
     if marks and reading.whole:
         yield from marked(reading.text, marks, width)
+    elif reading.text.strip() and not marks:
+        yield Text(clipped(reading.text, _REPLY), style="dim")
     if labelled:
         with console.capture() as listed:
             console.print(repair_rows([(label, as_repair(each)) for label, each in labelled], width))

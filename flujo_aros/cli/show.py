@@ -17,7 +17,7 @@ from flujo_aros.cli.screen import STYLES, print_json, stdout_console, worded
 from flujo_aros.cli.words import clipped, cost_words, counted, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
-    from flujo_aros.telemetry.records import Chapter, JournalReading, Part, Story
+    from flujo_aros.telemetry.records import Chapter, JournalReading, JournalStep, Part, Story
 
 _BAR: Final = 24
 _NARROW_BAR: Final = 12
@@ -114,7 +114,7 @@ def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[
         for chapter in story.children(parent):
             step = chapter.step
             if step is not None:
-                ended = Text.assemble(worded(step.status), *_also(step.trust or step.reason))
+                ended = Text.assemble(worded(step.status), *_also(_worth(step)))
                 bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
                 yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
             if not steps_only:
@@ -162,6 +162,11 @@ def reading_words(reading: JournalReading) -> str:
     places = ", ".join(f"{issue.code} at {issue.path or '$'}" for issue in reading.issues[:2])
     more = f" and {len(reading.issues) - 2} more" if len(reading.issues) > 2 else ""
     return f"{reading.reason} ({places}{more})" if places else reading.reason or ""
+
+
+def _worth(step: JournalStep) -> str | None:
+    word = step.trust or step.reason
+    return None if word == step.status else word
 
 
 def _also(word: str | None) -> tuple[Any, ...]:

@@ -57,12 +57,18 @@ class Told:
         data = self.reader.get_metrics_data()
         scopes = [scope for each in data.resource_metrics for scope in each.scope_metrics] if data else []
         return [
-            point for scope in scopes for each in scope.metrics if each.name == metric for point in each.data.data_points
+            point
+            for scope in scopes
+            for each in scope.metrics
+            if each.name == metric
+            for point in each.data.data_points
         ]
 
     def everything(self) -> str:
         data = self.reader.get_metrics_data()
-        return "\n".join([*(span.to_json() for span in self.exporter.get_finished_spans()), data.to_json() if data else ""])
+        return "\n".join(
+            [*(span.to_json() for span in self.exporter.get_finished_spans()), data.to_json() if data else ""]
+        )
 
 
 @pytest.fixture

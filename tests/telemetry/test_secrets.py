@@ -51,11 +51,15 @@ PLANTED = {
 }
 
 REPLIES = [
-    f'Use {PLANTED["reply prose"]}: {{"name": "{PLANTED["reply value"]}", "{PLANTED["reply key"]}": 1, '
-    f'"crew": "{PLANTED["issue"]}"}}',
+    (
+        f'Use {PLANTED["reply prose"]}: {{"name": "{PLANTED["reply value"]}", "{PLANTED["reply key"]}": 1, '
+        f'"crew": "{PLANTED["issue"]}"}}'
+    ),
     f"Authorization: Bearer {PLANTED['reply bearer']}\n-----BEGIN PRIVATE KEY-----\n{PLANTED['reply pem']}",
-    f"{{'name': '{PLANTED['repair']}', 'crew': '3', 'deps': '{PLANTED['deps']}', 'x': '{PLANTED['environment']}',}} "
-    f"{PLANTED['named']}",
+    (
+        f"{{'name': '{PLANTED['repair']}', 'crew': '3', 'deps': '{PLANTED['deps']}', 'x': '{PLANTED['environment']}',}} "
+        f"{PLANTED['named']}"
+    ),
 ]
 CUT = f'{{"name": "{PLANTED["reply cut"]}'
 

@@ -105,9 +105,9 @@ def test_usage_of_an_agent_alone_is_the_same_everywhere(
         else:
             await agent.run("Which boat?")
 
-    with observing(journal, told.observer()), told.traces.get_tracer("mine").start_as_current_span("mine"):
-        with contextlib.suppress(OutputError):
-            asyncio.run(ask())
+    mine = told.traces.get_tracer("mine").start_as_current_span("mine")
+    with observing(journal, told.observer()), mine, contextlib.suppress(OutputError):
+        asyncio.run(ask())
     run = journal.runs()[0]
     assert run.usage.requests
     assert run.usage == in_asks(journal, run.run_id) == in_spans(told)

@@ -1,0 +1,351 @@
+"""The journal: what it keeps, for how long, and what it does when several processes write or one is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from flujo_aros import Aros, Call, Runner
+from flujo_aros.errors import UsageError
+from flujo_aros.events import observing
+from flujo_aros.telemetry.journal import Journal, open_journal
+
+from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline
+
+ROOT = Path(__file__).parents[2]
+
+
+def call(name: str = "count") -> Call:
+    return Call(name, function=lambda previous_step: previous_step)
+
+
+def test_a_run_is_told_step_by_step_with_calls_readings_and_repairs(journal: Journal) -> None:
+    result = Runner(pipeline(boat_step("ask", MESSY), call()), observers=[journal]).run_sync("")
+    story = journal.story(result.run_id)
+    assert (story.run.pipeline, story.run.status, story.run.steps) == ("boats", "completed", 2)
+    ask, count = story.chapters
+    assert [type(part).__name__ for part in ask.parts] == ["JournalAsk", "JournalReading"]
+    assert ask.asks[0].model == "model-ask"
+    assert "Which boat?" in ask.asks[0].prompt
+    assert ask.readings[0].text == MESSY
+    assert ask.readings[0].trust == "inferred"
+    assert {repair.code for repair in ask.readings[0].repairs} >= {"quotes", "string-to-number"}
+    assert count.parts == ()
+    assert count.step is not None
+    assert count.step.status == "success"
+
+
+def test_stages_that_ran_and_stages_that_did_not_are_told_with_the_reason(journal: Journal) -> None:
+    Runner(pipeline(boat_step("ask", BAD, GOOD)), observers=[journal]).run_sync("")
+    stages = {stage.stage: stage for stage in journal.story().chapters[0].stages}
+    assert (stages["llm_repair"].because, stages["llm_repair"].outcome, stages["llm_repair"].calls) == (
+        "invalid",
+        "accepted",
+        1,
+    )
+    passed = [stage for stage in stages.values() if stage.outcome == "passed"]
+    assert all(stage.why for stage in passed)
+
+
+def test_an_agent_alone_is_a_run_of_its_own_and_one_in_a_step_is_not(journal: Journal) -> None:
+    with observing(journal):
+        asyncio.run(boat_agent(BAD, GOOD, capabilities=[Aros()]).run("Which boat?"))
+    Runner(pipeline(boat_step("ask", GOOD)), observers=[journal]).run_sync("")
+    assert [(run.kind, run.pipeline, run.status) for run in journal.runs()] == [
+        ("pipeline", "boats", "completed"),
+        ("agent", "boats", "completed"),
+    ]
+    alone = journal.story(journal.runs()[1].run_id)
+    assert [chapter.step for chapter in alone.chapters] == [None]
+    assert [reading.stage for reading in alone.chapters[0].readings] == ["first", "llm_repair"]
+
+
+def test_nested_steps_know_what_they_are_in(journal: Journal) -> None:
+    parallel = pytest.importorskip("flujo_aros.pipeline.parallel")
+    branches = {"a": pipeline(boat_step("x", GOOD)), "b": pipeline(boat_step("y", MESSY))}
+    Runner(pipeline(parallel.Parallel("both", branches=branches), call()), observers=[journal]).run_sync("")
+    story = journal.story()
+    top = [chapter.name for chapter in story.children()]
+    assert top == ["both", "count"]
+    both = next(story.children())
+    assert both.step is not None
+    branches_told = {chapter.name: chapter.step for chapter in story.children(both.step.id)}
+    assert sorted(branches_told) == ["both/a", "both/b"]
+    inside = [chapter.name for step in branches_told.values() if step for chapter in story.children(step.id)]
+    assert sorted(inside) == ["both/a/x", "both/b/y"]
+
+
+def test_runs_side_by_side_do_not_mix(journal: Journal) -> None:
+    async def many() -> None:
+        runners = [
+            Runner(pipeline(boat_step("ask", 0.01, BAD, 0.01, GOOD), name=f"p{number}"), observers=[journal])
+            for number in range(5)
+        ]
+        await asyncio.gather(*(runner.run("") for runner in runners))
+
+    asyncio.run(many())
+    for run in journal.runs():
+        chapter = journal.story(run.run_id).chapters[0]
+        assert [reading.stage for reading in chapter.readings] == ["first", "llm_repair"]
+        assert len(chapter.asks) == 2
+
+
+def test_a_run_is_found_by_its_beginning_and_as_the_last(journal: Journal) -> None:
+    first = Runner(pipeline(call()), observers=[journal]).run_sync("").run_id
+    second = Runner(pipeline(call()), observers=[journal]).run_sync("").run_id
+    assert journal.story(first[:12]).run.run_id == first
+    assert journal.story("last").run.run_id == second
+    with pytest.raises(UsageError, match="no run 'zz'"):
+        journal.story("zz")
+    with pytest.raises(UsageError, match="more than one run"):
+        journal.story("")
+
+
+def test_an_empty_journal_says_so(journal: Journal) -> None:
+    assert journal.runs() == []
+    with pytest.raises(UsageError, match="the journal is empty"):
+        journal.story()
+
+
+def test_long_texts_are_cut_and_odd_ones_kept_as_far_as_they_can_be(tmp_path: Path) -> None:
+    odd = '{"name": "\x00\ud800 Ä", "crew": 3}' + " " * 500
+    with Journal(tmp_path / "runs.sqlite", max_text=40) as journal:
+        Runner(pipeline(boat_step("ask", odd)), observers=[journal]).run_sync("")
+        reading = journal.story().chapters[0].readings[0]
+    assert len(reading.text) == 40
+    assert reading.chars == len(odd)
+    assert not reading.whole
+    assert "Ä" in reading.text
+
+
+def test_without_content_no_text_is_kept_and_everything_else_is(tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite", content=False) as journal:
+        Runner(pipeline(boat_step("ask", BAD, MESSY)), observers=[journal]).run_sync("")
+        chapter = journal.story().chapters[0]
+    assert {reading.text for reading in chapter.readings} == {""}
+    assert {ask.prompt for ask in chapter.asks} == {""}
+    assert chapter.readings[0].issues[0].code == "type"
+    assert {repair.before for repair in chapter.readings[1].repairs} == {""}
+
+
+def test_old_runs_are_pruned_by_age_and_by_number(journal: Journal) -> None:
+    for _ in range(5):
+        Runner(pipeline(boat_step("ask", MESSY)), observers=[journal]).run_sync("")
+    newest = [run.run_id for run in journal.runs()][:2]
+    assert journal.prune(max_runs=2) == 3
+    assert [run.run_id for run in journal.runs()] == newest
+    assert journal.prune(older_than=timedelta(hours=1)) == 0
+    assert journal.prune(older_than=timedelta(0)) == 2
+    with journal.engine.connect() as connection:
+        for table in ("aros_runs", "aros_steps", "aros_asks", "aros_readings", "aros_repairs", "aros_stages"):
+            assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() == 0  # noqa: S608
+
+
+def test_only_so_many_runs_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "runs.sqlite"
+    for _ in range(4):
+        with Journal(file, max_runs=2) as journal:
+            Runner(pipeline(call()), observers=[journal]).run_sync("")
+    with Journal(file, max_runs=2) as journal:
+        assert len(journal.runs()) == 2
+
+
+def test_runs_are_filtered_by_time_status_and_pipeline(journal: Journal) -> None:
+    Runner(pipeline(call(), name="good"), observers=[journal]).run_sync("")
+    Runner(pipeline(boat_step("ask", *[BAD] * 9), name="bad"), observers=[journal]).run_sync("")
+    assert [run.pipeline for run in journal.runs(status="degraded")] == ["bad"]
+    assert [run.pipeline for run in journal.runs(pipeline="good")] == ["good"]
+    assert journal.runs(since=datetime.now(UTC) + timedelta(hours=1)) == []
+    assert len(journal.runs(limit=1)) == 1
+
+
+def test_what_stages_achieved_is_evidence_for_ladders(journal: Journal) -> None:
+    for replies in ([BAD, GOOD], [BAD, BAD, BAD, GOOD]):
+        Runner(pipeline(boat_step("ask", *replies)), observers=[journal]).run_sync("")
+    fingerprint = journal.story().chapters[0].readings[0].schema_hash
+    achieved = journal.evidence().about("model-ask", fingerprint or "", "llm_repair")
+    assert (achieved.tries, achieved.successes) == (2, 1)
+
+
+def test_settings_may_turn_the_journal_off_or_name_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_journal("off") is None
+    with open_journal(None) as default:  # type: ignore[union-attr]  # it is on
+        default.flush()
+    assert (tmp_path / ".aros" / "runs.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql://me:pw@host/x", "neither SQLite nor PostgreSQL"),
+        ("nonsense://", "neither SQLite nor PostgreSQL"),
+        ("sqlite://", "needs a file"),
+        ("postgresql://me:pw@127.0.0.1:1/x", "cannot be opened"),
+        ("/proc/nowhere/runs.sqlite", "cannot be"),
+    ],
+)
+def test_a_journal_that_cannot_be_opened_is_one_sentence_without_the_password(url: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        Journal(url)
+    assert "pw" not in str(refused.value)
+
+
+def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database " * 100)
+    with pytest.raises(UsageError, match="file is not a database"):
+        Journal(file)
+    assert file.read_text().startswith("not a database")
+
+
+def test_a_journal_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal, journal.engine.begin() as connection:
+        connection.execute(text("UPDATE aros_journal SET version = 99"))
+    with pytest.raises(UsageError, match="newer version"):
+        Journal(tmp_path / "runs.sqlite")
+
+
+def test_a_run_goes_on_while_the_journal_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        with journal.engine.begin() as connection:
+            connection.execute(text("ALTER TABLE aros_runs RENAME TO elsewhere"))
+        assert Runner(pipeline(call()), observers=[journal]).run_sync("x").output == "x"
+        assert not journal.flush(0.3)
+        with journal.engine.begin() as connection:
+            connection.execute(text("ALTER TABLE elsewhere RENAME TO aros_runs"))
+        assert [run.status for run in journal.runs()] == ["completed"]
+    assert "cannot be written" in caplog.text
+
+
+KILLED = """
+    import asyncio, sys
+    sys.path.insert(0, {root!r})
+    from flujo_aros import Runner
+    from flujo_aros.telemetry.journal import Journal
+    from tests.telemetry.scripted import GOOD, BAD, boat_step, pipeline
+
+    steps = pipeline(boat_step("quick", BAD, GOOD), boat_step("slow", 60.0, GOOD))
+    Runner(steps, observers=[Journal({file!r})]).run_sync("")
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_loses_only_its_last_moment(tmp_path: Path) -> None:
+    file = tmp_path / "runs.sqlite"
+    code = textwrap.dedent(KILLED.format(root=str(ROOT), file=str(file)))
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (file.exists() and _has_slow_step(file)):
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGKILL)
+    with Journal(file) as journal:
+        story = journal.story()
+        assert story.run.status == "lost"
+        assert [(chapter.name, chapter.step and chapter.step.status) for chapter in story.chapters] == [
+            ("quick", "success"),
+            ("slow", "lost"),
+        ]
+        assert story.chapters[1].asks[0].seconds is None
+        assert [run.status for run in journal.runs(status="lost")] == ["lost"]
+
+
+def _has_slow_step(file: Path) -> bool:
+    try:
+        with Journal(file, create=False, max_runs=None) as journal:
+            runs = journal.runs()
+            return bool(runs) and len(journal.story().chapters) == 2 and bool(journal.story().chapters[1].asks)
+    except UsageError:
+        return False
+
+
+def _write(file: str, number: int) -> None:
+    with Journal(file) as journal:
+        for index in range(10):
+            Runner(pipeline(boat_step("ask", MESSY), name=f"p{number}-{index}"), observers=[journal]).run_sync("")
+
+
+def test_several_processes_write_one_journal_at_once(tmp_path: Path) -> None:
+    file = str(tmp_path / "new" / "runs.sqlite")
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_write, args=(file, number)) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * 4
+    with Journal(file) as journal:
+        runs = journal.runs(limit=None)
+        assert len({run.pipeline for run in runs}) == 40
+        assert all(run.status == "completed" and run.repairs for run in runs)
+
+
+def test_a_forked_child_writes_its_own_rows(journal: Journal) -> None:
+    Runner(pipeline(call(), name="parent"), observers=[journal]).run_sync("")
+    journal.flush()
+
+    def child() -> None:
+        Runner(pipeline(call(), name="child"), observers=[journal]).run_sync("")
+        journal.flush()
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(30)
+    assert process.exitcode == 0
+    assert {run.pipeline for run in journal.runs()} == {"parent", "child"}
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    """The PostgreSQL that `AROS_TEST_POSTGRES` names, else one that is started for the test where it is installed."""
+    pytest.importorskip("psycopg")
+    named = os.environ.get("AROS_TEST_POSTGRES")
+    if named:
+        yield named
+        return
+    if not (shutil.which("initdb") and shutil.which("postgres")):
+        pytest.skip("no PostgreSQL is installed here, and AROS_TEST_POSTGRES names none")
+    user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
+    with tempfile.TemporaryDirectory() as folder:
+        if user:
+            shutil.chown(folder, user)
+        data = f"{folder}/data"
+        subprocess.run(["initdb", "-D", data, "-U", "aros", "-A", "trust"], check=True, user=user, capture_output=True)
+        command = ["postgres", "-D", data, "-k", folder, "-h", "", "-F"]
+        with subprocess.Popen(command, user=user, stderr=subprocess.DEVNULL) as server:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not Path(folder, ".s.PGSQL.5432").exists():
+                time.sleep(0.1)
+            yield f"postgresql://aros@/postgres?host={folder}"
+            server.send_signal(signal.SIGINT)
+
+
+@pytest.mark.slow
+def test_postgresql_holds_the_same_story(postgres: str) -> None:
+    with Journal(postgres) as journal:
+        journal.prune(older_than=timedelta(0))
+        result = Runner(pipeline(boat_step("ask", BAD, MESSY), call()), observers=[journal]).run_sync("")
+        odd = boat_step("odd", '{"name": "\x00 Ä", "crew": 3}')
+        Runner(pipeline(odd), observers=[journal]).run_sync("")
+        story = journal.story(result.run_id)
+        assert story.run.usage == result.usage
+        assert [reading.stage for reading in story.chapters[0].readings] == ["first", "llm_repair"]
+        assert story.chapters[0].readings[1].repairs
+        health = journal.health(since=datetime.now(UTC) - timedelta(hours=1), trend=3)
+        assert health.usage.requests == result.usage.requests + 1
+        assert journal.evidence().table
+        assert journal.prune(max_runs=1) == 1

@@ -271,6 +271,8 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     if char in "}]":
         return _follows(around, after)
     if around.role == "element":
+        if char == "#":
+            return _next_element_after_comment(around, after)
         if char in _ELEMENT_START or _PLAIN_ELEMENT.match(text, after) is not None:
             return True
         await_end(text, after + 100, growing=around.growing)
@@ -286,6 +288,14 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return bare is not None and around.knows(around.shape, bare[1])
     word = ahead["b"]
     return word is None or not around.shape.keys or around.knows(around.shape, word)
+
+
+def _next_element_after_comment(around: Surroundings, comment: int) -> bool:
+    """Whether another element, or the end of the list, stands on a line after a `# comment`."""
+    text = around.text
+    line = text.find("\n", comment, comment + 200)
+    await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)
+    return line >= 0 and _next_char(text, line) in _ELEMENT_START | {"]"}
 
 
 def _follows(around: Surroundings, closer: int) -> bool:

@@ -19,7 +19,9 @@ _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
 _BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w+[\"']?\s*:))")
 _SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
-_UNSURE: Final = re.compile(r"\"\s*[,+]\s*\"|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s")
+_UNSURE: Final = re.compile(
+    r"\"\s*[,+]\s*[\"#]|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s"
+)
 _ODD: Final = re.compile(r"\"\s*,|,\s*\"")
 _JOINED: Final = re.compile(r"\s*\+\s*(?=[\"'“])")
 _JOIN_BEGUN: Final = re.compile(r"\s*(?:\+\s*)?\Z")

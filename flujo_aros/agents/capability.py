@@ -28,7 +28,7 @@ from pydantic_core import from_json, to_json
 from flujo_aros.agents.asking import was_cut
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.climbing import Climb, Question, answer, finish_of
-from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit
+from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
 from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
 from flujo_aros.agents.partials import json_so_far
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
@@ -46,6 +46,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Reply
+from flujo_aros.settings import current_settings
 
 
 @dataclass
@@ -140,6 +141,7 @@ class Aros(AbstractCapability[Any]):
         record = self._record
         record.begin_request(request_context)
         contract = self._wanted(ctx)
+        record.context = run_context(ctx, contract)
         if contract is not None and record.own_calls == 1:
             refuse_misfit(contract, self._ladder(contract), request_context)
         return request_context
@@ -264,7 +266,7 @@ class Aros(AbstractCapability[Any]):
         return agent_contract(ctx) or self._contract
 
     def _ladder(self, contract: Contract[Any]) -> Ladder:
-        return self.ladder or self._record.ladder or ladder_for(contract)
+        return self.ladder or self._record.ladder or ladder_for(contract, current_settings())
 
     def _text_of(self, output_context: OutputContext, output: RawOutput) -> str:
         """What the model wrote. An output tool called without arguments means an empty object to the host."""

@@ -13,14 +13,17 @@ from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
+from flujo_aros.settings import current_settings
 
 
 def response_in(error: Exception, parameters: ModelRequestParameters, model_name: str) -> ModelResponse | None:
-    """The reply that an error of the provider carries, as if it had come the right way; None when there is none.
+    """The reply that an error of the provider carries, as if it had come the right way; None when there is none, or
+    when the settings want such errors raised (`degrade_on_unexpected_behavior: false`).
 
     Its usage is marked as not measured, since providers report none with an error.
     """
-    if parameters.output_object is None and not parameters.output_tools:
+    wanted = parameters.output_object is not None or bool(parameters.output_tools)
+    if not wanted or not current_settings().degrade_on_unexpected_behavior:
         return None
     text = failed_generation(error) or _readable(unread_body(error), parameters)
     if text is None:

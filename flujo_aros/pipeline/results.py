@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
@@ -140,15 +141,17 @@ class StepResult(Generic[T]):
         after = f" (tried: {', '.join(tried)})" if tried else ""
         told = rejected.outline() if rejected else self.error  # an error message quotes nothing that a model wrote
         why = f": {told}" if told else ""
+        attempts = rejected.attempts if rejected else ()
         return OutputError(
             f"step {self.name!r} has no value: {self.status.value}{why}{after}",
             reason=rejected.reason if rejected else None,
             issues=rejected.issues if rejected else (),
             step=self.name,
             stages=tried,
-            texts=(rejected.text,) if rejected else (),
+            texts=tuple(each.text for each in attempts if each.text) or ((rejected.text,) if rejected else ()),
             usage=self.usage,
             raw_matched=rejected.raw_matched if rejected else None,
+            attempts=attempts,
         )
 
 
@@ -177,9 +180,12 @@ class RunResult:
 
     @property
     def output(self) -> Any:
-        """The value of the last step of the pipeline. Raises `OutputError` when the run has none to trust."""
-        culprit = self._culprit()
-        return (culprit or self._last).value
+        """The value of the last step of the pipeline. Raises `OutputError` when the run has none to trust.
+
+        The `context` of the error has the id of the run and what its other steps gave: the work is not lost.
+        """
+        with self._told():
+            return (self._culprit() or self._last).value
 
     @property
     def error(self) -> dict[str, Any] | None:
@@ -202,11 +208,22 @@ class RunResult:
     def raise_for_status(self) -> None:
         """Raise `OutputError` unless the run completed; what the step raised is its `__cause__`."""
         culprit = self._culprit()
-        if culprit is not None:
-            _ = culprit.value
-        if self.status is not RunStatus.COMPLETED:
-            message = f"run {self.run_id} of {self.pipeline!r} did not complete: {self.status.value}"
-            raise OutputError(message, usage=self.usage)
+        with self._told():
+            if culprit is not None:
+                _ = culprit.value
+            if self.status is not RunStatus.COMPLETED:
+                message = f"run {self.run_id} of {self.pipeline!r} did not complete: {self.status.value}"
+                raise OutputError(message, usage=self.usage)
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        """Let an error tell of the run that it ends."""
+        try:
+            yield
+        except OutputError as error:
+            done = {step.name: step.handed_on for step in self.steps if step.ok}
+            error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)
+            raise
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: exactly what `aros run --json` prints. `paused` is there only while the run waits."""

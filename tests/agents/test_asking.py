@@ -29,6 +29,7 @@ from flujo_aros.recovery.stages.escalate import Escalate
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
 from flujo_aros.recovery.stages.resume import Resume
 from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.settings import current_settings
 from flujo_aros.usage import Usage
 
 from .matrix import Item
@@ -304,3 +305,32 @@ def test_a_ladder_counts_what_its_calls_cost():
         asyncio.run(agent(script, LlmRepair(attempts=5), max_cost=Decimal("0.000001")).run("x"))
     known = caught.value.usage.cost
     assert script.calls == (2 if known else 6), "a call whose price is not known counts as nothing"
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Sets variables that the settings are read from, and forgets what was read before and after."""
+
+    def put(**variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        current_settings.cache_clear()
+
+    yield put
+    current_settings.cache_clear()
+
+
+def test_the_settings_of_the_environment_shape_the_default_ladder(environment):
+    environment(AROS_REPAIR__ENABLE_LLM="false", AROS_FALLBACK__MAX_STAGES="1")
+    with recording() as record, pytest.raises(OutputError):
+        made = Agent(Script(BAD, "no").model, output_type=PromptedOutput(Item), capabilities=[Aros()])
+        asyncio.run(made.run("x"))
+    assert [stage.stage for stage in record.stages] == ["retry"]
+
+
+def test_errors_of_a_json_mode_may_be_raised_as_they_are(environment):
+    environment(AROS_DEGRADE_ON_UNEXPECTED_BEHAVIOR="false")
+    body = {"error": {"code": "json_validate_failed", "failed_generation": GOOD}}
+    script = Script(ModelHTTPError(400, "m", body))
+    with pytest.raises(ModelHTTPError):
+        asyncio.run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]).run("x"))

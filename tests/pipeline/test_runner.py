@@ -357,3 +357,14 @@ def test_usage_spent_before_a_cancellation_is_in_the_step():
     finished = next(event for event in heard if isinstance(event, StepFinished))
     assert finished.status == "cancelled"
     assert finished.usage.requests >= 1
+
+
+def test_the_error_of_a_run_reaches_the_work_that_was_done_before():
+    step = Step("order", agent=Agent(scripted(*["I would rather not."] * 9)), contract={"type": "integer"})
+    run = Runner(Call("first", function=len) >> step).run_sync("four")
+    for ask in (run.raise_for_status, lambda: run.output):
+        with pytest.raises(OutputError) as caught:
+            ask()
+        assert caught.value.context["run_id"] == run.run_id
+        assert caught.value.context["outputs"] == {"first": 4}
+        assert caught.value.attempts[0].text == "I would rather not."

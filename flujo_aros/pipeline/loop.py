@@ -172,7 +172,7 @@ class Loop(Common):
         )
 
     def _variables(self, index: int) -> dict[str, Any]:
-        loop = {"index": index + 1, "index0": index, "length": self.max_loops}
+        loop = {"index": index + 1, "index0": index, "iteration": index + 1, "length": self.max_loops}
         return {"index": index, "iteration": index + 1, "loop": loop}
 
     def _names(self, index: int, ended: BodyResult, context: StepContext, shared: SharedContext) -> dict[str, Any]:

@@ -44,17 +44,25 @@ class EventChannel:
         self.ledger: RunLedger | None = None
         self.result: RunResult | None = None
         self._events: deque[tuple[StreamEvent, bool]] = deque()
-        self._room = asyncio.Semaphore(size)
+        self._size = size
+        self._held = 0
+        self._blocked: deque[asyncio.Future[None]] = deque()
         self._waiting: asyncio.Future[None] | None = None
 
     async def live(self, step: str, event: LiveEvent) -> None:
         """Take a piece of a reply, as soon as there is room."""
-        await self._room.acquire()
+        if self._held >= self._size or self._blocked:
+            await self._wait()
+        else:
+            self._held += 1
         self._put(StreamEvent(step, event), held=True)
 
     async def gate(self) -> None:
         """Wait until there is room for the step that is about to start."""
-        await self._room.acquire()
+        if self._held >= self._size or self._blocked:
+            await self._wait()
+        else:
+            self._held += 1
 
     def observe(self, event: Event) -> None:
         """Take an event of the run itself."""
@@ -78,13 +86,33 @@ class EventChannel:
                     continue
                 event, held = self._events.popleft()
                 if held:
-                    self._room.release()
+                    self._release()
                 yield event
             await running
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
+
+    async def _wait(self) -> None:
+        """Wait for the place of an event that was fetched; whoever waits longest gets it."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._blocked.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self._release()  # it had been given the place, and does not need it any more
+            raise
+
+    def _release(self) -> None:
+        """Hand the place of a fetched event on, or free it."""
+        while self._blocked:
+            place = self._blocked.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._held -= 1
 
     def _put(self, event: StreamEvent, *, held: bool = False) -> None:
         self._events.append((event, held))

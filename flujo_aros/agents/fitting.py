@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import RunContext
 from pydantic_core import to_json
 
 from flujo_aros.agents.first import text_of
@@ -80,3 +81,15 @@ def better_mode(request: ModelRequestContext) -> str | None:
     if mode == "tool" and profile.get("supports_tools") is False:
         return "native" if profile.get("supports_json_schema_output") else "prompted"
     return "native" if mode in ("prompted", "tool") and profile.get("supports_json_schema_output") else None
+
+
+def run_context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:
+    """What an error can tell of the run that it ended: the caller's metadata, the run, the agent, the tag."""
+    known: dict[str, Any] = {
+        **(ctx.metadata or {}),
+        "run_id": ctx.run_id,
+        "agent": ctx.agent.name if ctx.agent else None,
+    }
+    if isinstance(contract, TaggedContract):
+        known["tag"] = contract.tag
+    return {name: value for name, value in known.items() if value is not None}

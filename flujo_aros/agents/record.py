@@ -77,6 +77,8 @@ class RunRecord:
     """What the model really wrote, by the id of the tool call that was made of it."""
     better_mode: str | None = None
     """The output mode that the profile of the model speaks for, where another one was asked for."""
+    context: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What an error of the run can tell of it: its id, its agent, the tag, and the caller's own metadata."""
     claimed: bool = False
 
     def begin_request(self, context: ModelRequestContext) -> None:
@@ -153,4 +155,5 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage) 
         usage=usage,
         raw_matched=rejected.raw_matched,
         attempts=rejected.attempts,
+        context=record.context,
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pickle
 from dataclasses import replace
 from decimal import Decimal
 
@@ -246,6 +247,22 @@ def test_without_retries_there_is_none():
         run(script, RESULT, ASK)
     assert [issue.code for issue in caught.value.issues] == ["missing_tag"]
     assert script.calls == 1
+
+
+def test_an_error_tells_of_its_run_what_the_caller_has_said_of_it():
+    made = Agent(Script("no tag").model, name="coder", capabilities=[Aros(RESULT)])
+    with pytest.raises(OutputError) as caught:
+        asyncio.run(made.run(ASK, metadata={"branch": "fix-3", "commits": ["a1"]}))
+    context = caught.value.context
+    assert (context["branch"], context["commits"], context["agent"], context["tag"]) == (
+        "fix-3",
+        ["a1"],
+        "coder",
+        "result",
+    )
+    assert context["run_id"]
+    assert "branch: fix-3" in caught.value.explain()
+    assert pickle.loads(pickle.dumps(caught.value)).context == context  # noqa: S301 (what was pickled here)
 
 
 def test_retries_that_a_ladder_or_a_model_cannot_make_are_refused_before_any_call():

@@ -1,0 +1,274 @@
+"""Contracts whose payload is a part of a text: what they refuse, what they ask for, what is judged of a value."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from flujo_aros import Accepted, Output, Reason, Rejected, Trust, read
+from flujo_aros.contract.checks import scores_of, winner_in
+from flujo_aros.contract.output import with_checks
+from flujo_aros.contract.reasoning import mask_reasoning, reasoning_in
+from flujo_aros.contract.signal import COMPLETE, CompletionSignal, refuse_iterations
+from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.outcome import Issue
+
+
+class Item(BaseModel):
+    name: str
+    qty: int
+
+
+SAID = Output.event(["npc.said", "npc.thought"])
+RULED = Output.event(["judge.ruled"], ["mood", "winner", "scores"])
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("retries", [-1, 1.5, "2", True, None])
+def test_retries_are_a_whole_number(retries):
+    with pytest.raises(ContractError, match="max_retries="):
+        Output.tagged("result", Item, max_retries=retries)
+
+
+def test_retries_are_no_part_of_what_is_read():
+    assert Output.tagged("r", Item, max_retries=3).fingerprint == Output.tagged("r", Item).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Output.event([]), "at least one kind"),
+        (lambda: Output.event("said"), r"write a list, \['said'\]"),
+        (lambda: Output.event(["said"], fallback="ruled"), "none of the kinds"),
+        (lambda: Output.event(["said"], ["_raw"]), "leading underscore"),
+        (lambda: CompletionSignal(" "), "blank completion signal"),
+        (lambda: Output.text("<>"), "blank tag"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(make, words):
+    with pytest.raises(ContractError, match=words) as caught:
+        make()
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_output_between_tags_is_for_one_reply():
+    for contract in (Output.tagged("result", Item), Output.text("note")):
+        refuse_iterations(contract, 1)
+        with pytest.raises(UsageError, match="single reply"):
+            refuse_iterations(contract, 3, "step 'code'")
+    refuse_iterations(SAID, 3)
+    refuse_iterations(None, 3)
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_instruction_has_the_form_the_kinds_and_an_example():
+    words = RULED.instruction()
+    assert words.startswith("OUTPUT FORMAT")
+    assert "judge.ruled" in words
+    assert '"winner": "<a name, or null>"' in words
+    assert '"mood": "..."' in words
+
+
+@pytest.mark.parametrize(
+    ("given", "valid"),
+    [
+        ({"kind": "judge.ruled", "text": "x", "mood": "calm"}, True),
+        ({"kind": "other", "text": "x", "mood": "calm"}, False),
+        ({"kind": "judge.ruled", "mood": "calm"}, False),
+        ({"kind": "judge.ruled", "text": "x"}, False),
+        ({"kind": "judge.ruled", "text": "x", "mood": "calm", "winner": None}, True),
+        ({"kind": "judge.ruled", "text": "x", "mood": "calm", "scores": {"p1": "many"}}, False),
+    ],
+)
+def test_the_model_of_an_event_is_strict(given, valid):
+    if valid:
+        RULED.model.model_validate(given)
+    else:
+        with pytest.raises(ValidationError):
+            RULED.model.model_validate(given)
+
+
+def test_the_model_gives_well_known_fields_their_types_and_defaults():
+    event = RULED.model.model_validate({"kind": "judge.ruled", "text": "x", "mood": "calm", "scores": {"p1": 9}})
+    assert (event.winner, event.scores) == (None, {"p1": 9.0})
+    assert isinstance(event.scores["p1"], float)
+    bare = RULED.model.model_validate({"kind": "judge.ruled", "text": "x", "mood": "calm"})
+    assert bare.scores == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind": "npc.said", "text": "..."}',
+        '(schema echo) {"kind": "...", "text": "..."}',
+        '```json\n{"kind": "npc.said", "text": "…"}\n```',
+        "A lantern hums behind the closed door.",
+        "…",
+        "...",
+    ],
+)
+def test_an_echo_of_the_prompt_says_nothing(text):
+    outcome = read(text, SAID)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.ECHOED_SCHEMA
+
+
+def test_the_whole_instruction_repeated_is_no_event():
+    for contract in (SAID, RULED):
+        assert isinstance(read(contract.instruction(), contract), Rejected)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_an_echo_beside_an_answer_is_set_aside(order):
+    parts = [json.dumps({"kind": "npc.said", "text": SAID.example}), '{"kind": "npc.thought", "text": "Hm."}']
+    outcome = read("\n".join(parts[at] for at in order), SAID)
+    assert isinstance(outcome, Accepted), outcome.explain()
+    assert (outcome.value.kind, outcome.value.text) == ("npc.thought", "Hm.")
+
+
+def test_an_example_of_your_own_is_known_too():
+    contract = Output.event(["said"], example="A short, moody line.")
+    assert "A short, moody line." in contract.instruction()
+    assert read("A short, moody line.", contract).reason is Reason.ECHOED_SCHEMA
+
+
+def test_prose_that_was_cut_is_no_event():
+    assert read("The bell sued the", SAID, truncated=True).reason is Reason.TRUNCATED
+    assert read("The bell sued the tower.", SAID, truncated=False).value.is_raw_fallback
+
+
+def test_an_empty_reply_is_an_event_that_says_nothing():
+    event = read("", SAID).value
+    assert event.says_nothing
+    assert event.is_raw_fallback
+    assert not read('{"text": "Aye."}', SAID).value.says_nothing
+
+
+@given(st.text(max_size=80), st.sampled_from([None, True, False]))
+def test_reading_an_event_never_raises_and_never_gives_another_kind(text, truncated):
+    outcome = read(text, SAID, truncated=truncated)
+    if isinstance(outcome, Accepted):
+        assert outcome.value.kind in SAID.kinds
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def ruled(**more):
+    return json.dumps({"kind": "judge.ruled", "text": "x", **more})
+
+
+def test_a_check_rejects_with_its_words_and_place():
+    outcome = read(ruled(winner="nobody"), replace(RULED, checks=(winner_in(["p1", "p2"]),)))
+    assert isinstance(outcome, Rejected)
+    assert outcome.issues == (Issue("$.winner", "winner", "winner is 'nobody'; it must be one of: p1, p2, or null"),)
+    assert "p1, p2" in outcome.feedback()
+
+
+def test_a_check_without_a_cast_is_inert():
+    contract = replace(RULED, checks=(winner_in(None), scores_of(None)))
+    assert read(ruled(winner="anyone", scores={"x": 99}), contract).value.winner == "anyone"
+
+
+def test_what_a_check_cleans_is_told():
+    contract = replace(RULED, checks=(scores_of(["p1", "p2"]),))
+    outcome = read(ruled(scores={"p1": 12, "ghost": 5, "p2": -3}), contract)
+    assert outcome.value.scores == {"p1": 10.0, "p2": 0.0}
+    assert outcome.trust is Trust.LOSSY
+    assert [repair.code for repair in outcome.repairs] == ["cleaned"]
+    assert read(ruled(scores={"p1": 3}), contract).trust is Trust.CLEAN
+
+
+def refuse(value):
+    raise ValueError("too cold")
+
+
+def insist(value):
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [(lambda item: "no", "no"), (refuse, "too cold"), (insist, "insist is not satisfied")],
+    ids=["words", "ValueError", "assert"],
+)
+def test_a_check_may_return_words_or_raise_as_validators_do(check, words):
+    outcome = read('{"name": "pen", "qty": 3}', with_checks(Output.json(Item), [check]))
+    assert isinstance(outcome, Rejected)
+    assert words in outcome.issues[0].message
+
+
+@pytest.mark.parametrize("contract", [Output.json(Item), Output.tagged("r", Item, strict=False), Output.json(dict)])
+def test_checks_hold_for_every_contract(contract):
+    text = '<r>{"name": "pen", "qty": 3}</r>'
+    assert isinstance(read(text, with_checks(contract, [lambda value: "no"])), Rejected)
+    assert isinstance(read(text, with_checks(contract, [lambda value: None])), Accepted)
+    assert with_checks(contract, []) is contract
+
+
+# --- the completion signal --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "done"),
+    [
+        (COMPLETE, True),
+        (f"All done.\n{COMPLETE}\n", True),
+        (f"All done. {COMPLETE}", True),
+        (f"{COMPLETE} All tests pass.", True),
+        (f"**{COMPLETE}**", True),
+        (f"- `{COMPLETE}`", True),
+        (f'<result>{{"a": 1}}</result> {COMPLETE}', True),
+        (f"I will write {COMPLETE} when I am done.", False),
+        (f"<think>{COMPLETE}</think>\nNot yet.", False),
+        (f"so {COMPLETE}</think>\nNot yet.", False),
+        ("<promise>complete</promise>", False),
+        ("", False),
+    ],
+)
+def test_a_signal_counts_at_the_edge_of_a_line(text, done):
+    assert CompletionSignal().stands_in(text) is done
+
+
+def test_a_signal_inside_a_payload_is_none_and_payload_and_signal_are_independent():
+    signal, contract = CompletionSignal(), Output.tagged("result", {})
+    inside = f'<result>{{"a":\n"{COMPLETE}"\n}}</result>'
+    assert not signal.stands_in(inside, contract)
+    both = f'<result>{{"a": 1}}</result> {COMPLETE}'
+    assert read(both, contract).value == {"a": 1}
+    assert signal.stands_in(both, contract)
+    assert not signal.stands_in('<result>{"a": 1}</result>', contract)
+    assert COMPLETE in signal.instruction()
+
+
+def test_a_signal_may_have_other_words():
+    assert CompletionSignal("[DONE]").stands_in("Fine.\n[DONE]")
+
+
+# --- reasoning --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "thought"),
+    [
+        ("<think>plan: stay vague</think> the clue", "plan: stay vague"),
+        ("plan</think> the clue", "plan"),
+        ("<think>one</think> a <think>two</think> b", "one\n\ntwo"),
+        ("<think>never ends", "never ends"),
+        ("none", ""),
+    ],
+)
+def test_reasoning_can_be_taken_out_of_a_reply(text, thought):
+    assert reasoning_in(text) == thought
+
+
+@given(st.text(alphabet="<>/think abc\n", max_size=60), st.booleans())
+def test_masking_keeps_every_position(text, unopened):
+    assert len(mask_reasoning(text, unopened=unopened)) == len(text)

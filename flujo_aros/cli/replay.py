@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ from flujo_aros.settings import read_settings
 
 if TYPE_CHECKING:  # the command imports them when it runs: `aros --help` need not load a database
     from flujo_aros.recovery.ladder import Ladder
-    from flujo_aros.telemetry.replay import Replayed
+    from flujo_aros.telemetry.replay import Replayed, Verdict
 
 _PLACES = ("tagged:", "text:", "block:", "event:")
 _NOT_ACCEPTED = 1
@@ -94,12 +95,8 @@ def replayed_dict(each: Replayed) -> dict[str, Any]:
     return {
         "step": each.step,
         "model": each.model,
-        "recorded": {
-            "outcome": each.recorded.outcome,
-            "trust": each.recorded.trust,
-            "reason": each.recorded.reason,
-            "stage": each.recorded.stage,
-        },
+        "recorded": asdict(each.recorded),
+        "now": asdict(each.verdict),
         "outcome": None if each.outcome is None else each.outcome.to_dict(),
         "missing": None if missing is None else {"stage": missing.stage, "attempt": missing.attempt},
         "changed": each.changed,
@@ -115,7 +112,7 @@ def _print(found: list[Replayed]) -> None:
     rows = [
         {
             "step": Text(each.step or "-"),
-            "recorded": _worth(each.recorded.outcome, each.recorded.trust or each.recorded.reason),
+            "recorded": _worth(each.recorded),
             "now": _now(each),
             "replies": figure(f"{each.used}/{each.recorded_replies}"),
         }
@@ -138,17 +135,13 @@ def _print(found: list[Replayed]) -> None:
 
 
 def _now(each: Replayed) -> Text:
-    outcome = each.outcome
-    if outcome is None:
+    if each.outcome is None:
         stage = each.missing.stage if each.missing else "the ladder"
         return Text(f"unknown: {stage} would ask for a reply that was not recorded", style="yellow")
-    if isinstance(outcome, Accepted):
-        origin = "" if outcome.origin == "first" else f" from {outcome.origin}"
-        return _worth("accepted", outcome.trust.value) + Text(origin)
-    reason = outcome.because.reason if isinstance(outcome, Degraded) else outcome.reason
-    return _worth(outcome.kind, reason.value)
+    return _worth(each.verdict)
 
 
-def _worth(verdict: str, more: str | None) -> Text:
-    also = (", ", Text(more, style=STYLES.get(more, ""))) if more else ()
-    return Text.assemble(worded(verdict), *also)
+def _worth(verdict: Verdict) -> Text:
+    more = (", ", Text(verdict.worth, style=STYLES.get(verdict.worth, ""))) if verdict.worth else ()
+    origin = f" from {verdict.origin}" if verdict.origin not in ("", "first") else ""
+    return Text.assemble(worded(verdict.outcome), *more, origin)

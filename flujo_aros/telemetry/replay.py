@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from flujo_aros.contract.output import Contract, Output, compile_contract
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.outcome import Outcome
+from flujo_aros.outcome import Accepted, Degraded, Outcome
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask, Reply, Task, advance
@@ -19,6 +20,17 @@ from flujo_aros.settings import Settings
 from flujo_aros.telemetry.records import Chapter, JournalReading, Story
 
 _CUT: Final = ("length", "content_filter")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`accepted` with its trust and the stage that gave it, `degraded` or `rejected` with the reason, or `unknown`: a
+    reply would be needed that was not recorded.
+    """
+
+    outcome: str
+    worth: str | None
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +42,8 @@ class Replayed:
 
     step: str
     model: str
-    recorded: JournalReading
-    """The reading that decided when it was recorded."""
+    recorded: Verdict
+    """What it came to when it was recorded."""
     outcome: Outcome[Any] | None
     missing: Ask | None
     used: int
@@ -43,16 +55,19 @@ class Replayed:
     """Whether the journal kept only the beginning of a reply."""
 
     @property
-    def verdict(self) -> str:
-        """`accepted`, `degraded`, `rejected`, or `unknown`: a reply is missing."""
-        return "unknown" if self.outcome is None else self.outcome.kind
+    def verdict(self) -> Verdict:
+        """What it comes to now."""
+        if self.outcome is None:
+            return Verdict("unknown", None, "")
+        if isinstance(self.outcome, Accepted):
+            return Verdict("accepted", self.outcome.trust.value, self.outcome.origin)
+        rejected = self.outcome.because if isinstance(self.outcome, Degraded) else self.outcome
+        return Verdict(self.outcome.kind, rejected.reason.value, "")
 
     @property
     def changed(self) -> bool:
         """Whether it comes to something else than when it was recorded."""
-        worth = None if self.outcome is None else getattr(self.outcome, "trust", None)
-        trust = None if worth is None else worth.value
-        return (self.verdict, trust) != (self.recorded.outcome, self.recorded.trust)
+        return self.verdict != self.recorded
 
 
 def replay(
@@ -132,11 +147,10 @@ def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contra
             step = advance(plan, _reply(waiting[step.stage].popleft()))
         else:
             outcome = step
-    decided = [reading for reading in readings if reading.outcome != "rejected"] or readings
     return Replayed(
         step=chapter.name,
         model=first.model,
-        recorded=decided[-1],
+        recorded=_recorded(chapter, readings),
         outcome=outcome,
         missing=missing,
         used=used,
@@ -144,6 +158,18 @@ def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contra
         masked=any("[secret-" in reading.text for reading in readings),
         partial=not all(reading.whole for reading in readings),
     )
+
+
+def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
+    """What these readings came to: the value that was accepted; else the first rejection, degraded if a stage did."""
+    accepted = [reading for reading in readings if reading.outcome == "accepted"]
+    if accepted:
+        return Verdict("accepted", accepted[-1].trust, accepted[-1].stage)
+    first = readings[0]
+    after = [reading.id for reading in chapter.readings if reading.stage == "first" and reading.id > first.id]
+    until = min(after, default=math.inf)
+    degraded = [stage for stage in chapter.stages if stage.outcome == "degraded" and first.id < stage.id < until]
+    return Verdict("degraded" if degraded else "rejected", first.reason, "")
 
 
 def _reply(reading: JournalReading) -> Reply:

@@ -57,8 +57,8 @@ REPLIES = [
     ),
     f"Authorization: Bearer {PLANTED['reply bearer']}\n-----BEGIN PRIVATE KEY-----\n{PLANTED['reply pem']}",
     (
-        f"{{'name': '{PLANTED['repair']}', 'crew': '3', 'deps': '{PLANTED['deps']}', 'x': '{PLANTED['environment']}',}} "
-        f"{PLANTED['named']}"
+        f"{{'name': '{PLANTED['repair']}', 'crew': '3', 'deps': '{PLANTED['deps']}', "
+        f"'x': '{PLANTED['environment']}',}} {PLANTED['named']}"
     ),
 ]
 CUT = f'{{"name": "{PLANTED["reply cut"]}'

@@ -1,0 +1,47 @@
+"""Log lines: what is said, at which level, and what is never said."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from flujo_aros import Runner
+from flujo_aros.telemetry.logs import Logging
+
+from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
+
+
+def test_a_run_that_went_well_is_told_in_two_lines(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "flujo_aros"):
+        run = Runner(pipeline(boat_step("ask", GOOD)), observers=[Logging()]).run_sync("")
+    assert [record.message.split(",")[0] for record in caplog.records] == [
+        f"run {run.run_id} of boats started",
+        f"run {run.run_id} of boats completed",
+    ]
+
+
+def test_what_went_wrong_is_a_warning_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "flujo_aros"):
+        Runner(pipeline(boat_step("ask", *[BAD] * 9)), observers=[Logging()]).run_sync("")
+    assert [record.message.split(",")[0] for record in caplog.records][-2:] == [
+        "step ask degraded",
+        caplog.records[-1].message.split(",")[0],
+    ]
+    stage = next(record for record in caplog.records if record.message.startswith("stage llm_repair rejected"))
+    assert getattr(stage, "aros_step", None) == "ask"
+    assert getattr(stage, "aros_stage", None) == "llm_repair"
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_texts_are_said_only_with_content(caplog: pytest.LogCaptureFixture, *, content: bool) -> None:
+    with caplog.at_level(logging.DEBUG, "flujo_aros"):
+        Runner(pipeline(boat_step("ask", BAD, MESSY)), observers=[Logging(content=content)]).run_sync("")
+    assert ("'many'" in caplog.text) is content
+    assert "string-to-number" in caplog.text
+
+
+def test_a_logger_of_ones_own_may_be_given(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "mine"):
+        Runner(pipeline(boat_step("ask", GOOD)), observers=[Logging(logging.getLogger("mine"))]).run_sync("")
+    assert {record.name for record in caplog.records} == {"mine"}

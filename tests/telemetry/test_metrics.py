@@ -1,0 +1,96 @@
+"""Metrics: the table of the documentation is the one of the code, and the numbers are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai.exceptions import ModelHTTPError
+
+from flujo_aros import Call, Runner
+from flujo_aros.events import RunFinished, RunStarted, StepStarted, TextDelta, emit, observing, span
+from flujo_aros.telemetry.metrics import METRICS
+from flujo_aros.usage import Usage
+
+from .conftest import Told
+from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
+
+PAGE = Path(__file__).parents[2] / "docs" / "telemetry.md"
+
+
+def values(told: Told, metric: str, **labels: Any) -> float:
+    found = [point for point in told.points(metric) if labels.items() <= dict(point.attributes).items()]
+    return sum(getattr(point, "value", getattr(point, "sum", 0)) for point in found)
+
+
+def test_every_metric_stands_in_the_documentation_with_unit_and_labels() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `aros.")]
+    told = {row.split("`")[1]: [cell.strip() for cell in row.strip("|").split("|")] for row in rows}
+    assert list(told) == [metric.name for metric in METRICS]
+    for metric in METRICS:
+        _, kind, unit, labels, *_ = told[metric.name]
+        assert (kind, unit) == (metric.kind, f"`{metric.unit}`")
+        assert labels == ", ".join(f"`{label}`" for label in metric.labels)
+
+
+def test_every_point_has_the_labels_of_the_table(told: Told) -> None:
+    steps = (boat_step("a", BAD, MESSY), boat_step("b", ModelHTTPError(500, "m"), GOOD, GOOD, GOOD))
+    Runner(pipeline(*steps), observers=[told.observer()]).run_sync("")
+    seen = set()
+    for metric in METRICS:
+        for point in told.points(metric.name):
+            seen.add(metric.name)
+            assert set(point.attributes) == set(metric.labels), metric.name
+    assert {metric.name for metric in METRICS} - seen <= {"aros.time_to_first_partial", "aros.cost", "aros.step.cost"}
+
+
+def test_repairs_calls_tokens_and_trust_are_counted(told: Told) -> None:
+    result = Runner(pipeline(boat_step("a", BAD, MESSY)), observers=[told.observer()]).run_sync("")
+    usage = result.usage
+    assert values(told, "aros.calls") == usage.requests == 2
+    assert values(told, "aros.tokens", direction="input") == usage.input_tokens
+    assert values(told, "aros.tokens", direction="output") == usage.output_tokens
+    assert values(told, "aros.steps", status="success", trust="inferred") == 1
+    assert values(told, "aros.stages", stage="llm_repair", outcome="accepted", because="invalid") == 1
+    assert values(told, "aros.readings", stage="first", outcome="rejected", reason="invalid", model="model-a") == 1
+    assert values(told, "aros.repairs", code="string-to-number", risk="inferred") == 1
+    assert values(told, "aros.step.tokens", status="success") == usage.input_tokens + usage.output_tokens
+
+
+def test_rounds_of_loops_and_maps_count_as_one_step(told: Told) -> None:
+    with observing(told.observer()), span(RunStarted(run_id="r", pipeline="p")):
+        for number in range(50):
+            step = Call(f"items/{number}/price", function=len) if number < 0 else f"items/{number}/price"
+            with span(StepStarted(run_id="r", name=str(step), kind="step")):
+                emit(_finished(str(step)))
+    assert {point.attributes["step"] for point in told.points("aros.steps")} == {"items/*/price"}
+
+
+def test_a_completed_run_with_an_open_step_is_a_violation_of_the_gate(told: Told) -> None:
+    with observing(told.observer()), span(RunStarted(run_id="r", pipeline="p")):
+        with span(StepStarted(run_id="r", name="lost", kind="step")):
+            pass
+        emit(RunFinished(run_id="r", pipeline="p", status="completed", usage=Usage(), seconds=0.1))
+    assert values(told, "aros.gate.violations", pipeline="p") == 1
+
+
+def test_a_run_that_settles_every_step_tells_that_there_was_no_violation(told: Told) -> None:
+    Runner(pipeline(boat_step("a", GOOD)), observers=[told.observer()]).run_sync("")
+    assert [point.value for point in told.points("aros.gate.violations")] == [0]
+
+
+def test_the_first_piece_of_a_call_is_timed_once(told: Told) -> None:
+    from flujo_aros.events import AskStarted
+
+    with observing(told.observer()), span(AskStarted(stage="first", attempt=1, model="m")):
+        for piece in ("a", "b", "c"):
+            emit(TextDelta(text=piece))
+    assert [point.count for point in told.points("aros.time_to_first_partial")] == [1]
+
+
+def _finished(name: str) -> Any:
+    from flujo_aros.events import StepFinished
+
+    return StepFinished(
+        run_id="r", name=name, kind="step", status="success", trust="clean", reason=None, usage=Usage(), seconds=0.1
+    )

@@ -1,0 +1,96 @@
+"""Replay: recorded replies under another contract or ladder, without any model call."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros import Accepted, Degraded, Ladder, Output, Rejected, Runner, Step
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.errors import UsageError
+from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.telemetry.journal import Journal
+from flujo_aros.telemetry.records import Story
+from flujo_aros.telemetry.replay import Replayed, recorded_contract, replay
+
+from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, model, pipeline
+
+
+def recorded(journal: Journal, *replies: str) -> Story:
+    Runner(pipeline(boat_step("ask", *replies)), observers=[journal]).run_sync("")
+    return journal.story()
+
+
+def one(story: Story, **options: object) -> Replayed:
+    (found,) = replay(story, **options)  # type: ignore[arg-type]  # what the test says
+    return found
+
+
+@pytest.mark.parametrize("replies", [[GOOD], [MESSY], [BAD, GOOD], [BAD] * 9, ["no", "no", GOOD], ['{"name": "Al'] * 9])
+def test_the_same_contract_and_ladder_come_to_the_same(journal: Journal, replies: list[str]) -> None:
+    found = one(recorded(journal, *replies))
+    assert not found.changed
+    assert found.missing is None
+    assert found.used == found.recorded_replies
+
+
+def test_another_contract_gives_another_value(journal: Journal) -> None:
+    class Named(BaseModel):
+        name: str
+
+    found = one(recorded(journal, BAD, GOOD), contract=compile_contract(Named))
+    assert isinstance(found.outcome, Accepted)
+    assert found.outcome.value == Named(name="Alma")
+    assert (found.used, found.recorded_replies, found.changed) == (1, 2, True)
+
+
+def test_a_shorter_ladder_ends_earlier(journal: Journal) -> None:
+    story = recorded(journal, BAD, GOOD)
+    assert isinstance(one(story, ladder=Ladder(stages=())).outcome, Rejected)
+    assert isinstance(one(story, ladder=Ladder(stages=(Degrade(),))).outcome, Degraded)
+
+
+def test_a_reply_that_was_not_recorded_is_named_and_not_made_up(journal: Journal) -> None:
+    found = one(recorded(journal, BAD, GOOD), ladder=Ladder(stages=(Retry(),)))
+    assert found.verdict.outcome == "unknown"
+    assert found.missing is not None
+    assert found.missing.stage == "retry"
+
+
+def test_masked_and_cut_replies_are_called_so(tmp_path: object) -> None:
+    with Journal(f"{tmp_path}/runs.sqlite", max_text=60) as journal:
+        reply = '{"name": "sk-abcdefghijklmnopqrst", "crew": 3}' + " " * 100
+        found = one(recorded(journal, reply))
+    assert found.masked
+    assert found.partial
+    assert isinstance(found.outcome, Accepted)
+    assert found.outcome.value["name"].startswith("[secret-1]")
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        Output.json({"type": "object"}),
+        Output.tagged("result", {"type": "integer"}),
+        Output.tagged("result", {"type": "integer"}, strict=False),
+        Output.text("answer"),
+        Output.block("kind", ["text"]),
+        Output.event(["say", "vote"]),
+    ],
+    ids=lambda contract: contract.mode,
+)
+def test_every_kind_of_contract_can_be_made_again(journal: Journal, contract: object) -> None:
+    agent = type(boat_agent())(model("nothing to see", "nothing to see", "nothing"), name="any")
+    asked = "Write <result> or <answer>."
+    Runner(pipeline(Step("ask", agent, contract, input=asked)), observers=[journal]).run_sync("")
+    story = journal.story()
+    (spec,) = story.contracts.values()
+    again = recorded_contract(spec)
+    assert again.mode == contract.mode  # type: ignore[attr-defined]  # all of them are contracts
+    assert [again.fingerprint] == list(story.contracts)
+
+
+def test_a_contract_that_was_not_recorded_must_be_named() -> None:
+    with pytest.raises(UsageError, match="--contract"):
+        recorded_contract("")

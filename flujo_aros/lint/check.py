@@ -89,12 +89,17 @@ def lint_files(paths: Iterable[Path], options: Options | None = None) -> Report:
 def _lint(text: str, source: str, folder: Path | None, options: Options) -> tuple[Linted, list[Path]]:
     """One text, and the files of its folder that it imports."""
     mark = MARK if text.startswith(MARK) else ""
-    body = text.removeprefix(MARK)
-    fixed = Fixed(body, ())
-    seen = _look(body, source, folder, options)
-    if options.fix is not None and any(finding.fix for finding in seen.findings):
-        fixed = fix_text(body, lambda each: _look(each, source, folder, options).findings, options.fix)
-        seen = _look(fixed.text, source, folder, options)
+    looks: dict[str, _Seen] = {}
+
+    def look(body: str) -> _Seen:
+        if body not in looks:  # each text is looked at once: before a pass of fixes and after it
+            looks[body] = _look(body, source, folder, options)
+        return looks[body]
+
+    fixed = Fixed(text.removeprefix(MARK), ())
+    if options.fix is not None:
+        fixed = fix_text(fixed.text, lambda body: look(body).findings, options.fix)
+    seen = look(fixed.text)
     fresh = beyond(options.baseline, source, seen.findings)
     hidden = len(seen.findings) - len(fresh)
     told = Linted(source, mark + fixed.text, tuple(fresh), text, fixed.applied, seen.suppressed, hidden)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.contract.schema import JsonSchema, is_dict
-from flujo_aros.errors import TemplateError
-from flujo_aros.lint.outline import sequence_of
 from flujo_aros.lint.schemas import followed
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
@@ -20,20 +18,21 @@ def template_nodes(subject: Subject) -> Iterator[tuple[Located, Node, InputTempl
     """Every template in the input of a step, with the text of the document that it stands in."""
     for located in subject.steps:
         given = located.node.members.get("input")
-        for node in _texts(given) if given is not None and located.step is not None else ():
-            try:
-                yield located, node, InputTemplate(str(node.value))
-            except TemplateError:  # the loader speaks of it
-                continue
+        if given is None or located.step is None:
+            continue
+        compiled = {template.source: template for template in located.step.templates}
+        for node in _texts(given):
+            template = compiled.get(str(node.value))
+            if template is not None:
+                yield located, node, template
 
 
 def writer_of(subject: Subject, located: Located, read: Read) -> Located | None:
     """The step whose value a template reads, where it stands in the same list."""
-    row = subject.outline.sequences[sequence_of(located)]
-    at = next(index for index, each in enumerate(row) if each is located)
+    row = subject.outline.before(located)
     if read.root == "previous_step":
-        return row[at - 1] if at else None
-    return next((each for each in row[:at] if each.step is not None and each.step.name == read.step), None)
+        return row[-1] if row else None
+    return next((each for each in row if each.step is not None and each.step.name == read.step), None)
 
 
 def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema | None:

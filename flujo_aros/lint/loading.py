@@ -11,7 +11,6 @@ from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule
 from flujo_aros.lint.subject import Subject
 
-
 _CANNOT_RUN: Final = "cannot run"
 
 

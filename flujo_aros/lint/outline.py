@@ -82,9 +82,17 @@ class Outline:
 
     def following(self, step: Located) -> Located | None:
         """The step that runs next in the same list."""
-        row = self.sequences[sequence_of(step)]
-        at = next(index for index, each in enumerate(row) if each is step)
+        row, at = self.sequences[sequence_of(step)], self._places[step.path]
         return row[at + 1] if at + 1 < len(row) else None
+
+    def before(self, step: Located) -> Sequence[Located]:
+        """The steps that have run before in the same list."""
+        return self.sequences[sequence_of(step)][: self._places[step.path]]
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """The place of each step in its list, by its path."""
+        return {step.path: at for row in self.sequences.values() for at, step in enumerate(row)}
 
 
 def sequence_of(step: Located) -> str:

@@ -1,0 +1,54 @@
+"""The pages about the rules, made from the rules and their cases: `python tests/lint/rule_pages.py` writes them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from flujo_aros.lint.docs import index_page, rule_to_markdown
+from flujo_aros.lint.rules import RULES
+
+CASES = Path(__file__).parent / "cases"
+PAGES = Path(__file__).parents[2] / "docs" / "rules"
+_CAPTIONS = {
+    "text": "Found (line:column, severity, the words that are pointed at):",
+    "yaml fixed": "After `--fix`:",
+    "yaml unsafe": "After `--unsafe-fixes`:",
+}
+_FENCE = re.compile(r"^~~~~([^\n]+)\n(.*?)^~~~~$", re.S | re.M)
+
+
+def pages() -> dict[str, str]:
+    """Every page by the name of its file."""
+    ordered = sorted(RULES, key=lambda rule: rule.code)
+    made = {f"{rule.code}.md": rule_to_markdown(rule) + _cases(rule.code) for rule in ordered}
+    return {"index.md": index_page(ordered), **made}
+
+
+def _cases(code: str) -> str:
+    """The cases of a rule, one heading lower, each block with what it is."""
+    _, heading, body = (CASES / f"{code}.md").read_text(encoding="utf-8").partition("\n## ")
+    lowered = re.sub(r"^## ", "### ", heading.lstrip("\n") + body, flags=re.M)
+    return "\n## Cases\n\nThese run as tests.\n\n" + _FENCE.sub(_block, lowered)
+
+
+def _block(fence: re.Match[str]) -> str:
+    kind, text = fence.groups()
+    caption = f"`{kind.removeprefix('yaml file ')}`:" if kind.startswith("yaml file ") else _CAPTIONS.get(kind, "")
+    written = f"```{kind.split()[0]}\n{text}```"
+    return f"{caption}\n\n{written}" if caption else written
+
+
+def main() -> None:
+    """Write the pages, and remove those of rules that are no more."""
+    PAGES.mkdir(parents=True, exist_ok=True)
+    made = pages()
+    for old in set(PAGES.glob("*.md")) - {PAGES / name for name in made}:
+        old.unlink()
+    for name, text in made.items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""What one call of the linter does with comments, baselines, selections, imports and files that are no blueprints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flujo_aros.errors import UsageError
+from flujo_aros.lint import check
+from flujo_aros.lint.baseline import read_baseline, write_baseline
+from flujo_aros.lint.check import Options, lint_files, lint_text
+from flujo_aros.lint.finding import Applicability, Finding, Severity
+from flujo_aros.lint.fix import fix_text, unified_diff
+from flujo_aros.lint.formats.plain import summary_line, write_text
+from flujo_aros.lint.report import Report
+from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.subject import Subject
+
+HEAD = """\
+agents:
+  typed:
+    model: openai:gpt-4o-mini
+    output_schema: {type: object, required: [a], additionalProperties: false, properties: {a: {type: string}}}
+  plain: {model: "openai:gpt-4o-mini"}
+steps:
+"""
+STEP = "  - name: a\n    uses: agents.typed\n"
+
+
+def codes(text: str, **options) -> list[str]:
+    return [finding.code for finding in lint_text(text, options=Options(**options)).findings]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "  - name: a  # aros: ignore[V-A8]\n    uses: agents.typed\n",
+        "  - name: a\n    uses: agents.typed  # aros: ignore[V-A8]\n",
+        "  - name: a\n    # aros: ignore[V-C1, V-A8]: later\n    uses: agents.typed\n",
+        "  # aros: ignore\n  - name: a\n    uses: agents.typed\n",
+        "  - name: a  # flujo: ignore V-A8\n    uses: agents.typed\n",
+        "  - name: a  # why not, aros: ignore[V-A]\n    uses: agents.typed\n",
+        "  - name: a\n    uses: agents.typed\n# aros: ignore-file[V-A8]\n",
+    ],
+)
+def test_a_comment_keeps_a_finding_away(step: str) -> None:
+    """On the line, above it, on the step, or for the whole file."""
+    linted = lint_text(HEAD + step)
+    assert ([each.code for each in linted.findings], linted.suppressed) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "  - name: a  # aros: ignore[V-C1]\n    uses: agents.typed\n",
+        "  - name: a\n    uses: agents.typed\n  # aros: ignore[V-A8]\n  - name: b\n    uses: agents.plain\n",
+        '  - name: a\n    uses: agents.typed\n    input: "# aros: ignore-file[V-A8]"\n',
+        "  - name: a\n    uses: agents.typed\n    input: |\n      # aros: ignore-file\n",
+    ],
+)
+def test_other_comments_and_texts_that_look_like_one_do_not(step: str) -> None:
+    """Another code, another step, or a text of the blueprint."""
+    assert "V-A8" in codes(HEAD + step)
+
+
+def test_a_finding_that_is_ignored_is_not_fixed() -> None:
+    """`--fix` leaves alone what a comment keeps away."""
+    text = HEAD + "  - name: a  # aros: ignore[V-A8]\n    uses: agents.typed\n"
+    assert lint_text(text, options=Options(fix=Applicability.SAFE)).text == text
+
+
+def test_select_and_ignore_take_codes_and_their_beginnings() -> None:
+    """The longer one wins."""
+    text = HEAD + STEP.replace("typed", "nobody") + STEP.replace("name: a", "name: b")
+    assert codes(text) == ["V-A6", "V-A8"]
+    assert codes(text, select=("V-A8",)) == ["V-A8"]
+    assert codes(text, select=("v-a",)) == ["V-A6", "V-A8"]
+    assert codes(text, ignore=("V-A",)) == []
+    assert codes(text, select=("V-A",), ignore=("V-A6",)) == ["V-A8"]
+    assert codes(text, select=("V-A6",), ignore=("V-A",)) == ["V-A6"]
+
+
+def test_a_code_that_is_no_rule_is_an_error() -> None:
+    """A typing mistake must not switch the linter off."""
+    with pytest.raises(UsageError, match=r"there is no rule 'V-8A'; did you mean"):
+        Options(select=("V-8A",))
+
+
+def test_a_baseline_hides_what_was_there_wherever_it_has_moved(tmp_path: Path) -> None:
+    """New findings are told, the same one once more is new as well."""
+    file, baseline = tmp_path / "b.yaml", tmp_path / "baseline.json"
+    file.write_text(HEAD + STEP)
+    write_baseline(baseline, ((each.path, finding) for each, finding in lint_files([file]).findings))
+    options = Options(baseline=read_baseline(baseline))
+    file.write_text("# moved\n" + HEAD + STEP)
+    report = lint_files([file], options)
+    assert report.clean
+    assert summary_line(report) == "No findings in 1 file (1 in the baseline)."
+    file.write_text(HEAD + STEP + STEP.replace("name: a", "name: b"))
+    assert [finding.step for _, finding in lint_files([file], options).findings] == ["b"]
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"findings": [{}]}', '{"findings": [1]}'])
+def test_a_file_that_is_no_baseline_is_an_error(text: str, tmp_path: Path) -> None:
+    """It says what to do."""
+    (tmp_path / "b.json").write_text(text)
+    with pytest.raises(UsageError, match=r"is not a baseline: .*; --update-baseline writes a new one"):
+        read_baseline(tmp_path / "b.json")
+
+
+def test_imported_blueprints_are_linted_and_fixed_once(tmp_path: Path) -> None:
+    """A child that two blueprints import is told of under its own name."""
+    (tmp_path / "child.yaml").write_text(HEAD + STEP)
+    parent = "imports: {c: ./child.yaml}\nsteps:\n  - {name: run, uses: imports.c}\n"
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(parent)
+    paths = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
+    report = lint_files(paths)
+    assert [(Path(file.path).name, finding.code) for file, finding in report.findings] == [("child.yaml", "V-A8")]
+    assert lint_files(paths, Options(imports=False)).clean
+    fixed = lint_files(paths, Options(fix=Applicability.SAFE))
+    assert [Path(each.path).name for each in fixed.files if each.text != each.before] == ["child.yaml"]
+
+
+def test_a_file_that_is_not_utf_8_is_a_finding(tmp_path: Path) -> None:
+    """It is left as it is."""
+    (tmp_path / "b.yaml").write_bytes(b"name: \xff\n")
+    (_, finding), *_ = lint_files([tmp_path / "b.yaml"]).findings
+    assert (finding.code, finding.message) == ("YAML-PARSE", "not a text in UTF-8 (byte 6)")
+
+
+def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error passes through, and says which rule and which file."""
+
+    class Broken(Rule):
+        """A rule with a mistake."""
+
+        code, name, severity = "V-Z9", "broken", Severity.ERROR
+
+        def check(self, subject: Subject) -> Iterator[Finding]:
+            raise ZeroDivisionError(subject.source)
+
+    monkeypatch.setattr(check, "RULES", (Broken,))
+    with pytest.raises(ZeroDivisionError) as caught:
+        lint_text(HEAD + STEP, source="b.yaml")
+    assert caught.value.__notes__ == ["Rule V-Z9 failed on b.yaml. That is a mistake in the rule, not in your file."]
+
+
+def test_fixes_that_do_not_end_are_shown() -> None:
+    """A rule whose fix makes its own finding again does not hang."""
+
+    def find(text: str) -> list[Finding]:
+        from flujo_aros.errors import Place
+        from flujo_aros.lint.finding import Edit, Fix
+
+        return [Finding("V-Z9", Severity.INFO, "again", Place(1, 1), Place(1, 2), fix=Fix("more", (Edit(0, 0, "x"),)))]
+
+    with pytest.raises(RuntimeError, match="the fixes of V-Z9 do not come to an end"):
+        fix_text("", find, Applicability.SAFE)
+
+
+def test_edits_that_touch_wait_for_the_next_pass() -> None:
+    """Two steps that are fixed at the same place are both fixed, one after the other."""
+    text = HEAD + "  - name: a\n    uses: agents.plain\n    updates_context: true\n    processing: {enforcement: validate}\n"
+    both = text + STEP.replace("name: a", "name: b")
+    after = lint_text(both, options=Options(fix=Applicability.UNSAFE))
+    assert lint_text(after.text).findings == ()
+
+
+@pytest.mark.parametrize(("before", "after"), [("a\nb\n", "a\nc\n"), ("a\r\nb", "a\r\nc\r\nb"), ("a", "b"), ("", "x\n")])
+def test_a_patch_turns_one_text_into_the_other(before: str, after: str, tmp_path: Path) -> None:
+    """Also without a last line end and with carriage returns."""
+    import shutil
+    import subprocess
+
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    (tmp_path / "f").write_bytes(before.encode())
+    patch = unified_diff("f", before, after)
+    done = subprocess.run(["git", "apply", "-p0", "-"], cwd=tmp_path, input=patch.encode(), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "f").read_bytes() == after.encode()
+
+
+def test_the_text_shows_the_line_and_a_caret_and_masks_secrets() -> None:
+    """Wide characters and tabs do not move the caret; a secret is not printed."""
+    text = 'agents:\n  漢字: {system_prompt: "sk-abcdefghij0123456789", model: "x:y"}\nsteps:\n  - {name: a, uses: agents.漢字}\n'
+    linted = lint_text(text, source="b.yaml")
+    shown = write_text(Report((linted,)))
+    assert "sk-abc" not in shown
+    line, carets = shown.splitlines()[2:4]
+    assert line == ' 2 |   漢字: {system_prompt: "***********************", model: "x:y"}'
+    assert carets == "   | " + " " * 24 + "^" * 25
+
+
+def test_an_alias_is_not_edited() -> None:
+    """What stands elsewhere, or stands for others too, is left to a person or to `--unsafe-fixes`."""
+    shared = "  - name: a\n    uses: agents.typed\n    processing: &p {structured_output: 'off'}\n"
+    text = HEAD + shared + "  - name: b\n    uses: agents.typed\n    processing: *p\n"
+    linted = lint_text(text, options=Options(fix=Applicability.UNSAFE, select=("V-A8",)))
+    assert linted.text.count("openai_json") == 1
+    assert linted.findings == ()
+
+
+def test_merged_keys_are_told_from_own_ones() -> None:
+    """A step that takes its keys from another mapping by `<<` gets a key of its own."""
+    text = HEAD.replace("steps:", "x: &d {uses: agents.typed}\nsteps:").replace("x: &d", "config: &d")
+    text += "  - <<: *d\n    name: a\n"
+    after = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-A8",))).text
+    assert after == text + "    processing:\n      structured_output: openai_json\n"

@@ -1,0 +1,127 @@
+"""What holds for every blueprint: fixing ends, adds nothing, breaks nothing, and touches nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, given, settings
+
+from flujo_aros.blueprint.document import parse_document
+from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.lint.check import MARK, Options, lint_text
+from flujo_aros.lint.finding import Applicability, Finding
+from flujo_aros.lint.positions import Positions
+
+from .given import blueprints
+
+LEVELS = (Applicability.SAFE, Applicability.UNSAFE)
+law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def fixed(text: str, level: Applicability) -> str:
+    return lint_text(text, options=Options(fix=level)).text
+
+
+def loads(text: str) -> bool:
+    return not inspect_blueprint(text.removeprefix(MARK), allow=["*"]).findings
+
+
+def found(text: str) -> Counter[tuple[str, str]]:
+    return Counter((each.code, each.message) for each in lint_text(text).findings)
+
+
+@law
+@given(blueprints())
+def test_fixing_twice_is_fixing_once_and_what_is_fixed_loads(text: str) -> None:
+    """A second round has nothing to do, and a blueprint that loaded still does."""
+    assert loads(text), inspect_blueprint(text.removeprefix(MARK), allow=["*"]).findings
+    for level in LEVELS:
+        after = fixed(text, level)
+        assert fixed(after, level) == after
+        assert loads(after)
+
+
+@law
+@given(blueprints())
+def test_a_fix_adds_no_finding(text: str) -> None:
+    """What is found after the fixes was there before; what they mend is gone."""
+    for level in LEVELS:
+        after = lint_text(fixed(text, level)).findings
+        assert not found(fixed(text, level)) - found(text)
+        assert not [each for each in after if each.fix and each.fix.edits and each.fix.applicability >= level]
+
+
+@law
+@given(blueprints())
+def test_lines_without_a_fix_stay_as_they_are(text: str) -> None:
+    """Every line in which no edit begins or ends stands in the result, byte for byte and in the same order."""
+    for level in LEVELS:
+        touched = touched_lines(text, level)
+        rest = [line for number, line in enumerate(lines_of(text), start=1) if number not in touched]
+        after = iter(lines_of(fixed(text, level)))
+        assert all(any(line == other for other in after) for line in rest)
+
+
+@law
+@given(blueprints())
+def test_line_ends_and_byte_order_mark_stay(text: str) -> None:
+    """A file with CRLF has no bare line feed afterwards, and the end of the file is what it was."""
+    for level in LEVELS:
+        after = fixed(text, level)
+        assert after.startswith(MARK) == text.startswith(MARK)
+        assert ("\n" in after.replace("\r\n", "")) == ("\n" in text.replace("\r\n", ""))
+        assert after.endswith("\n") == text.endswith("\n")
+
+
+@law
+@given(blueprints())
+def test_safe_fixes_change_only_what_they_say(text: str) -> None:
+    """As data, the blueprint is the same but for the keys that safe fixes write."""
+    before = parse_document(text.removeprefix(MARK), "before").plain()
+    after = parse_document(fixed(text, Applicability.SAFE).removeprefix(MARK), "after").plain()
+    assert without_fixes(after) == without_fixes(before)
+
+
+@law
+@given(blueprints())
+def test_every_finding_points_at_text(text: str) -> None:
+    """The span of a finding is not empty, lies in the text, and in the step that it names."""
+    body = text.removeprefix(MARK)
+    positions = Positions(body)
+    steps = {step.name: step.node for step in inspect_blueprint(body, allow=["*"]).steps}
+    for each in lint_text(text).findings:
+        start, end = positions.offset(each.place), positions.offset(each.end)
+        assert body[start:end].strip()
+        assert positions.place(start) == positions.place(positions.offset(each.place))
+        if each.step is not None and each.code != "V-O3":
+            node = steps[each.step]
+            assert positions.offset(node.place) <= start < end <= positions.offset(node.end)
+
+
+def touched_lines(text: str, level: Applicability) -> set[int]:
+    """The lines in which an edit of the first round begins or ends, also where it only looks for a place to write."""
+    body = text.removeprefix(MARK)
+    positions = Positions(body)
+    findings = [each for each in lint_text(text).findings if applies(each, level)]
+    offsets = [at for each in findings if each.fix for edit in each.fix.edits for at in (edit.start, edit.end)]
+    return {positions.place(at).line for at in offsets}
+
+
+def applies(finding: Finding, level: Applicability) -> bool:
+    return finding.fix is not None and finding.fix.applicability >= level
+
+
+def lines_of(text: str) -> list[str]:
+    return text.removeprefix(MARK).split("\n")
+
+
+def without_fixes(value: object) -> object:
+    """The data without what safe fixes write."""
+    if isinstance(value, list):
+        return [without_fixes(each) for each in value]
+    if not isinstance(value, dict):
+        return value.replace("previous_step.output", "previous_step") if isinstance(value, str) else value
+    kept = {
+        key: without_fixes(each) for key, each in value.items() if key not in ("structured_output", "mergeable_output")
+    }
+    return {key: each for key, each in kept.items() if key != "processing" or each not in (None, {})}

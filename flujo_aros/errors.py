@@ -99,7 +99,8 @@ class Attempt:
         if self.outcome == "passed":
             return f"{self.stage}: not run, {self.why}"
         reason = f", {self.reason.value}" if self.reason else ""
-        lines = [f"{self.stage}: {self.outcome}{reason} ({_spent(self.usage)})"]
+        spent = f" ({_spent(self.usage)})" if self.usage.requests else ""
+        lines = [f"{self.stage}: {self.outcome}{reason}{spent}"]
         lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
         lines += [f"  | {line}" for line in self.text.splitlines()]
         return "\n".join(lines)

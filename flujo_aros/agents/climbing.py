@@ -18,6 +18,7 @@ from pydantic_ai.usage import RequestUsage
 from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_left, native_of, was_cut
+from flujo_aros.agents.first import FirstCall
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
@@ -26,6 +27,7 @@ from flujo_aros.events import observing
 from flujo_aros.outcome import Issue, Outcome
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask, Reply, Task, Way
+from flujo_aros.usage import Usage
 
 Put: TypeAlias = Callable[[RunContext[Any], "Question"], Awaitable[Reply]]
 
@@ -100,7 +102,9 @@ class Climb:
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """What a reply comes to, by way of the ladder if need be."""
-        reply = Reply(text, was_cut(finish), refused=finish == "content_filter", objections=objections)
+        own = self.record.response
+        used = Usage() if own is None else FirstCall(own).usage
+        reply = Reply(text, was_cut(finish), used, refused=finish == "content_filter", objections=objections)
         with observing(self.record.hear):
             return await adrive(self.ladder.climb(self._task(), reply), self._answer)
 

@@ -253,6 +253,7 @@ def test_the_usage_of_all_stages_and_of_the_run_is_the_sum_over_the_model_calls(
         except OutputError as error:
             assert error.usage.requests == len(costly.used)
             assert error.usage.input_tokens == sum(costly.used)
+            assert Usage.total(attempt.usage for attempt in error.attempts).input_tokens == sum(costly.used)
     by_stage = Usage.total(stage.usage for stage in record.stages)
     asks = [event for event in heard if isinstance(event, AskFinished) and event.stage != "first"]
     assert by_stage == Usage.total(event.usage for event in asks)

@@ -18,6 +18,7 @@ from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.context import Answer, BodyResult, StepContext
 from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
@@ -79,6 +80,8 @@ class Execution:
             if degraded is None and result.counts_against:
                 degraded = result
             seen.previous = outer[step.name] = own[step.name] = handed_on(result, following)
+            if isinstance(step, Human):
+                seen.variables = {**seen.variables, "resume_input": seen.previous}
         if result is None:
             raise AssertionError(f"{scope or 'the pipeline'} has no steps")
         return BodyResult(scope, result, own, frame.shared, degraded=degraded)

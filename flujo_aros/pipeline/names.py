@@ -11,12 +11,11 @@ ROOTS: Final = ("input", "previous_step", "steps", "context")
 """What every step of a pipeline sees."""
 
 VARIABLES: Final[Mapping[str, str]] = {
-    "this": "inside a map or a parallel step",
+    "this": "inside a map or {{#each}}",
     "item": "inside a map",
-    "index": "inside a map",
+    "index": "inside a map or a loop",
     "loop": "inside a loop",
     "iteration": "inside a loop",
-    "state": "inside a loop",
     "resume_input": "after a step that asked a person",
 }
 """What only some steps see, and where."""

@@ -89,6 +89,11 @@ def test_an_answer_goes_into_the_context():
     assert answered(pipeline, paused, "Ann").output == "HI ANN"
 
 
+def test_later_steps_know_the_answer_as_resume_input():
+    pipeline = Human("name", "Your name?") >> Call("one", len) >> Call("hi", upper, input="hi {{ resume_input }}")
+    assert answered(pipeline, Runner(pipeline).run_sync("x"), "Ann").output == "HI ANN"
+
+
 def test_it_is_known_whether_an_answer_is_a_mapping():
     assert Human("a", input_schema=Preferences).gives_mapping is True
     assert Human("a", input_schema=int).gives_mapping is False

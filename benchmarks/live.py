@@ -91,6 +91,13 @@ CASES: list[tuple[str, BaseModel]] = [
     ("She likes grapes, melons and kiwis.", Basket(fruits=["grapes", "melons", "kiwis"])),
     ("Only oranges are left.", Basket(fruits=["oranges"])),
 ]
+FAMILIES: dict[type[BaseModel], str] = {
+    Order: "extraction",
+    Person: "extraction",
+    Meeting: "extraction",
+    Ticket: "classification",
+    Basket: "lists",
+}
 MODES: dict[str, Any] = {"prompted": PromptedOutput, "native": NativeOutput, "tool": ToolOutput}
 CONSTRAIN = Ladder(stages=(Constrain(),))
 ARMS: dict[str, tuple[int, list[Aros]]] = {
@@ -180,9 +187,9 @@ def _folded(value: Any) -> Any:
     return value.strip().casefold() if isinstance(value, str) else value
 
 
-async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: str, arm: str) -> Score:
-    """Run one arm over all cases."""
-    score = Score()
+async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: str, arm: str) -> dict[str, Score]:
+    """Run one arm over all cases; what it came to in each family of tasks, and in all."""
+    scores = {"all": Score(), **{FAMILIES[type(wanted)]: Score() for _, wanted in cases}}
     retries, capabilities = ARMS[arm]
     for text, wanted in cases:
         usage = RunUsage()
@@ -195,22 +202,22 @@ async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: st
             capabilities=capabilities,
         )
         value: object = None
+        reason: str | None = None
         try:
             value = (await agent.run(text, usage=usage)).output
         except OutputError as error:
-            _count(score, error.reason.value if error.reason else "unknown")
+            reason = error.reason.value if error.reason else "unknown"
         except AgentRunError as error:
-            _count(score, type(error).__name__)
-        score.runs += 1
-        score.typed += value is not None
-        score.right += same(value, wanted)
-        score.calls += usage.requests
-        score.tokens += usage.total_tokens
-    return score
-
-
-def _count(score: Score, reason: str) -> None:
-    score.failures[reason] = score.failures.get(reason, 0) + 1
+            reason = type(error).__name__
+        for score in (scores["all"], scores[FAMILIES[type(wanted)]]):
+            score.runs += 1
+            score.typed += value is not None
+            score.right += same(value, wanted)
+            score.calls += usage.requests
+            score.tokens += usage.total_tokens
+            if reason is not None:
+                score.failures[reason] = score.failures.get(reason, 0) + 1
+    return scores
 
 
 async def main() -> None:
@@ -220,6 +227,7 @@ async def main() -> None:
     options.add_argument("--prompts", type=int, default=len(CASES))
     options.add_argument("--modes", default=",".join(MODES))
     options.add_argument("--arms", default=";".join(ARMS), help="separated by semicolons")
+    options.add_argument("--families", action="store_true", help="a row for each family of tasks, too")
     given = options.parse_args()
     # Every n-th case, so that a short run still sees every type.
     cases = CASES[:: max(1, len(CASES) // given.prompts)][: given.prompts]
@@ -234,8 +242,11 @@ async def main() -> None:
                 # As with a server that takes tools and shows the model nothing of them: a wrong flag, and a common one.
                 served.profile = {**served.profile, "supports_tools": True}
             for name in given.arms.split(";"):
-                score = await measure(model, cases, mode, name)
-                print(score.row(f"{mode}: {name}"), flush=True)
+                scores = await measure(model, cases, mode, name)
+                print(scores["all"].row(f"{mode}: {name}"), flush=True)
+                for family, score in scores.items() if given.families else ():
+                    if family != "all":
+                        print(score.row(f"… {family}"), flush=True)
     print(f"\n{len(cases)} prompts, {given.model}, {time.monotonic() - started:.0f} s")
 
 

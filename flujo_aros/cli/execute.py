@@ -91,14 +91,16 @@ async def watched(runner: Runner, board: Board | None, given: Any, context: dict
     return result
 
 
-def finish(result: RunResult, *, as_json: bool, allow_degraded: bool) -> None:
-    """Print what came of a run, and leave with its exit code."""
+def finish(result: RunResult, *, as_json: bool, allow_degraded: bool, question: str = "") -> None:
+    """Print what came of a run, and what it asks if it paused, and leave with its exit code."""
     if as_json:
         print_json(result.to_dict())
     else:
         print_summary(result, stderr_console())
         if result.status is RunStatus.COMPLETED or (allow_degraded and result.status is RunStatus.DEGRADED):
             print_result(result.to_dict()["output"])
+    if question:
+        stderr_console().print(question, soft_wrap=True)
     for step in result.steps:
         if step.exception is not None:
             show_traceback(step.exception)
@@ -106,10 +108,10 @@ def finish(result: RunResult, *, as_json: bool, allow_degraded: bool) -> None:
         raise typer.Exit(EXIT_CODES[result.status])
 
 
-def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: Sequence[str]) -> None:
-    """Write down what a paused run needs to go on, and say how to answer it."""
+def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: Sequence[str]) -> str:
+    """Write down what a paused run needs to go on. What it asks, and how to answer; nothing if it has not paused."""
     if result.paused is None:
-        return
+        return ""
     file = state or Path(".aros") / "paused" / f"{result.run_id}.json"
     saved = {"blueprint": str(blueprint.resolve()), "paused": result.paused.to_dict()}
     try:
@@ -118,9 +120,8 @@ def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: S
     except OSError as error:
         message = f"--state: cannot write {str(file)!r}: {error.strerror or error}"
         raise UsageError(message) from error
-    console = stderr_console()
-    console.print(f"\n{result.paused.step} asks:\n{result.paused.message}", soft_wrap=True)
-    if result.paused.input_schema:
-        console.print(f"answer with: {json.dumps(result.paused.input_schema, ensure_ascii=False)}", soft_wrap=True)
+    schema = result.paused.input_schema
+    wanted = [f"answer with: {json.dumps(schema, ensure_ascii=False)}"] if schema else []
     allowed = "".join(f" --allow {shlex.quote(module)}" for module in allow)
-    console.print(f"\ngo on with:  aros resume {shlex.quote(str(file))} --answer TEXT{allowed}", soft_wrap=True)
+    command = f"aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
+    return "\n".join([f"{result.paused.step} asks:", result.paused.message, *wanted, "", f"go on with:  {command}"])

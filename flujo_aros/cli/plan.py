@@ -112,15 +112,25 @@ def _said(step: PipelineStep) -> dict[str, Any]:
     from flujo_aros.cli.words import plain_words
 
     hidden = {"name", "kind", "input", "agent", "contract", "processing", "function", "params", "on_degraded"}
+    hidden |= {"message", "iterable_input"}  # shown as templates
     found: dict[str, Any] = {}
     for each in dataclasses.fields(cast("Any", step)):
         value = getattr(step, each.name)
         default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
-        if each.init and each.compare and each.name not in hidden and value != default:
+        if each.init and each.compare and each.name not in hidden and value != default and not _holds_steps(value):
             words = plain_words(value)
             if words is not None:
                 found[each.name] = words
     return found
+
+
+def _holds_steps(value: object) -> bool:
+    """Whether these are the steps inside of a step, which are shown as steps."""
+    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.step import PipelineStep
+
+    inner: object = next(iter(cast("dict[str, object]", value).values()), None) if isinstance(value, dict) else value
+    return isinstance(inner, (Pipeline, PipelineStep))
 
 
 def _function_name(step: Call) -> str:
@@ -150,6 +160,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
     }
 
 
+_INPUT_WORDS: Final = {"hitl": "asks", "map": "list"}
 _BUILTINS: Final = "flujo_aros.pipeline.builtins:"
 _SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}
 
@@ -205,7 +216,7 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(
             (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         )
-    facts += [("input", source.strip()) for source in step["input"]]
+    facts += [(_INPUT_WORDS.get(step["kind"], "input"), source.strip()) for source in step["input"]]
     return facts
 
 

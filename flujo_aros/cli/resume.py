@@ -44,10 +44,10 @@ def resume_command(
     pipeline = load(blueprint, allow or [])
     text = given_text(answer, "--answer")
     result = execute(blueprint, pipeline, lambda runner, _: runner.resume(paused, text), as_json=as_json)
-    keep_paused(result, blueprint, state, allow or [])
+    question = keep_paused(result, blueprint, state, allow or [])
     if result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
         state.unlink(missing_ok=True)
-    finish(result, as_json=as_json, allow_degraded=allow_degraded)
+    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
 def _saved(state: Path) -> tuple[Path, dict[str, Any]]:

@@ -61,5 +61,5 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--input'")
     text = given_text(source)
     result = execute(blueprint, pipeline, lambda runner, board: watched(runner, board, text, context), as_json=as_json)
-    keep_paused(result, blueprint, state, allow or [])
-    finish(result, as_json=as_json, allow_degraded=allow_degraded)
+    question = keep_paused(result, blueprint, state, allow or [])
+    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import time
@@ -16,6 +17,7 @@ from typing import Any, Final, Self, cast
 from sqlalchemy import Engine
 
 from flujo_aros.contract.output import Contract
+from flujo_aros.errors import UsageError
 from flujo_aros.events import (
     AgentFinished,
     AgentStarted,
@@ -44,6 +46,7 @@ from flujo_aros.usage import Usage
 
 _AGENT_STATUS: Final = {"accepted": "completed", "degraded": "degraded", "cancelled": "cancelled"}
 _HOST: Final = socket.gethostname()
+_log: Final = logging.getLogger("flujo_aros.journal")
 
 
 class Journal:
@@ -432,9 +435,18 @@ def _used(usage: Usage) -> dict[str, Any]:
 def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool = True) -> Journal | None:
     """The journal that the settings name: None for `off`, the default file when they name none.
 
+    A default file that cannot be written, as in a folder that is read-only, is no journal, and logged as a warning.
+    Raises `UsageError` when one that was named cannot be opened.
+
     >>> open_journal("off") is None
     True
     """
     if named is not None and named.strip().lower() in ("off", "none", "false", "0"):
         return None
-    return Journal(named or DEFAULT, secrets=secrets, create=create)
+    try:
+        return Journal(named or DEFAULT, secrets=secrets, create=create)
+    except UsageError as error:
+        if named or not create:
+            raise
+        _log.warning("%s; AROS_JOURNAL=off does without", error)
+        return None

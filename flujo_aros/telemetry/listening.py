@@ -1,0 +1,48 @@
+"""What listens to the runs of the command line: the journal, and OpenTelemetry where the environment asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from flujo_aros.events import Event, Observer
+from flujo_aros.settings import Settings
+from flujo_aros.telemetry.journal import open_journal
+from flujo_aros.telemetry.otel import from_environment
+
+
+@contextmanager
+def listening(settings: Settings) -> Generator[Observer | None]:
+    """The observer that the settings and the `OTEL_*` variables ask for, while the block runs; None where none.
+
+    Raises `UsageError` when what they ask for cannot be had.
+    """
+    with ExitStack() as held:
+        exporting = from_environment(content=settings.telemetry.content)
+        found: list[Observer | None] = [
+            held.enter_context(open_journal(settings.journal) or nullcontext(None)),
+            held.enter_context(exporting or nullcontext(None)),
+        ]
+        observers = tuple(observer for observer in found if observer is not None)
+        yield Together(observers) if observers else None
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several observers as one."""
+
+    observers: tuple[Observer, ...]
+
+    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
+        """Tell them all; what they hold open is held open together."""
+        held = [each for observer in self.observers if (each := observer(event)) is not None]
+        return _all(held) if held else None
+
+
+@contextmanager
+def _all(held: list[AbstractContextManager[object]]) -> Generator[None]:
+    with ExitStack() as stack:
+        for each in held:
+            stack.enter_context(each)
+        yield

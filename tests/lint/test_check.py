@@ -163,13 +163,18 @@ def test_fixes_that_do_not_end_are_shown() -> None:
 
 def test_edits_that_touch_wait_for_the_next_pass() -> None:
     """Two steps that are fixed at the same place are both fixed, one after the other."""
-    text = HEAD + "  - name: a\n    uses: agents.plain\n    updates_context: true\n    processing: {enforcement: validate}\n"
+    text = (
+        HEAD
+        + "  - name: a\n    uses: agents.plain\n    updates_context: true\n    processing: {enforcement: validate}\n"
+    )
     both = text + STEP.replace("name: a", "name: b")
     after = lint_text(both, options=Options(fix=Applicability.UNSAFE))
     assert lint_text(after.text).findings == ()
 
 
-@pytest.mark.parametrize(("before", "after"), [("a\nb\n", "a\nc\n"), ("a\r\nb", "a\r\nc\r\nb"), ("a", "b"), ("", "x\n")])
+@pytest.mark.parametrize(
+    ("before", "after"), [("a\nb\n", "a\nc\n"), ("a\r\nb", "a\r\nc\r\nb"), ("a", "b"), ("", "x\n")]
+)
 def test_a_patch_turns_one_text_into_the_other(before: str, after: str, tmp_path: Path) -> None:
     """Also without a last line end and with carriage returns."""
     import shutil

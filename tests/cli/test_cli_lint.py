@@ -1,0 +1,305 @@
+"""`aros lint` and `aros rule`, as people, editors and pipelines call them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from flujo_aros.lint.rules import RULES
+
+from .conftest import Aros
+
+BLUEPRINT = """\
+# a comment
+agents:
+  typed:
+    model: openai:gpt-4o-mini
+    output_schema: {type: object, required: [a], additionalProperties: false, properties: {a: {type: string}}}
+  plain: {model: "openai:gpt-4o-mini"}
+steps:
+  - name: first  # here
+    uses: agents.typed
+  - name: second
+    uses: agents.plain
+    updates_context: true
+"""
+CLEAN = 'agents:\n  plain: {model: "openai:gpt-4o-mini"}\nsteps:\n  - {name: only, uses: agents.plain}\n'
+
+_URI = {
+    "type": "object",
+    "required": ["uri"],
+    "properties": {"uri": {"type": "string", "pattern": "^(?!/)[^\\s\\\\]+$"}},
+}
+_REGION = {
+    "type": "object",
+    "required": ["startLine", "startColumn", "endLine", "endColumn"],
+    "additionalProperties": False,
+    "patternProperties": {"^(start|end)(Line|Column)$": {"type": "integer", "minimum": 1}},
+}
+_TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
+_RESULT = {
+    "type": "object",
+    "required": ["ruleId", "ruleIndex", "level", "message", "locations"],
+    "properties": {
+        "level": {"enum": ["none", "note", "warning", "error"]},
+        "message": _TEXT,
+        "locations": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["physicalLocation"],
+                "properties": {
+                    "physicalLocation": {
+                        "type": "object",
+                        "required": ["artifactLocation", "region"],
+                        "properties": {"artifactLocation": _URI, "region": _REGION},
+                    }
+                },
+            },
+        },
+        "fixes": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["artifactChanges"],
+                "properties": {
+                    "description": _TEXT,
+                    "artifactChanges": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {
+                            "type": "object",
+                            "required": ["artifactLocation", "replacements"],
+                            "properties": {
+                                "artifactLocation": _URI,
+                                "replacements": {
+                                    "type": "array",
+                                    "minItems": 1,
+                                    "items": {
+                                        "type": "object",
+                                        "required": ["deletedRegion"],
+                                        "properties": {"deletedRegion": _REGION},
+                                    },
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+SARIF = {
+    "type": "object",
+    "required": ["$schema", "version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["tool", "results"],
+                "properties": {
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "results": {"type": "array", "items": _RESULT},
+                    "tool": {
+                        "type": "object",
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "type": "object",
+                                "required": ["name", "rules"],
+                                "properties": {
+                                    "rules": {
+                                        "type": "array",
+                                        "items": {
+                                            "type": "object",
+                                            "required": ["id", "shortDescription", "fullDescription", "help"],
+                                            "properties": {
+                                                "shortDescription": _TEXT,
+                                                "fullDescription": _TEXT,
+                                                "help": _TEXT,
+                                            },
+                                        },
+                                    }
+                                },
+                            }
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+@pytest.fixture
+def blueprint(tmp_path: Path) -> Path:
+    """A blueprint with one safe and one unsafe fix."""
+    file = tmp_path / "b.yaml"
+    file.write_text(BLUEPRINT, encoding="utf-8")
+    return file
+
+
+def test_findings_are_on_stdout_and_their_number_is_not(aros: Aros, blueprint: Path) -> None:
+    """Exit code 1, the place in the source, what would mend it; the summary stands on stderr."""
+    result = aros("lint", "b.yaml")
+    assert result.exit_code == 1
+    assert "b.yaml:9:11: info[V-A8] step 'first' has a schema (of its agent)" in result.stdout
+    assert "   |           ^^^^^^^^^^^^\n  = fix (--fix): Write `structured_output: openai_json`" in result.stdout
+    assert result.stderr.startswith("Found 1 error, 1 info in 1 file. 1 can be mended with --fix. 1 more with")
+    assert blueprint.read_text(encoding="utf-8") == BLUEPRINT
+
+
+def test_a_clean_blueprint_has_no_output(aros: Aros, tmp_path: Path) -> None:
+    """Exit code 0."""
+    (tmp_path / "b.yaml").write_text(CLEAN)
+    result = aros("lint", ".")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "No findings in 1 file.\n")
+
+
+def test_fix_writes_the_safe_fixes_only(aros: Aros, blueprint: Path) -> None:
+    """What is left is told; what was written is two lines."""
+    result = aros("lint", "b.yaml", "--fix")
+    assert result.exit_code == 1
+    assert "V-C1" in result.stdout
+    assert "V-A8" not in result.stdout
+    written = "    uses: agents.typed\n    processing:\n      structured_output: openai_json\n"
+    assert blueprint.read_text(encoding="utf-8") == BLUEPRINT.replace("    uses: agents.typed\n", written)
+    assert result.stderr.startswith("1 fix made. Found 1 error in 1 file.")
+
+
+def test_unsafe_fixes_mend_the_rest(aros: Aros, blueprint: Path) -> None:
+    """And then there is nothing left, with or without a second round."""
+    assert aros("lint", "b.yaml", "--unsafe-fixes").exit_code == 0
+    once = blueprint.read_bytes()
+    assert aros("lint", "b.yaml", "--unsafe-fixes").stderr == "No findings in 1 file.\n"
+    assert blueprint.read_bytes() == once
+
+
+def test_diff_is_a_patch_that_gives_what_fix_gives(aros: Aros, blueprint: Path) -> None:
+    """`--diff` changes nothing by itself, also for a file without a last line end."""
+    if shutil.which("patch") is None:
+        pytest.skip("needs patch")
+    before = BLUEPRINT.rstrip("\n").encode()
+    blueprint.write_bytes(before)
+    result = aros("lint", "b.yaml", "--unsafe-fixes", "--diff")
+    assert (result.exit_code, blueprint.read_bytes()) == (1, before)
+    patch = result.stdout.encode()
+    subprocess.run(["patch", "-p0"], cwd=blueprint.parent, input=patch, check=True, capture_output=True)
+    patched = blueprint.read_bytes()
+    blueprint.write_bytes(before)
+    aros("lint", "b.yaml", "--unsafe-fixes")
+    assert blueprint.read_bytes() == patched
+    assert aros("lint", "b.yaml", "--unsafe-fixes", "--diff").exit_code == 0
+
+
+def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
+    """One document, the keys of the public page."""
+    told = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
+    first = told["findings"][0]
+    assert list(first) == [
+        *("code", "severity", "message", "path", "line", "column", "end_line", "end_column", "step", "fix"),
+    ]
+    assert (first["code"], first["path"], first["line"], first["column"], first["end_column"]) == (
+        "V-A8",
+        "b.yaml",
+        9,
+        11,
+        23,
+    )
+    assert first["fix"] == {"title": "Write `structured_output: openai_json`", "applicability": "safe"}
+    assert told["summary"]["errors"] == told["summary"]["infos"] == told["summary"]["fixable"] == 1
+
+
+def test_sarif_is_what_code_scanning_takes(aros: Aros, blueprint: Path) -> None:
+    """Version 2.1.0, relative places, every rule described."""
+    told = json.loads(aros("lint", "b.yaml", "--format", "sarif").stdout)
+    jsonschema_rs.validator_for(SARIF).validate(told)
+    run = told["runs"][0]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert set(rules) == {rule.code for rule in RULES}
+    assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
+    location = run["results"][0]["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"] == {"uri": "b.yaml", "uriBaseId": "SRCROOT"}
+    assert location["region"] == {"startLine": 9, "startColumn": 11, "endLine": 9, "endColumn": 23}
+
+
+def test_github_annotations_are_one_line_each(aros: Aros, blueprint: Path) -> None:
+    """Workflow commands with escaped texts."""
+    lines = aros("lint", "b.yaml", "--format", "github").stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith(
+        "::notice file=b.yaml,line=9,endLine=9,col=11,endColumn=23,title=V-A8 (first)::step 'first' has"
+    )
+    assert lines[1].startswith("::error file=b.yaml,line=12,")
+
+
+def test_an_unloadable_blueprint_is_a_finding(aros: Aros, tmp_path: Path) -> None:
+    """Exit code 1, not 4, and in every format."""
+    (tmp_path / "b.yaml").write_text("steps:\n  - nope: [\n")
+    assert aros("lint", "b.yaml").exit_code == 1
+    told = json.loads(aros("lint", "b.yaml", "--format", "json").stdout)
+    assert [each["code"] for each in told["findings"]] == ["YAML-PARSE"]
+    sarif = json.loads(aros("lint", "b.yaml", "--format", "sarif").stdout)
+    jsonschema_rs.validator_for(SARIF).validate(sarif)
+
+
+def test_what_counts_can_be_chosen(aros: Aros, blueprint: Path) -> None:
+    """`--select`, `--ignore` and `--fail-on`."""
+    assert aros("lint", "b.yaml", "--ignore", "V-A8,V-C").exit_code == 0
+    assert aros("lint", "b.yaml", "--select", "V-A8", "--fail-on", "warning").exit_code == 0
+    assert aros("lint", "b.yaml", "--fail-on", "error").exit_code == 1
+
+
+def test_a_baseline_is_written_and_read(aros: Aros, blueprint: Path) -> None:
+    """What is known is quiet from then on."""
+    assert aros("lint", "b.yaml", "--baseline", "known.json", "--update-baseline").exit_code == 0
+    assert aros("lint", "b.yaml", "--baseline", "known.json").exit_code == 0
+    assert aros("lint", "b.yaml").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nope.yaml"], "there is no blueprint 'nope.yaml'"),
+        (["b.yaml", "--select", "V-8A"], "there is no rule 'V-8A'; did you mean 'V-A8'?"),
+        (["b.yaml", "--baseline", "none.json"], "there is no baseline 'none.json'; --update-baseline writes one"),
+        (["b.yaml", "--update-baseline"], "--update-baseline needs --baseline FILE"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(aros: Aros, blueprint: Path, arguments: list[str], said: str) -> None:
+    """Exit code 2."""
+    result = aros("lint", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in re.sub(r"\s+", " ", result.stderr)
+
+
+def test_rule_explains_one(aros: Aros) -> None:
+    """Its documentation, whatever the case of the code."""
+    result = aros("rule", "v-a8")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("# V-A8: A step has a schema")
+    assert "## Fix safety" in result.stdout
+
+
+def test_rule_lists_all(aros: Aros) -> None:
+    """In one table, or as JSON."""
+    shown = aros("rule").stdout
+    assert all(rule.code in shown for rule in RULES)
+    assert {each["code"] for each in json.loads(aros("rule", "--json").stdout)} == {rule.code for rule in RULES}
+
+
+def test_rule_that_is_not_known(aros: Aros) -> None:
+    """A sentence with what may be meant."""
+    result = aros("rule", "V-A9")
+    assert result.exit_code == 2
+    assert "there is no rule 'V-A9'; did you mean" in result.stderr

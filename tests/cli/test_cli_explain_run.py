@@ -1,0 +1,51 @@
+"""`aros explain`: why a run came to what it came to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Aros
+from .journalled import fill
+
+
+@pytest.fixture(autouse=True)
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "runs.sqlite")
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+
+
+def mended(aros: Aros) -> str:
+    return json.loads(aros("runs", "--json").stdout)[1]["run_id"]
+
+
+def test_each_stage_says_why_it_ran_and_what_came_of_it(aros: Aros) -> None:
+    told = aros("explain").stdout
+    assert "llm_repair ran because the reply was invalid; it ended rejected, after 2 calls" in told
+    assert "degrade ran because the reply was invalid; it ended degraded" in told
+    assert "- $.crew: expected a whole number, found the text 'many'" in told
+
+
+def test_repairs_are_marked_in_the_reply_with_what_each_of_them_was(aros: Aros) -> None:
+    told = aros("explain", mended(aros), "ask").stdout
+    assert "Sure: {'name': 'Alma', 'crew': '3',}" in told
+    assert "^" in told
+    assert "string to number" in told
+
+
+def test_a_step_that_asked_no_model_says_so(aros: Aros) -> None:
+    told = aros("explain", mended(aros), "count").stdout
+    assert told.startswith("count: success")
+    assert "No model was asked." in told
+
+
+def test_what_to_do_next_is_said_of_a_step_without_a_value(aros: Aros) -> None:
+    assert "Say in the prompt what the named fields must look like" in aros("explain").stdout.replace("\n  ", " ")
+
+
+def test_a_step_that_is_not_there_is_wrong_usage_and_names_those_that_are(aros: Aros) -> None:
+    ended = aros("explain", mended(aros), "reply")
+    assert ended.exit_code == 2
+    assert "has no step 'reply'; it has: ask, count" in ended.stderr

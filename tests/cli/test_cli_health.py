@@ -1,0 +1,64 @@
+"""`aros health`: what misbehaves, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Aros
+from .journalled import fill
+
+
+@pytest.fixture(autouse=True)
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "runs.sqlite")
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+
+
+def test_the_report_has_totals_worst_steps_models_repairs_and_stages(aros: Aros) -> None:
+    told = aros("health").stdout
+    assert told.startswith("2 runs in the last 24h: 1 completed, 1 degraded")
+    for title in ("Worst steps", "Models", "Most frequent repairs", "Stages"):
+        assert f"\n{title}\n" in told
+    assert "boats / ask" in told
+
+
+def test_json_has_the_same_as_data(aros: Aros) -> None:
+    told = json.loads(aros("health", "--format", "json", "--trend", "2").stdout)
+    assert told["totals"]["runs"] == {"completed": 1, "degraded": 1}
+    assert told["rates"]["degraded"] == pytest.approx(1 / 3, abs=1e-3)
+    assert told["stages"][0]["stage"] == "llm_repair"
+    assert len(told["trend"]) == 2
+    assert told["over"] == []
+
+
+def test_a_rate_over_its_threshold_fails_for_ci(aros: Aros) -> None:
+    ended = aros("health", "--fail-over", "degraded=10%", "--fail-over", "fallback=0.1")
+    assert ended.exit_code == 1
+    assert ended.stderr == "error: the rate of degraded is 33 %, which is over 10 %\n"
+
+
+def test_a_rate_under_its_threshold_passes(aros: Aros) -> None:
+    assert aros("health", "--fail-over", "degraded=0.5").exit_code == 0
+
+
+@pytest.mark.parametrize("limit", ["degraded", "speed=1", "failed=often"])
+def test_a_threshold_that_is_none_is_wrong_usage(aros: Aros, limit: str) -> None:
+    ended = aros("health", "--fail-over", limit)
+    assert ended.exit_code == 2
+    assert "expected one of failed, degraded, rejected, repaired, fallback" in ended.stderr
+
+
+def test_nothing_that_ran_is_said_in_one_line(aros: Aros) -> None:
+    assert aros("health", "--since", "0s").stdout == "no runs in the last 0s\n"
+
+
+@pytest.mark.parametrize("width", ["60", "120"])
+def test_no_line_of_the_report_is_wider_than_the_terminal(
+    aros: Aros, monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    tables = aros("health", "--trend", "3").stdout.partition("Worst steps")[2]
+    assert max(map(len, tables.splitlines())) <= int(width)

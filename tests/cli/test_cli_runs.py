@@ -1,0 +1,76 @@
+"""`aros runs`: what ran lately."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Aros
+from .journalled import fill
+
+
+@pytest.fixture(autouse=True)
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "runs.sqlite")
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+
+
+def test_runs_are_listed_newest_first_with_what_they_cost(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    ended = aros("runs")
+    header, *lines = ended.stdout.splitlines()
+    assert header.split()[:3] == ["run", "pipeline", "status"]
+    assert [line.split()[1:3] for line in lines] == [["boats", "degraded"], ["boats", "completed"]]
+    assert "22 + 60" in lines[1]
+
+
+def test_ids_are_as_long_as_they_must_be_and_find_their_run(aros: Aros) -> None:
+    short = aros("runs").stdout.splitlines()[1].split()[0]
+    assert len(short) == 8
+    assert json.loads(aros("show", short, "--json").stdout)["run_id"].startswith(short)
+
+
+def test_json_has_times_and_usage(aros: Aros) -> None:
+    runs = json.loads(aros("runs", "--json", "--status", "completed").stdout)
+    assert [run["status"] for run in runs] == ["completed"]
+    assert runs[0]["usage"]["requests"] == 2
+    assert runs[0]["started"].endswith("+00:00")
+
+
+@pytest.mark.parametrize("width", ["40", "80", "200"])
+def test_no_line_is_wider_than_the_terminal(aros: Aros, monkeypatch: pytest.MonkeyPatch, width: str) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    assert max(map(len, aros("runs").stdout.splitlines())) <= int(width)
+
+
+def test_old_runs_are_removed_when_asked_to(aros: Aros) -> None:
+    assert aros("runs", "--prune", "1d").stderr == "0 runs removed\n"
+    ended = aros("runs", "--prune", "0s")
+    assert ended.stderr.splitlines() == ["2 runs removed", "no runs yet"]
+
+
+def test_a_filter_that_finds_nothing_says_so(aros: Aros) -> None:
+    ended = aros("runs", "--pipeline", "ships")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "no such runs in the journal\n")
+
+
+@pytest.mark.parametrize(
+    ("journal", "words"),
+    [("off", "the journal is off"), ("elsewhere.sqlite", "there is no journal at elsewhere.sqlite")],
+)
+def test_without_a_journal_one_sentence_says_what_to_do(
+    aros: Aros, monkeypatch: pytest.MonkeyPatch, journal: str, words: str
+) -> None:
+    monkeypatch.setenv("AROS_JOURNAL", journal)
+    ended = aros("runs")
+    assert ended.exit_code == 2
+    assert words in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_time_that_is_none_is_wrong_usage(aros: Aros) -> None:
+    ended = aros("runs", "--since", "yesterday")
+    assert ended.exit_code == 2
+    assert "--since 'yesterday'" in ended.stderr

@@ -1,0 +1,65 @@
+"""`aros show`: one run as a tree with timing bars."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Aros
+from .journalled import fill
+
+
+@pytest.fixture(autouse=True)
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "runs.sqlite")
+    monkeypatch.setenv("AROS_JOURNAL", "runs.sqlite")
+
+
+def mended(aros: Aros) -> str:
+    return json.loads(aros("runs", "--json").stdout)[1]["run_id"]
+
+
+def test_the_last_run_is_shown_with_steps_calls_readings_and_stages(aros: Aros) -> None:
+    lines = aros("show").stdout.splitlines()
+    assert lines[0].startswith("boats  degraded")
+    told = [line.split("  ")[0] if not line.startswith(" ") else line.strip().split("  ")[0] for line in lines[3:]]
+    assert told[:4] == ["ask", "call 1 model-ask", "read", "llm_repair"]
+    assert told[-1] == "degrade"
+
+
+def test_bars_show_when_something_was_under_way(aros: Aros) -> None:
+    lines = {line.split()[0]: line for line in aros("show", mended(aros)).stdout.splitlines()[3:]}
+    assert lines["ask"].count("█") > lines["count"].count("█") >= 1
+    assert lines["count"].index("█") > lines["ask"].rindex("█") - 2
+
+
+def test_steps_alone_are_shown_without_calls(aros: Aros) -> None:
+    lines = aros("show", mended(aros), "--steps").stdout.splitlines()[3:]
+    assert [line.split()[0] for line in lines] == ["ask", "count"]
+
+
+def test_json_has_everything_the_journal_has(aros: Aros) -> None:
+    told = json.loads(aros("show", mended(aros), "--json").stdout)
+    ask, count = told["steps"]
+    assert [reading["outcome"] for reading in ask["readings"]] == ["rejected", "accepted"]
+    assert ask["readings"][0]["issues"][0]["path"] == "$.crew"
+    assert ask["asks"][0]["usage"]["requests"] == 1
+    assert ask["stages"][0]["stage"] == "llm_repair"
+    assert count["status"] == "success"
+
+
+@pytest.mark.parametrize("width", ["50", "80", "160"])
+def test_no_line_of_the_tree_is_wider_than_the_terminal(
+    aros: Aros, monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    lines = aros("show", mended(aros)).stdout.splitlines()[2:]
+    assert max(map(len, lines)) <= int(width)
+
+
+def test_a_run_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
+    ended = aros("show", "nothing")
+    assert ended.exit_code == 2
+    assert "there is no run 'nothing' in the journal" in ended.stderr

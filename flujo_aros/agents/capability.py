@@ -139,11 +139,11 @@ class Aros(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
         record = self._record
-        record.begin_request(request_context)
         contract = self._wanted(ctx)
         record.context = run_context(ctx, contract)
-        if contract is not None and record.own_calls == 1:
+        if contract is not None and not record.own_calls:
             refuse_misfit(contract, self._ladder(contract), request_context)
+        record.begin_request(request_context)
         return request_context
 
     async def on_model_request_error(
@@ -210,8 +210,8 @@ class Aros(AbstractCapability[Any]):
         """Read a text output, if a contract was named for it; the host, or the function, gets what was accepted."""
         own = contract_of(output_context.function_name)
         wanted = own or self._contract
-        plain = output_context.mode == "text" and isinstance(output, str)
-        if wanted is None or not plain or ctx.partial_output:
+        plain = output_context.mode == "text" or own is not None
+        if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
         wire = Wire.of(wanted, wanted=True)
 

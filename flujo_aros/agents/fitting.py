@@ -37,7 +37,8 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
     if contract.opening not in text_of(request.messages):
         message = (
             f"the prompt does not name the opening tag {contract.opening}, so that the model cannot know of it; "
-            f"say so in the prompt or the instructions, for example: {contract.instruction().splitlines()[0]}"
+            f'say so in the prompt or the instructions: "Write your final answer between {contract.opening} and '
+            f'</{contract.tag}>."'
         )
         raise UsageError(message)
     if contract.max_retries:

@@ -15,6 +15,7 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import recording
 from flujo_aros.contract.checks import scores_of, winner_in
 from flujo_aros.contract.output import Output
@@ -23,6 +24,7 @@ from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Reason, Trust
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.usage import Usage
 
 from .scripted import PROFILE, Script
 
@@ -34,6 +36,10 @@ EMPTY = '{"plan": "", "next_step": ""}'
 class Item(BaseModel):
     name: str
     qty: int
+
+
+class Other(BaseModel):
+    why: str
 
 
 RESULT = Output.tagged("result", Item)
@@ -209,7 +215,11 @@ def test_a_prompt_without_the_opening_tag_is_refused_before_any_call():
     script = Script(GOOD)
     with pytest.raises(UsageError, match="does not name the opening tag <result>"):
         run(script, RESULT, "Give me the item.")
+    spent = []
+    with pytest.raises(UsageError):
+        asyncio.run(run_agent(Agent(script.model), "Give me the item.", RESULT, usage_sink=spent.append))
     assert script.calls == 0
+    assert spent == [Usage()]
 
 
 @pytest.mark.parametrize("where", ["instructions", "system_prompt"])
@@ -286,6 +296,16 @@ def test_a_part_of_a_text_cannot_be_asked_for_in_native_mode():
 def test_text_between_tags_is_the_output():
     script = Script("<note>\n  a\n  b\n</note>")
     assert run(script, Output.text("note"), "Write into <note>.").output == "a\n  b"
+
+
+def test_a_tagged_output_may_stand_beside_other_output_types():
+    contract = Output.tagged("result", Item, max_retries=1)
+    script = Script("none", GOOD)
+    made = Agent(script.model, output_type=[contract.as_output(), Other], capabilities=[Aros()], retries=0)
+    assert asyncio.run(made.run(ASK)).output == Item(name="pen", qty=3)
+    direct = Script(ToolCallPart("final_result", '{"why": "none"}'))
+    made = Agent(direct.model, output_type=[contract.as_output(), Other], capabilities=[Aros()])
+    assert asyncio.run(made.run(ASK)).output == Other(why="none")
 
 
 def test_without_aros_the_output_type_asks_again_by_the_host():

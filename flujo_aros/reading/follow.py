@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from flujo_aros.contract.output import Contract, EventContract
+from flujo_aros.contract.payload import WrittenEvent
 from flujo_aros.contract.schema import ANY
 from flujo_aros.contract.values import TypeValues
 from flujo_aros.outcome import Issue, Reason, Risk
 from flujo_aros.reading.candidate import Candidate
 from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.gather import ESCAPED, KEY_FIRST, UNREADABLE, Pick, Region
-from flujo_aros.reading.grown import Grown, Rules
+from flujo_aros.reading.gather import ESCAPED, KEY_FIRST, Pick, Region
+from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
+from flujo_aros.reading.payload import event_of, is_example
 from flujo_aros.reading.search import BETWEEN, Search
 from flujo_aros.reading.shown import Shown
 from flujo_aros.reading.tolerant import Machine
@@ -27,13 +29,13 @@ _KEY_BEGUN: Final = re.compile(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
 
 
 @dataclass(slots=True, eq=False)
-class Track:
+class Track(Generic[T]):
     """One candidate on its way: the machine that reads it, what is shown of it, and what it came to."""
 
     spot: Spot
     machine: Machine
     shown: Shown
-    candidate: Candidate[object] | None = None
+    candidate: Candidate[T] | None = None
     quoted: bool = False
     """A quotation mark stands before it: whether it is cited is seen at its end."""
 
@@ -66,11 +68,11 @@ class Following(Search[T]):
             max_candidates=max_candidates,
             growing=True,
         )
-        self.current: Track | None = None
-        self.fitting: list[Track] = []
-        self.last: Track | None = None
+        self.current: Track[T] | None = None
+        self.fitting: list[Track[T]] = []
+        self.last: Track[T] | None = None
         """The last that was finished; what follows may yet tell against it."""
-        self.lost: Track | None = None
+        self.lost: Track[T] | None = None
         """The last that could not be read: what was shown of it stays until there is better."""
         self.region: Region | None = None
         self.blind = False
@@ -120,17 +122,17 @@ class Following(Search[T]):
             return self.lost.shown if self.lost is not None else None
         begins = self.scout.waits and (self.scout.fence is not None or best.candidate.rank > FENCE)
         rival = track is not None and reads and self._wins(track, best)
-        best.shown.grown.doubt(in_doubt=self.pick != "first" and (begins or rival))
+        best.shown.grown.doubt(in_doubt=self.pick != "first" and (begins or rival or self.region is not None))
         return best.shown
 
-    def _wins(self, track: Track, best: Track | None) -> bool:
+    def _wins(self, track: Track[T], best: Track[T] | None) -> bool:
         """Whether a candidate that is still read is the answer, should it be one."""
         if best is None or best.candidate is None:
             return True
         rank, best_rank = track.spot.rank, best.candidate.rank
         return rank < best_rank or (rank == best_rank and self.pick != "first")
 
-    def _best(self) -> Track | None:
+    def _best(self) -> Track[T] | None:
         fitting = [(track.candidate.rank, track) for track in self.fitting if track.candidate and track.candidate.fits]
         if not fitting:
             return None
@@ -158,23 +160,25 @@ class Following(Search[T]):
             track.shown.grown.give_up()
             if track.has_something and not track.quoted:
                 self.lost = track
-        track.shown.grown.doubt(in_doubt=parsed is None and self._may_be_lost(track))
+        track.shown.grown.doubt(in_doubt=parsed is None and (bool(self.fitting) or self._may_be_lost(track)))
         if parsed is None:
             return False
-        candidate: Candidate[T] = Candidate(track.spot.start, track.spot.start + 1, track.spot.rank)
-        self._judged(candidate, track.machine, parsed)
-        track.candidate = candidate
-        if candidate.reason in UNREADABLE and isinstance(parsed, Failure):
+        if isinstance(parsed, Failure):
+            candidate: Candidate[T] = Candidate(track.spot.start, track.spot.start + 1, track.spot.rank)
+            track.candidate = self._judged(candidate, track.machine, parsed)
             self.region = self._region(candidate)
         else:
+            track.candidate = self._try(track.spot)  # as `read` will: its end is certain now
             self._done(track)
         return True
 
-    def _may_be_lost(self, track: Track) -> bool:
+    def _may_be_lost(self, track: Track[T]) -> bool:
         """Whether another answer could begin in what the machine waits over."""
         opened = track.machine.opened
         if opened is None:
             return _BEGINS.search(self.text, track.machine.certain[0]) is not None
+        if opened.at < len(self.text):
+            return _BEGINS.search(self.text, opened.at) is not None
         if opened.start != track.opened_at:
             track.opened_at = track.looked_to = opened.start
             track.lines = track.begins = False
@@ -195,8 +199,8 @@ class Following(Search[T]):
         if len(self.found) >= self.max_candidates or self.budget < 0 or ESCAPED.match(self.text, spot.start):
             self.blind = True
             return False
-        machine = self._machine(spot)
-        track = Track(spot, machine, Shown(Grown(self.text, self.shape, self._rules(spot))))
+        machine = self._machine(spot, growing=True)
+        track: Track[T] = Track(spot, machine, Shown(Grown(self.text, self.shape, self._rules(spot))))
         track.quoted = spot.start > 0 and self.text[spot.start - 1] in _QUOTES
         self.current = track
         return True
@@ -209,7 +213,8 @@ class Following(Search[T]):
         lists = self.shape.anything or self._is_list()
         only_objects = self._is_list() and self.text[spot.start] == "{"
         blank = typed and self.shape is ANY
-        return Rules(typed=typed, finals=not (in_a_row and lists) and not only_objects and not blank, kinds=kinds)
+        finals = not ((in_a_row and lists) or only_objects or blank or contract.checks)
+        return Rules(typed=typed, finals=finals, kinds=kinds)
 
     def _leave(self, region: Region) -> bool:
         end = region.end(self.text)
@@ -221,16 +226,36 @@ class Following(Search[T]):
         self._done(track)
         return True
 
-    def _done(self, track: Track) -> None:
+    def _done(self, track: Track[T]) -> None:
         self.current = None
         candidate = track.candidate
         if candidate is None:
             return
         self._look_back()
-        counts = self._take(track.spot, candidate)
+        counts = self._take(track.spot, candidate) and not self._is_example(candidate)
         self.last = track
         if counts and candidate.fits:
             self.fitting.append(track)
+            track.shown.grown.finish(self._value_of(candidate, track))
+        else:
+            track.shown.grown.give_up()
+            self.lost = track if counts and not track.quoted else self.lost
+
+    def _is_example(self, candidate: Candidate[T]) -> bool:
+        contract, valid = self.contract, candidate.valid
+        if not isinstance(contract, EventContract) or valid is None or not isinstance(valid.value, WrittenEvent):
+            return False
+        return is_example(self.text, candidate.start, valid.value.text, contract)
+
+    def _value_of(self, candidate: Candidate[T], track: Track[T]) -> object:
+        """The JSON of the value that a candidate came to."""
+        shown, contract = track.shown.grown.whole, self.contract
+        if candidate.valid is None:
+            return shown
+        value: object = candidate.valid.value
+        if isinstance(contract, EventContract) and isinstance(value, WrittenEvent):
+            value = event_of(value, contract)
+        return as_json(value, shown)
 
     def _look_back(self) -> None:
         """What stands behind the last candidate may tell against it: members that go on, or words on its line."""

@@ -193,7 +193,7 @@ class Gathering(ABC, Generic[T]):
         machine = self._machine(spot)
         return self._judged(candidate, machine, machine.parse())
 
-    def _machine(self, spot: Spot) -> Machine:
+    def _machine(self, spot: Spot, *, growing: bool = False) -> Machine:
         doubled = self.text.startswith("{{", spot.start)
         return Machine(
             self.text,
@@ -202,7 +202,7 @@ class Gathering(ABC, Generic[T]):
             max_depth=self.max_depth,
             ends=self.truncated is False,
             doubled=doubled,
-            growing=self.scout.growing,
+            growing=growing,
         )
 
     def _judged(self, candidate: Candidate[T], machine: Machine, parsed: Parsed | Failure) -> Candidate[T]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract.schema import ANY, Shape, fold, is_dict
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from flujo_aros.contract.schema import ANY, Shape, fold, is_dict, is_list
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.cursor import Frame
@@ -98,7 +100,8 @@ class Grown:
             if levels:
                 levels[-1].closed = level
             else:
-                self._finish(level, machine)
+                self._let_go()
+                self.whole = level.container
         if levels:
             self._take_in(levels[-1])
         for frame in stack[same:]:
@@ -122,9 +125,13 @@ class Grown:
 
     def snapshot(self) -> Snapshot:
         """What there is to show now."""
+        around: tuple[Slice, ...] = ()
+        step = self.path[1] if self.path else ""
         if self.whole is not NOTHING:
-            return Snapshot((), whole=self.whole)
-        slices = tuple(Slice(level.container, len(level.container), level.step) for level in self.levels)
+            return Snapshot((), whole=self.whole if self.path is None else {step: self.whole})
+        if self.path is not None:
+            around = (Slice({}, 0, ""),)
+        slices = (*around, *(Slice(level.container, len(level.container), level.step) for level in self.levels))
         if self.open_text is None or not self.levels:
             return Snapshot(slices)
         return Snapshot(slices, self.open_text, len(self.open_text.pieces), self._step_of(self.levels[-1]))
@@ -140,7 +147,7 @@ class Grown:
 
     def _level(self, frame: Frame) -> Level:
         if not self.levels:
-            return Level(frame, self._resolved(self.shape, frame.kind), self.path, "")
+            return Level(frame, self._resolved(self.shape, frame.kind), self.path, self.path[1] if self.path else "")
         parent = self.levels[-1]
         self._doubt(parent)
         step = self._step_of(parent)
@@ -181,7 +188,9 @@ class Grown:
             return shape
         if shape.branches:
             fitting = [branch for branch in shape.branches if branch.allows(kind)]
-            return self._resolved(fitting[0], kind) if len(fitting) == 1 and not shape.properties else None
+            others = [branch for branch in shape.branches if not branch.allows(kind)]
+            sure = len(fitting) == 1 and not shape.properties and all(_cannot_be(other, kind) for other in others)
+            return self._resolved(fitting[0], kind) if sure else None
         return shape if shape.allows(kind) and shape.choices is None else None
 
     # --- one container ----------------------------------------------------------------------------------------
@@ -261,8 +270,8 @@ class Grown:
         value = coercion.value(node, shape, path)
         if coercion.issues:
             return Part(raw, stands=False)
-        # In a reply that is valid as it stands such a key is not taken for another.
-        sure = not self.rules.typed and all(edit.code != "near_miss_key" for edit in coercion.edits)
+        # Where the whole is valid as it stands, nothing is converted.
+        sure = not self.rules.typed and not coercion.edits
         return Part(value, stands=sure, deep=sure)
 
     def _scalar(self, node: Node, shape: Shape | None, step: str | int, level: Level) -> Part:
@@ -295,26 +304,16 @@ class Grown:
 
     # --- the whole --------------------------------------------------------------------------------------------
 
-    def _finish(self, level: Level, machine: Machine) -> None:
-        self._let_go()
-        if machine.root is None:
+    def finish(self, value: Any = NOTHING) -> None:
+        """It is read to its end, and came to this value; NOTHING: it is no answer."""
+        shown = self.whole
+        if value is NOTHING:
+            self.give_up()
             return
-        held, self._held = self._held, None
-        converted = None
-        if level.shape is None or not level.pure or held is not None:
-            converted = self._converted(machine.root, self.shape, None, level.container)
-        if converted is not None and converted.value != level.container and not self.rules.exact:
+        if not _extends(shown, value):
             self._begin_anew()
-            self.whole = converted.value
-            if converted.stands and self.rules.finals and level.frame.kind == OBJECT:
-                self.finals.add(self.path, converted.value)
-            return
-        self.whole = level.container
-        for path, inside in held or ():
-            self._stand(path, inside)
-        complete = level.pure and level.kept and self._is_complete(level.container, level.shape)
-        if level.shape is not None and complete:
-            self._stand(self.path, NOTHING)
+        self.whole, self._held = value, None
+        self._stand(self.path, value)
 
     def _let_go(self) -> None:
         """What was held back stands once the whole can be no envelope."""
@@ -400,6 +399,30 @@ class Grown:
         self.open_text, self._open_start = None, -1
         if node.kind == LITERAL or not isinstance(node.value, str) or not node.value.startswith(shown):
             self._begin_anew()
+
+
+def as_json(value: object, shown: Any) -> Any:
+    """A typed value as JSON; what was shown of it where it cannot be written so."""
+    try:
+        return to_jsonable_python(value, by_alias=True)
+    except PydanticSerializationError:
+        return shown
+
+
+def _extends(shown: Any, value: Any) -> bool:
+    """Whether a value is what was shown, with more keys at most."""
+    if is_dict(shown):
+        return is_dict(value) and all(key in value and _extends(part, value[key]) for key, part in shown.items())
+    if is_list(shown):
+        return is_list(value) and len(shown) == len(value) and all(map(_extends, shown, value))
+    return bool(shown == value) and isinstance(shown, bool) == isinstance(value, bool)
+
+
+def _cannot_be(shape: Shape, kind: str) -> bool:
+    """Whether no conversion makes such a container what this shape wants."""
+    if shape.branches or not shape.types:
+        return False
+    return shape.types == {"null"} or (kind == OBJECT and "array" not in shape.types)
 
 
 def plain_of(frame: Frame, member: Member) -> Any:

@@ -82,10 +82,10 @@ def _paths_in(value: Any, path: str) -> Iterator[str]:
 
 
 class Slice(NamedTuple):
-    """An open container as it was: its first `count` items, and its place in the container around it."""
+    """An open container as it was: its first `size` items, and its place in the container around it."""
 
     container: Any
-    count: int
+    size: int
     step: str | int
 
 

@@ -239,17 +239,27 @@ def judged(outcome: Outcome[T], checks: tuple[Check, ...]) -> Outcome[T]:
 
 
 def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Outcome[Event]:
-    written = outcome.value
-    kinds = {fold(kind): kind for kind in contract.kinds}
-    kind = written.kind if written.kind in contract.kinds else kinds.get(fold(written.kind or ""))
+    written, event = outcome.value, event_of(outcome.value, contract)
     repairs: Sequence[Repair] = outcome.repairs
-    if kind is None or kind != written.kind:
-        code = "enum-case" if kind else "fallback-kind"
-        kind = kind or contract.fallback
-        repairs = (*repairs, Repair(code, Risk.INFERRED, "$.kind", (0, len(text)), str(written.kind), kind))
+    if event.kind != written.kind:
+        code = "enum-case" if fold(event.kind) == fold(written.kind or "") else "fallback-kind"
+        repairs = (*repairs, Repair(code, Risk.INFERRED, "$.kind", (0, len(text)), str(written.kind), event.kind))
     trust = outcome.trust if repairs is outcome.repairs else Trust.of(repairs)
-    event = Event.model_validate({**written.model_dump(exclude_unset=True), "kind": kind})
     return Accepted(event, trust, outcome.origin, repairs, text)
+
+
+def event_of(written: WrittenEvent, contract: EventContract) -> Event:
+    """An event as it was written, with a kind that is allowed."""
+    kind = written.kind
+    if kind not in contract.kinds:
+        kinds = {fold(kind): kind for kind in contract.kinds}
+        kind = kinds.get(fold(kind or "")) or contract.fallback
+    return Event.model_validate({**written.model_dump(exclude_unset=True), "kind": kind})
+
+
+def is_example(text: str, start: int, said: str, contract: EventContract) -> bool:
+    """Whether an event that begins here is the form or the example of the prompt."""
+    return _is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None
 
 
 def _said(text: str) -> str:

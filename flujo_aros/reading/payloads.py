@@ -8,9 +8,10 @@ from typing import Final
 from flujo_aros.contract.output import BlockContract, Contract, TaggedContract
 from flujo_aros.contract.reasoning import REASONING_TAGS
 from flujo_aros.contract.schema import ANY
-from flujo_aros.contract.values import TypeValues
+from flujo_aros.contract.values import TypeValues, Valid
 from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.grown import Grown, Rules
+from flujo_aros.reading.grown import Grown, Rules, as_json
+from flujo_aros.reading.live import NOTHING
 from flujo_aros.reading.shown import Shown, ShownText
 from flujo_aros.reading.tolerant import Machine
 
@@ -122,7 +123,8 @@ class FollowingTags:
             strict = self.contract.strict
             shape = ANY if strict else self.contract.shape
             self.machine = Machine(self.text, start, shape, max_depth=self.max_depth, growing=True)
-            rules = Rules(typed=isinstance(self.contract.values, TypeValues), exact=strict)
+            typed = isinstance(self.contract.values, TypeValues)
+            rules = Rules(typed=typed, exact=strict, finals=not self.contract.checks)
             self.track = Shown(Grown(self.text, self.contract.shape, rules))
         return True
 
@@ -137,15 +139,18 @@ class FollowingTags:
         if parsed is None:
             return False
         self.machine, self.seen = None, parsed.end
+        if isinstance(self.track, Shown):
+            grown = self.track.grown
+            verdict = self.contract.values.strict(parsed.plain) or self.contract.validate(grown.whole)
+            grown.finish(as_json(verdict.value, grown.whole) if isinstance(verdict, Valid) else NOTHING)
         return True
 
     def _to_end_of_payload(self) -> bool:
         text = self.text
         found = self._inside.search(text, self.seen)
         if found is None:
-            end = self.seen + len(text[self.seen :].rstrip())
             begun = text.find("<", max(self.seen, len(text) - self._hold))
-            self._show_text(min(end, begun) if begun >= 0 else end)
+            self._show_text(self.seen + len(text[self.seen : begun if begun >= 0 else None].rstrip()))
             return False
         if found["open"]:
             self.track = None
@@ -212,7 +217,7 @@ class FollowingBlock:
             if self.over:
                 return
             self.machine = Machine(text, min(starts), ANY, max_depth=self.max_depth, growing=True)
-            self.track = Shown(Grown(text, ANY, Rules(typed=False, exact=True), (None, "fields")))
+            self.track = Shown(Grown(text, ANY, Rules(typed=False, exact=True, finals=False), (None, "fields")))
         parsed = self.machine.go_on(text)
         if isinstance(parsed, Failure) or self.machine.edits:
             self.over, self.track = True, None
@@ -220,6 +225,10 @@ class FollowingBlock:
         if self.track is not None:
             self.track.grown.follow(self.machine)
         self.over = parsed is not None
+        if self.over and self.track is not None:  # until then another object could be the first that is JSON
+            grown = self.track.grown
+            grown.rules = Rules(typed=False, exact=True)
+            grown.finish(grown.whole)
 
 
 class FollowingText:

@@ -34,7 +34,8 @@ class Runaway:
         elif len(text) >= self.next_look:
             self.next_look = len(text) + _LOOK_EVERY
             again = repeated(text[-_TAIL:])
-            self.issue = again and Issue("$", "runaway_repetition", f"the same again and again: {again[:80]!r}")
+            words = f"the same again and again: {again[:80]!r}" if again else ""
+            self.issue = Issue("$", "runaway_repetition", words) if again else None
         elif kept and self.issue is not None and self.issue.code == "runaway_whitespace":
             self.issue = None
 

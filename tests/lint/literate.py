@@ -102,7 +102,7 @@ def cases_in(path: Path) -> list[Case]:
 
 
 def _case(code: str, title: str, body: str) -> Case:
-    blocks = {kind: content for kind, content in _BLOCK.findall(body)}
+    blocks: dict[str, str] = dict(_BLOCK.findall(body))
     assert {"yaml", "text"} <= blocks.keys(), f"{code}: {title}: needs a ~~~~yaml and a ~~~~text block"
     files = {kind.removeprefix("yaml file "): text for kind, text in blocks.items() if kind.startswith("yaml file ")}
     assert blocks.keys() - {f"yaml file {name}" for name in files} <= {"yaml", "text", "yaml fixed", "yaml unsafe"}, (

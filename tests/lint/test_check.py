@@ -184,14 +184,17 @@ def test_a_patch_turns_one_text_into_the_other(before: str, after: str, tmp_path
         pytest.skip("needs git")
     (tmp_path / "f").write_bytes(before.encode())
     patch = unified_diff("f", before, after)
-    done = subprocess.run(["git", "apply", "-p0", "-"], cwd=tmp_path, input=patch.encode(), capture_output=True)
+    done = subprocess.run(
+        ["git", "apply", "-p0", "-"], cwd=tmp_path, input=patch.encode(), capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stderr.decode()
     assert (tmp_path / "f").read_bytes() == after.encode()
 
 
 def test_the_text_shows_the_line_and_a_caret_and_masks_secrets() -> None:
     """Wide characters and tabs do not move the caret; a secret is not printed."""
-    text = 'agents:\n  漢字: {system_prompt: "sk-abcdefghij0123456789", model: "x:y"}\nsteps:\n  - {name: a, uses: agents.漢字}\n'
+    text = 'agents:\n  漢字: {system_prompt: "sk-abcdefghij0123456789", model: "x:y"}\n'
+    text += "steps:\n  - {name: a, uses: agents.漢字}\n"
     linted = lint_text(text, source="b.yaml")
     shown = write_text(Report((linted,)))
     assert "sk-abc" not in shown

@@ -8,9 +8,17 @@ from decimal import Decimal
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, AgentRunResultEvent, NativeOutput
+from pydantic_ai import Agent, AgentRunResultEvent, NativeOutput, capture_run_messages
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
-from pydantic_ai.messages import ModelResponse, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+)
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
@@ -26,7 +34,9 @@ from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
 from flujo_aros.usage import Usage
 
+from .matrix import WAYS, Part, Replies, on_own_loop
 from .scripted import PROFILE, Script
+from .test_host import steady
 
 PLAN = Output.block("plan", required=["next_step"])
 BLOCK = '{"plan": "a", "next_step": "b"}'
@@ -405,3 +415,32 @@ def test_an_outcome_of_a_text_output_is_told():
     assert isinstance(record.outcome, Accepted)
     assert record.outcome.value == Item(name="pen", qty=3)
     assert result.metadata["aros"]["trust"] == "clean"
+
+
+# --- whatever is right is left alone ----------------------------------------------------------------------------------
+
+RIGHT = {
+    "plain text": (str, None, "Just words."),
+    "block as text": (str, PLAN, f"{BLOCK}\nAnswer."),
+    "block": (PLAN.as_output(), None, f"{BLOCK}\nAnswer."),
+    "tagged": (RESULT.as_output(), None, f"So: {GOOD}"),
+    "text": (Output.text("note").as_output(), None, "<note>Words.</note>"),
+    "event": (SAID.as_output(), None, '{"kind": "npc.said", "text": "Aye."}'),
+    "list": (Output.json({"type": "array"}).as_output(), None, "[1, 2]"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_succeeds_without_aros_is_the_same_with_it(name, way):
+    """Value, calls and messages, in every way to run."""
+    output, contract, text = RIGHT[name]
+    seen = []
+    for capabilities in ([], [Aros(contract)], [Aros(contract, clean_history=True)]):
+        model = Replies([Part(text)])
+        given = Agent(model, output_type=output, instructions=f"{ASK} Or <note>.", capabilities=capabilities)
+        with capture_run_messages() as messages:
+            drive = WAYS[way]
+            value = asyncio.run(drive(given)) if asyncio.iscoroutinefunction(drive) else on_own_loop(drive, given)
+        seen.append((value, model.calls, steady(ModelMessagesTypeAdapter.dump_python(messages, mode="json"))))
+    assert seen[0] == seen[1] == seen[2]

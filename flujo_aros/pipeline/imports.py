@@ -124,9 +124,9 @@ class Import(Common):
             kind = type(given).__name__
             message = f"step {self.name!r}: input_to: {_ARTIFACTS} needs a mapping as its input, not a {kind}"
             raise UsageError(message)
-        artifacts = outer.data.get(_ARTIFACTS) or {}
-        merged = {**artifacts, **{path[0]: value for path, value in members or ()}}
-        return SharedContext({**shared.data, _ARTIFACTS: merged}, shared.model)
+        merged: dict[str, Any] = dict(outer.data.get(_ARTIFACTS) or {})
+        merged.update({path[0]: value for path, value in members or ()})
+        return SharedContext({**shared.data, _ARTIFACTS: merged})
 
     def _writes(self, ended: BodyResult) -> tuple[Write, ...]:
         if self.outputs is None:

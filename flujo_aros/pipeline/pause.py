@@ -221,7 +221,7 @@ def _described(value: Any) -> Any:
             return describe(value)
     if isinstance(getattr(value, "fingerprint", None), str):
         return value.fingerprint
-    ours = type(value).__module__.startswith(__package__.partition(".")[0])
+    ours = type(value).__module__.startswith("flujo_aros.")
     if ours and dataclasses.is_dataclass(value) and not isinstance(value, type):
         kept = {each.name: _described(getattr(value, each.name)) for each in dataclasses.fields(value) if each.compare}
         return {"": type(value).__name__, **kept}

@@ -120,7 +120,7 @@ class Runner:
                 f"run {saved.run_id} paused in another pipeline, or this one has changed since; "
                 "resume it with the pipeline that it began with"
             )
-        given = saved.context or {}
+        given: dict[str, Any] = saved.context or {}
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
         return await self._run(_Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer)))

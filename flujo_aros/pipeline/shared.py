@@ -30,11 +30,11 @@ class SharedContext:
     {'language': 'de', 'order': {'total': 12}}
     """
 
-    __slots__ = ("data", "model", "writes")
+    __slots__ = ("data", "typed", "writes")
 
-    def __init__(self, data: Mapping[str, Any], model: type[BaseModel] | None = None) -> None:
+    def __init__(self, data: Mapping[str, Any], typed: BaseModel | None = None) -> None:
         self.data = data
-        self.model = model
+        self.typed = typed
         self.writes: tuple[Write, ...] = ()
 
     @classmethod
@@ -43,7 +43,7 @@ class SharedContext:
         if given is None:
             return cls({})
         if isinstance(given, BaseModel):
-            return cls(_fields(given), type(given))
+            return cls(_fields(given), given)
         if isinstance(cast("object", given), Mapping):
             return cls(dict(given))
         raise UsageError(f"context must be a mapping or a pydantic model, not {given!r}")
@@ -51,12 +51,12 @@ class SharedContext:
     @property
     def value(self) -> Mapping[str, Any] | BaseModel:
         """The context as the caller knows it: a mapping, or a model of the type that was given."""
-        return self.data if self.model is None else self.model.model_validate(dict(self.data))
+        return self.data if self.typed is None else self.typed
 
     def fork(self, keys: Iterable[str] | None = None) -> SharedContext:
         """The context for steps whose writes are kept apart, of these keys or of all. Raises `UsageError`."""
         if keys is None:
-            return SharedContext(self.data, self.model)
+            return SharedContext(self.data, self.typed)
         wanted = list(keys)
         for key in wanted:
             if key not in self.data:
@@ -70,14 +70,15 @@ class SharedContext:
 
     def write(self, writes: Sequence[Write]) -> None:
         """Put values at their places, all of them or none. Raises `UsageError` for a place that cannot be."""
-        data = self.data
+        data, typed = self.data, self.typed
         for path, value in writes:
-            if self.model is not None and path[0] not in self.model.model_fields and not _open(self.model):
-                raise UsageError(f"the context has no {path[0]!r}{nearest(path[0], self.model.model_fields)}")
+            if typed is not None:
+                _check_field(type(typed), path[0])
             data = cast("Mapping[str, Any]", _put(data, path, value, ()))
-        if self.model is not None and writes:
-            data = _fields(_validated(self.model, data, ()))
-        self.data = data
+        if typed is not None and writes:
+            typed = _validated(type(typed), data, ())
+            data = _fields(typed)
+        self.data, self.typed = data, typed
         self.writes += tuple(writes)
 
 
@@ -92,7 +93,7 @@ def find(data: Any, path: Path) -> Any:
         members = _fields(data) if isinstance(data, BaseModel) else data
         if not isinstance(members, Mapping) or key not in members:
             where = ".".join(path[:depth]) or "the context"
-            known = cast("Mapping[str, Any]", members) if isinstance(members, Mapping) else {}
+            known: Mapping[str, Any] = cast("Mapping[str, Any]", members) if isinstance(members, Mapping) else {}
             raise UsageError(f"there is no {key!r} in {where}{nearest(key, map(str, known))}")
         data = cast("Mapping[str, Any]", members)[key]
     return data
@@ -126,7 +127,7 @@ def _put(container: Any, path: Path, value: Any, above: Path) -> Any:
 
 def _validated(model: type[BaseModel], data: Mapping[str, Any], above: Path) -> BaseModel:
     try:
-        return model.model_validate(dict(data))
+        return model.model_validate(dict(data), by_alias=True, by_name=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(("context", *above, *map(str, first["loc"])))
@@ -137,8 +138,9 @@ def _fields(model: BaseModel) -> dict[str, Any]:
     return {**{name: getattr(model, name) for name in type(model).model_fields}, **(model.model_extra or {})}
 
 
-def _open(model: type[BaseModel]) -> bool:
-    return model.model_config.get("extra") == "allow"
+def _check_field(model: type[BaseModel], name: str) -> None:
+    if name not in model.model_fields and model.model_config.get("extra") != "allow":
+        raise UsageError(f"the context has no {name!r}{nearest(name, model.model_fields)}")
 
 
 def _copied(value: Any) -> Any:

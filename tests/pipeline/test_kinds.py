@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Degraded, Reason, Rejected, Trust
@@ -242,6 +242,19 @@ def test_a_typed_context_validates_what_is_written_and_stays_typed():
     nearest = run(writes("w", "nubmer", 7), context=typed)
     assert nearest.step("w").error == "the context has no 'nubmer'; did you mean 'number'?"
     assert wrong.context == nearest.context == typed
+
+
+def test_a_typed_context_may_have_aliases_and_nested_models():
+    class Inner(BaseModel):
+        total: int = 0
+
+    class Outer(BaseModel):
+        invoice: Inner = Field(default_factory=Inner, alias="Invoice")
+
+    result = run(writes("w", "invoice.total", 5), context=Outer())
+    assert result.context == Outer(Invoice=Inner(total=5))
+    wrong = run(writes("w", "invoice.total", "many"), context=Outer())
+    assert "context.invoice.total does not take this" in str(wrong.step("w").error)
 
 
 def test_a_branch_sees_only_the_keys_that_are_included():

@@ -96,11 +96,6 @@ def nested(lab: Counting) -> dict[str, Any]:
     ask = Ask("ask")
     return {
         "parallel": Parallel("s", {"a": [lab.call("a1"), ask, lab.call("a2")], "b": lab.call("b1")}),
-        "map": Map(
-            "s",
-            [lab.call("m1"), Branch("q", {"y": ask}, condition="index", default_branch=lab.call("d"))],
-            iterable_input="context.items",
-        ),
         "branch": Branch(
             "s", {"x.first": [lab.call("c1", sink_to="kept"), ask, lab.call("c2")]}, condition="previous_step"
         ),
@@ -135,6 +130,16 @@ def test_two_branches_that_pause_are_asked_one_after_the_other():
     last = resume(pipeline, paused_state(second), "2")
     assert last.output == {"a": "1.x", "b": "2.y"}
     assert sorted(lab.ran) == ["x", "y"]
+
+
+def test_every_element_of_a_map_may_ask():
+    pipeline = Pipeline([Map("m", [Ask("ask"), Counting().call("x")], iterable_input="input")])
+    result, asked = Runner(pipeline).run_sync([1, 2, 3]), []
+    while result.paused is not None:
+        asked.append(result.paused.step)
+        result = resume(pipeline, paused_state(result), len(asked))
+    assert sorted(asked) == ["m/0/ask", "m/1/ask", "m/2/ask"]
+    assert sorted(result.output) == ["1.x", "2.x", "3.x"]
 
 
 def test_usage_and_failures_that_were_gone_on_in_spite_of_are_kept():

@@ -11,7 +11,7 @@ import pytest
 
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.pipeline.ledger import OnDegraded, RunLedger, RunStatus, Settlement, Slot, StepStatus
+from flujo_aros.pipeline.ledger import OnDegraded, PauseRun, RunLedger, RunStatus, Settlement, Slot, StepStatus
 from flujo_aros.usage import Usage
 
 VALUE: Outcome[Any] = Accepted({"n": 1}, Trust.CLEAN, "first", (), '{"n": 1}')
@@ -176,3 +176,52 @@ def test_the_json_of_a_run_has_exactly_the_documented_keys():
     assert (second["status"], second["reason"], second["output"]) == ("failed", "invalid", None)
     assert plain["error"] == {"step": "b", "reason": "invalid", "message": "invalid: $.n: not a number"}
     assert (plain["status"], plain["output"]) == ("failed", None)
+
+
+def test_a_pause_settles_as_paused_and_goes_on():
+    slot = Slot("a", "hitl")
+    with pytest.raises(PauseRun), slot:
+        raise PauseRun("sure?", {"type": "boolean"})
+    assert (slot.result.status, slot.result.error) == (StepStatus.PAUSED, "waits for an answer: sure?")
+
+
+def test_an_excused_step_does_not_count_and_a_good_one_needs_no_excuse():
+    with ledger_of("fan") as ledger:
+        with ledger.open("fan", "parallel") as parent:
+            with ledger.open("fan/a", "branch") as bad:
+                bad.report(Settlement(REJECTED))
+            with ledger.open("fan/b", "branch") as good:
+                good.report(Settlement(VALUE))
+            parent.report(Settlement(VALUE))
+        assert ledger.result.status is RunStatus.FAILED
+        ledger.excuse("fan", "fan")
+    run = ledger.result
+    assert (run.status, [step.excused_by for step in run.steps]) == (RunStatus.COMPLETED, [None, "fan", None])
+
+
+def test_the_cause_of_a_failure_is_named_and_not_the_step_around_it():
+    with ledger_of("fan") as ledger, ledger.open("fan", "parallel") as parent:
+        with ledger.open("fan/a", "step") as child:
+            child.report(Settlement(REJECTED))
+        parent.report(Settlement[Any].because_of(child.result, "branch 'a'"))
+    run = ledger.result
+    assert (run.error or {})["step"] == "fan/a"
+    assert run.step("fan").error == "branch 'a' failed: step 'fan/a' failed: invalid: $.n: not a number"
+    assert run.step("fan").reason == "invalid"
+
+
+def test_the_output_is_that_of_the_last_step_of_the_pipeline():
+    with ledger_of("fan") as ledger, ledger.open("fan", "parallel") as parent:
+        with ledger.open("fan/a", "step") as child:
+            child.report(Settlement(Accepted(1, Trust.CLEAN, "first", (), "")))
+        parent.report(Settlement(VALUE))
+    assert ledger.result.output == ledger.result.to_dict()["output"] == {"n": 1}
+    with pytest.raises(UsageError, match="the run has no step 'fna'; did you mean 'fan'"):
+        ledger.result.step("fna")
+
+
+def test_a_name_that_is_taken_gets_a_number():
+    ledger = ledger_of("a")
+    assert ledger.free_name("a/fallback") == "a/fallback"
+    ledger.open("a/fallback", "step")
+    assert ledger.free_name("a/fallback") == "a/fallback 2"

@@ -20,6 +20,7 @@ from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
+from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.reading.payload import judged
@@ -320,7 +321,7 @@ def _own_writes(step: PipelineStep, settlement: Settlement[Any], name: str) -> l
         members = members_of(value)
         if members is None:
             raise UsageError(
-                f"step {name!r} has updates_context, but its value is a {type(value).__name__} and no mapping; "
+                f"step {name!r} has updates_context, but its value is {kind_of(value)} and no mapping; "
                 "set sink_to, or wrap the value"
             )
         writes += members

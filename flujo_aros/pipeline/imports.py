@@ -14,6 +14,7 @@ from flujo_aros.pipeline.context import BodyResult, StepContext
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
 from flujo_aros.pipeline.step import PREVIOUS
 from flujo_aros.pipeline.template import InputTemplate
@@ -121,8 +122,7 @@ class Import(Common):
             return shared
         members = members_of(given)
         if members is None and self.input_to == _ARTIFACTS and _ARTIFACTS not in outer.data:
-            kind = type(given).__name__
-            message = f"step {self.name!r}: input_to: {_ARTIFACTS} needs a mapping as its input, not a {kind}"
+            message = f"step {self.name!r}: input_to: {_ARTIFACTS} needs a mapping as its input, not {kind_of(given)}"
             raise UsageError(message)
         merged: dict[str, Any] = dict(outer.data.get(_ARTIFACTS) or {})
         merged.update({path[0]: value for path, value in members or ()})

@@ -19,6 +19,7 @@ from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import worst_trust
+from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS
 from flujo_aros.pipeline.template import InputTemplate
@@ -233,4 +234,4 @@ def _list_at(shared: SharedContext, update: StateUpdate) -> list[Any]:
         return []
     if isinstance(found, (list, tuple)):
         return list(cast("list[Any]", found))
-    raise UsageError(f"state: {update.target} is a {type(found).__name__}; only a list can be appended to")
+    raise UsageError(f"state: {update.target} is {kind_of(found)}; only a list can be appended to")

@@ -17,6 +17,7 @@ from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import MergeStrategy, merged_writes, worst_trust
 from flujo_aros.pipeline.names import ROOTS, VARIABLES
+from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import InputTemplate
 
@@ -126,8 +127,9 @@ class Map(Common):
         found = self._items.value(names)
         if isinstance(found, (list, tuple)):
             return list(cast("list[Any]", found))
+        hint = "; let a step before it read the text" if isinstance(found, str) else ""
         raise UsageError(
-            f"iterable_input of step {self.name!r} must be a list; {self.iterable_input!r} is a {type(found).__name__}"
+            f"iterable_input of step {self.name!r} must be a list; {self.iterable_input!r} is {kind_of(found)}{hint}"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.context import BodyResult, as_json
+from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import Path, Write, members_of
 
 MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overwrite", "keep_first", "no_merge"]
@@ -82,7 +83,7 @@ def _union(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         members = members_of(value)
         if members is None:
-            raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} gave a {type(value).__name__}")
+            raise UsageError(f"reduce: union needs a mapping from each branch; {name!r} gave {kind_of(value)}")
         by_branch[name] = members
     for path, member in merged_writes(by_branch, "error_on_conflict"):
         made[path[0]] = member

@@ -18,6 +18,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import Write, members_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
 from flujo_aros.pipeline.template import InputTemplate
@@ -149,9 +150,7 @@ class Parallel(Common):
         for name, value in values.items():
             members = members_of(value)
             if members is None:
-                raise UsageError(
-                    f"branch {name!r} gave a {type(value).__name__}, which cannot be merged into the context"
-                )
+                raise UsageError(f"branch {name!r} gave {kind_of(value)}, which cannot be merged into the context")
             by_branch[name] = tuple(members)
         return merged_writes(by_branch, self.merge_strategy)
 

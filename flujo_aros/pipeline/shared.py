@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.sandbox import kind_of
 
 Path: TypeAlias = tuple[str, ...]
 Write: TypeAlias = tuple[Path, Any]
@@ -119,8 +120,9 @@ def _put(container: Any, path: Path, value: Any, above: Path) -> Any:
         return _validated(type(container), changed, above)
     if not isinstance(container, Mapping):
         where = ".".join(above)
-        kind = type(cast("object", container)).__name__
-        raise UsageError(f"context.{where} is a {kind}; {'.'.join((*above, *path))!r} cannot be put inside it")
+        raise UsageError(
+            f"context.{where} is {kind_of(container)}; {'.'.join((*above, *path))!r} cannot be put inside it"
+        )
     members = cast("Mapping[str, Any]", container)
     return {**members, key: _put(members.get(key), rest, value, (*above, key)) if rest else value}
 

@@ -225,7 +225,7 @@ def test_updates_context_merges_a_mapping_and_refuses_anything_else():
     assert run(const("c", {"a": 1}, updates_context=True), context={"b": 2}).context == {"a": 1, "b": 2}
     result = run(const("c", "text", updates_context=True))
     assert result.error is not None
-    assert "its value is a str and no mapping; set sink_to" in result.error["message"]
+    assert "its value is a text and no mapping; set sink_to" in result.error["message"]
 
 
 class Order(BaseModel):
@@ -299,7 +299,8 @@ def test_an_empty_list_gives_an_empty_list_and_no_list_a_sentence():
     assert run(each, "text").error == {
         "step": "each",
         "reason": None,
-        "message": "iterable_input of step 'each' must be a list; 'input' is a str",
+        "message": "iterable_input of step 'each' must be a list; 'input' is a text; "
+        "let a step before it read the text",
     }
 
 

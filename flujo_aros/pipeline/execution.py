@@ -278,7 +278,7 @@ class _Attempt:
 
 def _wait_before(retry: int) -> float:
     """Seconds to wait before a retry: twice as long each time, and not the same for all that failed together."""
-    return random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(retry - 1, 10))  # noqa: S311 - no secret
+    return random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(retry - 1, 10))  # noqa: S311 - no secret
 
 
 def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:

@@ -88,7 +88,7 @@ class Runner:
         input: Any = "",  # noqa: A002 - as in `run`
         context: Mapping[str, Any] | BaseModel | None = None,
         *,
-        buffer: int = 64,
+        buffer: int = 16,
     ) -> AsyncGenerator[StreamEvent]:
         """Run, and give each event as it happens: steps that start and settle, and the replies while they are written.
 

@@ -6,6 +6,7 @@ raises `Wait`; the machine then goes back to the last thing that was certain, an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 
@@ -13,14 +14,21 @@ class Wait(Exception):
     """More text is needed; caught by the machine, never seen outside."""
 
 
-class OpenString(Wait):
+@dataclass(slots=True)
+class Opened:
     """A string whose end has not come: where it began, how far it was looked through, and its last inner quote."""
 
+    role: str
+    start: int
+    at: int
+    seen: int
+
+
+class OpenString(Wait):
+    """More of a string is needed. What is known of it outlives the exception, which would hold on to the text."""
+
     def __init__(self, role: str, start: int, at: int, seen: int) -> None:
-        self.role = role
-        self.start = start
-        self.at = at
-        self.seen = seen
+        self.opened = Opened(role, start, at, seen)
 
 
 _MARKS: Final = ("//", "/*", "...", "```", "<!--")

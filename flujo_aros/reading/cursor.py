@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.outcome import Reason, Risk
-from flujo_aros.reading.ahead import OpenString, Wait, await_mark
+from flujo_aros.reading.ahead import Opened, Wait, await_mark
 from flujo_aros.reading.edits import LOSSLESS, Edit, new_edit
 from flujo_aros.reading.quotes import Surroundings
 
@@ -74,7 +74,7 @@ class Cursor:
         self.pos: int = start
         self.growing = growing
         """More of the text may come: what it could change waits."""
-        self.opened: OpenString | None = None
+        self.opened: Opened | None = None
         """The string at whose open end a growing text was last left."""
         self.ends = ends
         """The text is known to be whole."""

@@ -122,7 +122,9 @@ class Following(Search[T]):
             return self.lost.shown if self.lost is not None else None
         begins = self.scout.waits and (self.scout.fence is not None or best.candidate.rank > FENCE)
         rival = track is not None and reads and self._wins(track, best)
-        best.shown.grown.doubt(in_doubt=self.pick != "first" and (begins or rival or self.region is not None))
+        best.shown.grown.doubt(
+            in_doubt=self.pick != "first" and (begins or rival or self.blind or self.region is not None)
+        )
         return best.shown
 
     def _wins(self, track: Track[T], best: Track[T] | None) -> bool:
@@ -267,5 +269,6 @@ class Following(Search[T]):
         self._placed(candidate)
         if is_quoted(self.text, candidate.start, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "quoted", "it is cited"))
+            self.found = [known for known in self.found if known is not candidate]
         if len(self.text) > candidate.end + 400 or (self.current is not None and candidate.rank == INLINE):
             self.last = None

@@ -82,6 +82,7 @@ class Grown:
         self.open_text: OpenText | None = None
         self._open_start = -1
         self._open_done = 0
+        self._open_frame: Frame | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
         """What will stand unless the whole turns out to be an envelope."""
 
@@ -355,7 +356,11 @@ class Grown:
 
     def _follow_text(self, machine: Machine) -> None:
         opened = machine.opened
-        if self.open_text is not None and machine.certain[0] > self._open_start:
+        if self.open_text is not None and (
+            not self.levels or machine.certain[0] > self._open_start or self.levels[-1].frame is not self._open_frame
+        ):
+            if len(self.open_text.pieces) > 1:  # it was shown, and is no text that stands there
+                self._begin_anew()
             self.open_text, self._open_start = None, -1
         if opened is None or opened.role == "key" or not self.levels:
             return
@@ -365,6 +370,7 @@ class Grown:
             return  # a second part of the same text
         if opened.start != self._open_start:
             self.open_text, self._open_start, self._open_done = OpenText(), opened.start, opened.start + 1
+            self._open_frame = self.levels[-1].frame
             self.open_text.pieces.append("")
         if self.open_text is None or opened.at <= self._open_done:
             return

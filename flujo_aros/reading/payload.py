@@ -16,7 +16,11 @@ from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import find_json_end
+from flujo_aros.reading.cursor import Failure
+from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.locate import FENCED
+from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
+from flujo_aros.reading.tolerant import Machine
 
 T = TypeVar("T")
 Look: TypeAlias = Callable[[str, JsonContract[Any]], Outcome[Any]]
@@ -60,11 +64,55 @@ def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T
             start + raw.find(payload),
             repairs,
         )
+    found = _strictly(payload)
+    if isinstance(found, _NotJson):
+        return Rejected(found.reason, (Issue("$", found.code, f"the payload {found.why}"),), text, raw)
+    return _judged(contract, text, raw, found.value, repairs)
+
+
+class _Strict(NamedTuple):
+    """The value of valid JSON."""
+
+    value: Any
+
+
+class _NotJson(NamedTuple):
+    """Why a text is no JSON that could be taken as it stands."""
+
+    reason: Reason
+    code: str
+    why: str
+
+
+class _TwiceError(ValueError):
+    """A key stands twice, with different values."""
+
+
+def _strictly(payload: str) -> _Strict | _NotJson:
+    """The value of a text that is JSON to the letter: numbers that JSON knows, each key once, whole characters."""
     try:
-        value = json.loads(payload)
+        value = json.loads(payload, object_pairs_hook=_once, parse_constant=_no_constant)
+    except _TwiceError as error:
+        return _NotJson(Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values")
     except (ValueError, RecursionError) as error:
-        return Rejected(Reason.MALFORMED, (Issue("$", "json", f"the payload is not JSON: {error}"),), text, raw)
-    return _judged(contract, text, raw, value, repairs)
+        return _NotJson(Reason.MALFORMED, "json", f"is not JSON: {error}")
+    if "\\u" in payload and _HALF.search(json.dumps(value, ensure_ascii=False)):
+        return _NotJson(Reason.MALFORMED, "lone_surrogate", "has half of a surrogate pair, which is no character")
+    return _Strict(value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    known = dict(pairs)
+    if len(known) < len(pairs):
+        for key, value in pairs:
+            if json.dumps(known[key]) != json.dumps(value):
+                raise _TwiceError(repr(key))
+    return known
+
+
+def _no_constant(word: str) -> None:
+    message = f"{word} is no number of JSON"
+    raise ValueError(message)
 
 
 def _pairs(text: str, contract: TaggedContract[Any]) -> tuple[list[Pair], int | None]:
@@ -134,19 +182,25 @@ def _moved(outcome: Outcome[T], text: str, raw: str, by: int, repairs: tuple[Rep
 
 
 def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
-    """The leading JSON object with all keys that must stand in it, and the prose after it."""
+    """The leading JSON object with all keys that must stand in it, and the prose after it. Reasoning leads nothing."""
     if not contract.keys:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
-    first = next(_values(text), None)
+    masked = mask_reasoning(text)
+    first = next(_values(masked), None)
+    mended = _mended_block(masked, contract, len(text) if first is None else first[1])
+    if mended is not None:
+        fields, node, edits = mended
+        repairs = RepairLog(edits, text, lambda: node)
+        return Accepted(Block(fields, _prose(text, node.start, node.end)), Trust.of(repairs), "first", repairs, text)
     if first is None:
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "there is no JSON object in it"),), text)
     value, start, end = first
     if not is_dict(value):
         words = "the first JSON value is no object"
         return Rejected(Reason.INVALID, (Issue("$", "type", words),), text, text[start:end])
-    if "\\u" in text[start:end] and _HALF.search(json.dumps(value, ensure_ascii=False)):
-        words = "half of a surrogate pair is no character"
-        return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text, text[start:end])
+    strict = _strictly(text[start:end])
+    if isinstance(strict, _NotJson):
+        return Rejected(strict.reason, (Issue("$", strict.code, f"the block {strict.why}"),), text, text[start:end])
     issues = tuple(
         Issue(f"$.{key}", "missing" if key not in value else "null", f"the key {key!r} must stand there with a value")
         for key in contract.keys
@@ -154,9 +208,45 @@ def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
     )
     if issues:
         return Rejected(Reason.INVALID, issues, text, text[start:end])
+    return Accepted(Block(value, _prose(text, start, end)), Trust.CLEAN, "first", (), text)
+
+
+def _mended_block(text: str, contract: BlockContract, before: int) -> tuple[dict[str, Any], Node, list[Edit]] | None:
+    """The block, if it stands before `before` and is JSON but for its wrapping: a trailing comma, other quotes."""
+    start = text.find("{", 0, before)
+    if start < 0:
+        return None
+    parsed = Machine(text, start).parse()
+    if isinstance(parsed, Failure) or parsed.cut or worst(parsed.edits) is not Risk.LOSSLESS:
+        return None
+    fields: dict[str, Any] = plain(parsed.node)
+    whole = all(fields.get(key) is not None for key in contract.keys) and not _has_twice(parsed.node)
+    return (fields, parsed.node, parsed.edits) if whole and _is_text(fields) else None
+
+
+def _has_twice(node: Node) -> bool:
+    """Whether a key stands twice in one object of a tree."""
+    if node.kind == OBJECT:
+        names = {member.key for member in node.value}
+        return len(names) < len(node.value) or any(_has_twice(member.node) for member in node.value)
+    return node.kind == ARRAY and any(_has_twice(item) for item in node.value)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it can be written as JSON, in whole characters."""
+    try:
+        return not _HALF.search(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except ValueError:
+        return False
+
+
+def _prose(text: str, start: int, end: int) -> str:
+    """What stands around the block, without the fence that it may stand in."""
     before, behind = text[:start].strip(), text[end:].strip()
-    prose = "\n\n".join(part for part in (before, behind) if part)
-    return Accepted(Block(value, prose), Trust.CLEAN, "first", (), text)
+    opened = _FENCE_BEFORE.search(before)
+    if opened and behind.startswith("```"):
+        before, behind = before[: opened.start()].strip(), behind[3:].strip()
+    return "\n\n".join(part for part in (before, behind) if part)
 
 
 def _values(text: str) -> Iterator[tuple[Any, int, int]]:
@@ -174,6 +264,7 @@ def _values(text: str) -> Iterator[tuple[Any, int, int]]:
             return
 
 
+_FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
 _OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")

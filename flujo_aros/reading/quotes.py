@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape
 from flujo_aros.outcome import Risk
-from flujo_aros.reading.ahead import OpenString, Wait, await_end, await_mark
+from flujo_aros.reading.ahead import Opened, OpenString, Wait, await_end, await_mark
 
 _DOUBLE: Final = '"“”„‟«»＂″'
 _SINGLE: Final = "'‘’‚‛′"
@@ -112,7 +112,7 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
     return None if around.role == "key" else _end_at_line(text, start)
 
 
-def open_still(text: str, opened: OpenString) -> bool:
+def open_still(text: str, opened: Opened) -> bool:
     """Whether an open string stays open in a text that has grown: no quote that could end it has come."""
     scan = _SCAN[QUOTES[text[opened.start]]].search
     while (found := scan(text, opened.at)) is not None:
@@ -150,6 +150,15 @@ def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
     if text.count(quote, start, stop) != 1 or not (first or last):
         return False, False
     return first, last and not text[stop - 2 : stop - 1].isdigit()
+
+
+def open_at(text: str, role: str, start: int) -> OpenString:
+    """The string that begins here, looked through up to the first quote that could end it."""
+    opened = Opened(role, start, start + 1, -1)
+    if not open_still(text, opened):
+        found = _SCAN[QUOTES[text[start]]].search(text, opened.at)
+        opened.at = found.start() if found else opened.at
+    return OpenString(role, start, opened.at, -1)
 
 
 def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bool:

@@ -21,7 +21,7 @@ from flujo_aros.reading.brackets import Brackets
 from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, Failure, Frame, Stop
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, Edit, new_edit
 from flujo_aros.reading.node import LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved, new_member, new_node
-from flujo_aros.reading.quotes import QUOTES, open_still
+from flujo_aros.reading.quotes import QUOTES, open_at, open_still
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 from flujo_aros.reading.tokens import PREFIX
 
@@ -111,7 +111,7 @@ class Machine(Brackets):
         except Stop as stop:
             return stop.failure
         except Wait as wait:
-            self.opened = wait if isinstance(wait, OpenString) else None
+            self.opened = wait.opened if isinstance(wait, OpenString) else None
             self.pos, edits, self.comma, self.looked = self.certain
             del self.edits[edits:]
             return None
@@ -273,13 +273,21 @@ class Machine(Brackets):
         if char == ",":
             self._extra_commas()
             return self._careful_element(frame)
-        if self._next_belongs_outside(frame):
+        if self._belongs_outside(frame):
             return self._close_before_key(frame)
         if char == "0":
             self._need(self.pos + 3)
         if self.text[self.pos - 1] == "," and _GROUP.match(self.text, self.pos):
             raise self._stop("digits that belong to the number before the comma", "digit-groups")
         return self._value(frame.shape.element(len(frame.items)), member=False)
+
+    def _belongs_outside(self, frame: Frame) -> bool:
+        try:
+            return self._next_belongs_outside(frame)
+        except Wait as wait:
+            if self.text[self.pos] in QUOTES:
+                raise open_at(self.text, "element", self.pos) from wait
+            raise
 
     def _next_belongs_outside(self, frame: Frame) -> bool:
         """Whether a key and a colon stand where an element should: the list was never closed."""

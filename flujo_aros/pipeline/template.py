@@ -7,6 +7,7 @@ is never compiled as a template.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final
@@ -24,6 +25,7 @@ from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
 __all__ = ["MAX_SOURCE_CHARS", "InputTemplate", "Read", "StepReference", "nearest"]
 
 MAX_SOURCE_CHARS: Final = 100_000
+_MAX_TOKENS: Final = 5_000
 
 
 class InputTemplate:
@@ -40,6 +42,12 @@ class InputTemplate:
         self.source = source
         self._where = where
         self._translated = translate(_plain(source)) if len(source) <= MAX_SOURCE_CHARS else translate("")
+        try:
+            self._build()
+        except RecursionError as error:
+            raise self._error(None, "the template is nested too deeply") from error
+
+    def _build(self) -> None:
         tree = self._parse()
         adapt(tree)
         self.reads: tuple[Read, ...] = tuple(self._reads(tree))
@@ -91,23 +99,15 @@ class InputTemplate:
         """The syntax tree, with offsets from 1 in the translated text for line numbers."""
         parser = Parser(ENVIRONMENT, "")
         try:
-            tokens = list(_placed(self._translated))
-        except jinja2.TemplateSyntaxError as error:
-            lines = self._translated.text.split("\n")
-            offset = sum(len(line) + 1 for line in lines[: error.lineno - 1])
-            raise self._error(offset + 1, error.message or "") from error
-        parser.stream = TokenStream(ENVIRONMENT.lexer.wrap(tokens), None, None)
-        try:
+            parser.stream = TokenStream(ENVIRONMENT.lexer.wrap(_placed(self._translated)), None, None)
             return parser.parse()
         except jinja2.TemplateSyntaxError as error:
             raise self._error(error.lineno, error.message or "") from error
-        except RecursionError as error:
-            raise self._error(None, "the template is nested too deeply") from error
 
     def _compile(self, tree: nodes.Template) -> jinja2.Template:
         try:
             return ENVIRONMENT.from_string(tree)
-        except (SyntaxError, RecursionError) as error:
+        except SyntaxError as error:  # too many blocks in one another
             raise self._error(None, "the template is nested too deeply") from error
 
     def _run(self, program: jinja2.Template, names: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
@@ -155,11 +155,27 @@ def _plain(source: str) -> str:
 
 def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:
     """The tokens, each with its offset from 1 in the place of its line."""
-    text, at = translated.text, 0
-    for _, kind, value in ENVIRONMENT.lexer.tokeniter(text, None):
+    text, at, left = translated.text, 0, _MAX_TOKENS
+    tokens = ENVIRONMENT.lexer.tokeniter(text, None)
+    while True:
+        try:
+            _, kind, value = next(tokens)
+        except StopIteration:
+            return
+        except jinja2.TemplateSyntaxError as error:
+            raise jinja2.TemplateSyntaxError(_READING_ON.sub("", error.message or ""), at + 1) from error
         at = max(text.find(value, at), at)  # between two tokens stands nothing but white space that was asked away
+        left -= kind not in ("data", "whitespace")
+        if left < 0:
+            raise jinja2.TemplateSyntaxError(
+                "the template has too many expressions; prepare the data in a step", at + 1
+            )
         yield at + 1, kind, value
         at += len(value)
+
+
+# Where the lexer stopped, counted in the translated text: the place is told otherwise.
+_READING_ON: Final = re.compile(r" at \d+$")
 
 
 # What a template may do, checked on the syntax tree before anything runs
@@ -184,6 +200,9 @@ def _mistakes(tree: nodes.Template) -> Iterator[tuple[int, str]]:
     for name in tree.find_all(nodes.Name):
         if name.ctx == "load" and name.name not in bound and name.name not in known:
             yield name.lineno, f"there is no {name.name!r}{nearest(name.name, ROOTS)}"
+    for reached in tree.find_all(nodes.Getattr):
+        if reached.attr.startswith("__"):
+            yield reached.lineno, f"{reached.attr!r} is never data; no template reaches it"
     for asked in tree.find_all(nodes.Test):
         if asked.name not in ENVIRONMENT.tests:
             yield asked.lineno, f"there is no test {asked.name!r}{nearest(asked.name, ENVIRONMENT.tests)}"

@@ -18,8 +18,9 @@ from flujo_aros.pipeline.sandbox import COUNTED, EACH
 
 _Reaching: TypeAlias = nodes.Getattr | nodes.Getitem
 
+# Linear: what follows a tag is taken up to the next brace at once, and trimmed afterwards.
 _FORM: Final = re.compile(
-    r"\{\{-?\s*(?:#(?P<opens>if|unless|each)\s+(?P<what>.*?)|/(?P<ends>if|unless|each)|(?P<other>else))\s*-?\}\}", re.S
+    r"\{\{-?\s*(?:#(?P<opens>if|unless|each)\s(?P<what>[^{}]*)|/(?P<ends>if|unless|each)\s*-?|(?P<other>else)\s*-?)\}\}"
 )
 _BEFORE: Final = {"if": "{% if (", "unless": "{% if not (", "each": "{% for this in ("}
 _AFTER: Final = {"if": ")|optional %}", "unless": ")|optional %}", "each": ") %}"}
@@ -55,7 +56,7 @@ def translate(source: str) -> Translated:
         opens = form["opens"]
         if opens:
             pieces.append((_BEFORE[opens], form.start(), False))
-            pieces.append((form["what"], form.start("what"), True))
+            pieces.append((form["what"].rstrip("- \t\n"), form.start("what"), True))
             pieces.append((_AFTER[opens], form.start(), False))
         else:
             pieces.append((_END[form["ends"]] if form["ends"] else "{% else %}", form.start(), False))

@@ -153,6 +153,13 @@ def test_nothing_but_data_can_be_reached(source: str):
         "{% for a in input %}" * 40 + "{% endfor %}" * 40,
         "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}",
         "x" * 200_000,
+        "{{ " + "input or " * 8_000 + "input }}",
+        "{{ input" + ".a" * 40_000 + " }}",
+        "{{ input" + "|upper" * 15_000 + " }}",
+        "{{ [" + "1," * 40_000 + "] }}",
+        "{{#if input}}" * 7_000,
+        "{{#if input" * 8_000,
+        "{{#if" + " " * 90_000,
     ],
 )
 def test_the_work_is_bounded(source: str):

@@ -176,3 +176,53 @@ def test_instructions_name_what_the_reader_looks_for() -> None:
 def test_no_text_raises(text: str) -> None:
     for contract in (TAGGED, Output.text("a"), Output.block("a"), EVENT):
         read(text, contract)
+
+
+# --- to the letter, and never silently wrong --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason", "code"),
+    [
+        ('{"a": 1, "a": 2}', Reason.AMBIGUOUS, "duplicate_key"),
+        ('{"b": {"a": 1, "a": true}}', Reason.AMBIGUOUS, "duplicate_key"),
+        ('{"a": NaN}', Reason.MALFORMED, "json"),
+        ('{"a": "\\ud800"}', Reason.MALFORMED, "lone_surrogate"),
+    ],
+)
+def test_a_strict_payload_is_json_to_the_letter(payload: str, reason: Reason, code: str) -> None:
+    """What two parsers would read differently is nobody's clear answer."""
+    outcome = read(f"<r>{payload}</r>", Output.tagged("r", {}))
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.issues[0].code) == (reason, code)
+
+
+def test_the_same_value_twice_is_one_value() -> None:
+    """Nothing has to be chosen."""
+    assert read('<r>{"a": 1, "a": 1}</r>', Output.tagged("r", {})).value == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "prose", "trust"),
+    [
+        ('```json\n{"plan": "a"}\n```\nGo.', {"plan": "a"}, "Go.", Trust.CLEAN),
+        ('<think>{"plan": "x"}</think>\n{"plan": "a"}', {"plan": "a"}, '<think>{"plan": "x"}</think>', Trust.CLEAN),
+        ("{'plan': 'a',} Go.", {"plan": "a"}, "Go.", Trust.LOSSLESS),
+        ('{x} {"plan": 2}', {"plan": 2}, "{x}", Trust.CLEAN),
+    ],
+    ids=["fence", "reasoning", "wrapping", "prose with braces"],
+)
+def test_a_block_is_found_and_taken_out_of_the_prose(text: str, fields: object, prose: str, trust: Trust) -> None:
+    """Reasoning leads nothing, a fence is no prose, and a trailing comma is no reason for a call."""
+    outcome = read(text, Output.block("plan"))
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value.fields, outcome.value.prose, outcome.trust) == (fields, prose, trust)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"plan": 1, "plan": 2}', "{'plan': 1, 'plan': 2}", "{'plan': {'a': 1, 'a': 2}}", "{plan: 'a'}", "{'plan': '"],
+)
+def test_a_block_that_leaves_a_choice_is_none(text: str) -> None:
+    """Nothing is chosen, nothing beyond the wrapping is mended, nothing is closed."""
+    assert isinstance(read(text, Output.block("plan")), Rejected)

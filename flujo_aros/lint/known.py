@@ -10,7 +10,7 @@ from flujo_aros.contract.schema import JsonSchema, is_dict
 from flujo_aros.lint.schemas import followed
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.pipeline.template import InputTemplate
 
 
@@ -54,7 +54,11 @@ def text_or_schema(subject: Subject, located: Located, read: Read, key: str) -> 
     """The keys that a value has where it cannot have this one; none of them where it is a text; None if it may."""
     writer = writer_of(subject, located, read)
     step = writer.step if writer is not None else None
-    if writer is None or not isinstance(step, Step) or step.fallback is not None:
+    if writer is None or step is None or step.fallback is not None:
+        return None
+    if isinstance(step, Call) and step.gives_mapping is False:
+        return ()
+    if not isinstance(step, Step):
         return None
     if read.root == "steps" and (len(read.path) < 3 or read.path[1] not in OUTPUT_NAMES):
         return None

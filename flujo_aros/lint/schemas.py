@@ -40,7 +40,7 @@ def _all(subject: Subject) -> Iterator[WrittenSchema]:
         if "output_schema" in agent.members:
             yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
     for located in subject.steps:
-        for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema"), ("input_schema",)):
+        for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema")):
             found = under(located.node, *keys)
             if found is not None:
                 yield WrittenSchema(found, f"step {located.name!r}", located.name)

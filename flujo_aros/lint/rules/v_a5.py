@@ -8,7 +8,7 @@ from typing import ClassVar
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.outline import Outline
-from flujo_aros.lint.reading import reads_of, takes_previous
+from flujo_aros.lint.reading import made_step, reads_of, takes_previous
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline.step import Step
@@ -86,7 +86,7 @@ def _read_by_name(outline: Outline) -> frozenset[str]:
         for read in reads_of(reader):
             if read.root == "steps":
                 found |= names if read.step is None else {read.step} - {own}
-    return names if any(located.step is None for located in outline.steps) else frozenset(found)
+    return names if any(made_step(located) is None for located in outline.steps) else frozenset(found)
 
 
 def _goes_to_context(outline: Outline, located: Located) -> bool:

@@ -86,8 +86,8 @@ class SchemaLoss(Rule):
     ) -> Iterator[Finding]:
         kept_off = [loss for loss in losses if loss.effect == "unenforced"]
         if kept_off:
-            words = ", ".join(dict.fromkeys(f"`{loss.keyword}`{_at(loss)}" for loss in kept_off if loss.keyword))
-            told = f"{provider} does not enforce this schema" + (f": it cannot hold {words}" if words else "")
+            words = ", ".join(dict.fromkeys(_hindrance(loss) for loss in kept_off if loss.keyword))
+            told = f"{provider} does not enforce this schema" + (f", because of {words}" if words else "")
             severity = Severity.WARNING if asked else Severity.INFO
             yield self.finding(told, _span(schema, kept_off[0]), step=located.name, severity=severity)
         for loss in losses:
@@ -111,6 +111,10 @@ def _schema_node(subject: Subject, located: Located, known: Facts) -> Node | Non
     agent = subject.inspected.agents.get(str(uses.value).removeprefix("agents.")) if uses is not None else None
     holder = agent if agent is not None else under(located.node, "agent")
     return under(holder, "output_schema") if holder is not None else None
+
+
+def _hindrance(loss: Loss) -> str:
+    return f"optional properties{_at(loss)}" if loss.keyword == "required" else f"`{loss.keyword}`{_at(loss)}"
 
 
 def _span(schema: Node, loss: Loss) -> tuple[Place, Place]:

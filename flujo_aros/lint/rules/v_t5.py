@@ -68,16 +68,16 @@ class MissingKey(Rule):
         for located, node, template in template_nodes(subject):
             for read in template.reads:
                 inner = read.path[2:] if read.root == "steps" else read.path if read.root == "previous_step" else ()
-                if not inner or (read.root == "previous_step" and inner[0] in OUTPUT_NAMES):
+                if (
+                    not inner
+                    or not isinstance(inner[0], str)
+                    or (read.root == "previous_step" and inner[0] in OUTPUT_NAMES)
+                ):
                     continue
-                known = text_or_schema(subject, located, read, str(inner[0]))
+                known = text_or_schema(subject, located, read, inner[0])
                 if known is None:
                     continue
-                what = (
-                    f"has no key {str(inner[0])!r}{nearest(str(inner[0]), known)}"
-                    if known
-                    else "is a text and has no keys"
-                )
+                what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a text and has no keys"
                 whose = "previous_step" if read.root == "previous_step" else f"steps.{read.step}.output"
                 message = f"step {located.name!r} asks for `{whose}.{inner[0]}`, and that value {what}"
                 yield self.finding(message, span_of(node), step=located.name)

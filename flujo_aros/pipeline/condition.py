@@ -22,6 +22,7 @@ from flujo_aros.pipeline.names import (
     Read,
     StepReference,
     nearest,
+    no_such_data,
     place_in,
     references_of,
 )
@@ -189,7 +190,9 @@ def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
     if isinstance(node, ast.GeneratorExp):
         plain = len(node.generators) == 1 and isinstance(node.generators[0].target, ast.Name)
         return None if plain else "one `for NAME in …` is all that an expression may have"
-    if isinstance(node, (ast.Attribute, ast.Subscript, ast.UnaryOp, ast.BinOp, *_SHAPES)):
+    if isinstance(node, ast.Attribute):
+        return no_such_data(node.attr)
+    if isinstance(node, (ast.Subscript, ast.UnaryOp, ast.BinOp, *_SHAPES)):
         return None
     return f"{type(node).__name__.lower()} is not allowed in an expression"
 

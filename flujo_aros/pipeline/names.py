@@ -88,6 +88,13 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return f"; known: {', '.join(known)}" if 0 < len(known) <= 12 else ""
 
 
+def no_such_data(name: str) -> str | None:
+    """What is wrong with Python's own names after a dot: data has none of them."""
+    if name.startswith("__") and name.endswith("__"):
+        return f"{name!r} is no data; write ['{name}'] if an object really has such a key"
+    return None
+
+
 def place_in(source: str, offset: int) -> tuple[int, int]:
     """Line and column, from 1, of a character."""
     before = source[:offset]

@@ -18,7 +18,16 @@ from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 
 from flujo_aros.errors import FilterError, TemplateError
-from flujo_aros.pipeline.names import ROOTS, VARIABLES, Read, StepReference, nearest, place_in, references_of
+from flujo_aros.pipeline.names import (
+    ROOTS,
+    VARIABLES,
+    Read,
+    StepReference,
+    nearest,
+    no_such_data,
+    place_in,
+    references_of,
+)
 from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, PRESENT, Work, work
 from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
 
@@ -218,6 +227,8 @@ def _forbidden(tree: nodes.Node) -> Iterator[tuple[int, str]]:
     for node in tree.iter_child_nodes():
         if isinstance(node, nodes.BinExpr) and not isinstance(node, _ALLOWED):
             yield node.lineno, f"`{node.operator}` is not allowed in a template; compute it in a callable step"
+        elif isinstance(node, nodes.Getattr) and (wrong := no_such_data(node.attr)):
+            yield node.lineno, wrong
         elif not isinstance(node, _ALLOWED):
             yield node.lineno, _WORDS.get(type(node), f"{type(node).__name__.lower()} is not allowed in a template")
         yield from _forbidden(node)

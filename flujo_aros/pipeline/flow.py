@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.names import StepReference, nearest
@@ -90,6 +90,16 @@ def as_body(steps: object, *, name: str) -> Pipeline:
     raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
 
 
+@runtime_checkable
+class SeesItsBody(Protocol):
+    """A step that has something to say about the steps inside it once they have run, such as when a loop ends."""
+
+    @property
+    def after_body(self) -> Mapping[str, tuple[StepReference, ...]]:
+        """The steps that it then speaks of, by the key that does so."""
+        ...
+
+
 def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[Mistake]:
     """All that is wrong with these steps themselves: names that occur twice, templates that look ahead.
 
@@ -107,6 +117,19 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
             message = _wrong(reference, names, index, outer)
             if message:
                 yield Mistake(index, key, f"{place}: {message}")
+        if isinstance(step, SeesItsBody) and outer is not None:
+            yield from _wrong_afterwards(step, step.after_body, index, {*outer, *names[:index]})
+
+
+def _wrong_afterwards(
+    step: PipelineStep, spoken_of: Mapping[str, tuple[StepReference, ...]], index: int, before: Collection[str]
+) -> Iterator[Mistake]:
+    known = {*before, *(inner.name for body in step.bodies.values() for inner in body.steps)}
+    for key, references in spoken_of.items():
+        for reference in references:
+            if reference.name not in known:
+                message = f"there is no step {reference.name!r}{nearest(reference.name, known)}"
+                yield Mistake(index, key, f"{key} of step {step.name!r}: {message}")
 
 
 def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[Mistake]:

@@ -19,6 +19,7 @@ from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import worst_trust
+from flujo_aros.pipeline.names import StepReference
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS
@@ -123,6 +124,20 @@ class Loop(Common):
     def conditions(self) -> tuple[Condition, ...]:
         """None that is checked across steps, for the same reason."""
         return ()
+
+    @property
+    def after_body(self) -> Mapping[str, tuple[StepReference, ...]]:
+        """The steps that its expressions and templates speak of, after the body has run, by the key that does so."""
+        inputs: dict[str, list[Input | None]] = {
+            "next_input": [self._following],
+            "output": [self._made],
+            "state": [each for _, each in self._updates],
+        }
+        spoken_of = {
+            key: tuple(ref for made in all_ if made for template in made.templates for ref in template.references)
+            for key, all_ in inputs.items()
+        }
+        return {**spoken_of, "exit": self._exit.references if isinstance(self._exit, Condition) else ()}
 
     @property
     def _mappers(self) -> tuple[FunctionLike, ...]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from pydantic import BaseModel
@@ -53,6 +53,8 @@ class Runner:
         models: ModelSource | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
+        if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
+            raise UsageError(f"a Runner runs a Pipeline or a step, not {pipeline!r}")
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers)
         self.on_result = on_result

@@ -424,6 +424,20 @@ def test_state_next_input_output_and_mappers_of_a_loop():
     assert result.context == {"seen": ["A.", "A.0."], "last": 1}
 
 
+@pytest.mark.parametrize("key", ["exit", "next_input", "output"])
+def test_what_a_loop_says_after_its_body_may_speak_of_its_steps_and_of_no_others(key: str):
+    source = {
+        "exit": "steps.{}.output",
+        "next_input": "{{{{ steps.{}.output }}}}",
+        "output": "{{{{ steps.{}.output }}}}",
+    }
+    assert Pipeline([call("before"), Loop("l", call("turn"), **{key: source[key].format("turn")})])
+    assert Pipeline([call("before"), Loop("l", call("turn"), **{key: source[key].format("before")})])
+    with pytest.raises(UsageError) as caught:
+        Pipeline([call("before"), Loop("l", call("turn"), **{key: source[key].format("trun")})])
+    assert str(caught.value) == f"{key} of step 'l': there is no step 'trun'; did you mean 'turn'?"
+
+
 def test_a_failing_iteration_fails_the_loop():
     result = run(Loop("l", call("bad", fail), max_loops=3))
     assert (result.error or {})["step"] == "l/1/bad"
@@ -508,6 +522,11 @@ def test_functions_inside_are_imported_before_anything_runs():
     with pytest.raises(UsageError, match=r"step 'b': no_such_package\.tools cannot be imported"):
         run(Call("first", function=ran.append) >> Parallel("fan", {"a": inner}))
     assert ran == []
+
+
+def test_a_runner_of_something_else_is_refused():
+    with pytest.raises(UsageError, match="a Runner runs a Pipeline or a step, not 3"):
+        Runner(3)  # type: ignore[arg-type] # the mistake
 
 
 def test_kinds_chain_like_all_steps():

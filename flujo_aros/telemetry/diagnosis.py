@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, distinct, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, or_, select, true
 
 from flujo_aros.telemetry.advice import Rejections, advise
 from flujo_aros.telemetry.health import Health, ModelHealth, RepairHealth, StageHealth, StepHealth, Trend
@@ -175,8 +175,8 @@ def _repairs(connection: Connection, span: Span) -> Iterator[RepairHealth]:
         )
     }
     columns = (REPAIRS.c.code, REPAIRS.c.risk, REPAIRS.c.place, REPAIRS.c.step_place, REPAIRS.c.model)
-    replies = func.count(distinct(REPAIRS.c.reading_id)).label("replies")
-    query = select(*columns, replies).where(span.rows(REPAIRS)).group_by(*columns)
+    replies = func.count().label("replies")
+    query = select(*columns, replies).where(span.rows(REPAIRS), REPAIRS.c.again.is_(False)).group_by(*columns)
     for row in connection.execute(query.order_by(replies.desc(), *columns).limit(_MOST_REPAIRS)):
         yield RepairHealth(
             code=row.code,

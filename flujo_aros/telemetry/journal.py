@@ -333,20 +333,24 @@ class Journal:
 
     def _put_repairs(self, event: ReadFinished, reading: Row) -> None:
         same = {name: reading[name] for name in ("run_id", "step_id", "step_place", "model", "at")}
+        known: set[tuple[str, str]] = set()
         for repair in event.repairs:
+            place = value_place(repair.path)
             row = {
                 **same,
+                "again": (repair.code, place) in known,
                 "id": next(self._ids),
                 "reading_id": reading["id"],
                 "code": repair.code,
                 "risk": repair.risk.name.lower(),
                 "path": repair.path,
-                "place": value_place(repair.path),
+                "place": place,
                 "start": repair.span[0],
                 "stop": repair.span[1],
                 "before": self._text(repair.before),
                 "after": self._text(repair.after),
             }
+            known.add((repair.code, place))
             self._put("aros_repairs", row)
 
     def _put_contract(self, event: ReadFinished) -> None:

@@ -144,7 +144,8 @@ READINGS: Final = Table(
     _free("text"),
     Column("chars", Integer),  # of the text as it was written: more than the text where that was cut
     Column("at", Float, nullable=False),
-    Index("aros_readings_at", "at"),
+    # Covers what health asks for, so that the texts need not be read.
+    Index("aros_readings_at", "at", "stage", "model", "step_place", "outcome", "trust", "reason"),
 )
 
 REPAIRS: Final = Table(
@@ -161,7 +162,8 @@ REPAIRS: Final = Table(
     _free("before"),
     _free("after"),
     Column("at", Float, nullable=False),
-    Index("aros_repairs_at", "at"),
+    Column("again", Boolean),  # the same repair was made at the same place of this reply before
+    Index("aros_repairs_at", "at", "again", "code", "risk", "place", "step_place", "model"),
 )
 
 CONTRACTS: Final = Table(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Engine, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.telemetry.tables import BY_NAME, FREE
@@ -135,8 +135,12 @@ class Writer:
 
 def write_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
     """Insert rows, or write them over those with the same keys."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(table)
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert  # here: who writes to a file need not load it
+
+        statement: Any = insert(table)
+    else:
+        statement = sqlite.insert(table)
     keys = [column.name for column in table.primary_key.columns]
     kept = (*keys, *_KEPT_ON_UPDATE.get(table.name, ()))
     changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in kept}

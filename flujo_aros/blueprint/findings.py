@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from flujo_aros.blueprint.blocks import BLOCKS, Block
 from flujo_aros.blueprint.document import Finding
-from flujo_aros.pipeline.template import nearest
+from flujo_aros.pipeline.names import nearest
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """An unknown key, of a model and of a dataclass."""

@@ -25,7 +25,7 @@ def rule_command(
     """
     from flujo_aros.lint.docs import rule_to_json, rule_to_markdown
     from flujo_aros.lint.rules import RULES
-    from flujo_aros.pipeline.template import nearest
+    from flujo_aros.pipeline.names import nearest
 
     if code is None:
         _list(as_json)

@@ -20,7 +20,7 @@ from flujo_aros.lint.rules import RULES
 from flujo_aros.lint.rules.yaml_parse import UnreadableYaml
 from flujo_aros.lint.subject import Subject
 from flujo_aros.lint.suppress import Suppressions, matches
-from flujo_aros.pipeline.template import nearest
+from flujo_aros.pipeline.names import nearest
 
 MARK: Final = "\ufeff"
 

@@ -31,8 +31,6 @@ from flujo_aros.pipeline.names import (
 from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, PRESENT, Work, work
 from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
 
-__all__ = ["MAX_SOURCE_CHARS", "InputTemplate", "Read", "StepReference", "nearest"]
-
 MAX_SOURCE_CHARS: Final = 100_000
 _MAX_TOKENS: Final = 5_000
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from flujo_aros.errors import TemplateError
-from flujo_aros.pipeline.template import InputTemplate, StepReference
+from flujo_aros.pipeline.names import StepReference
+from flujo_aros.pipeline.template import InputTemplate
 
 
 class Item(BaseModel):

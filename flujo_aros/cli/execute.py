@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager, ExitStack, aclosing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,10 +38,10 @@ Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 
 
 def journal() -> AbstractContextManager[Observer | None]:
-    """The journal of the settings, open to be written; nothing where it is off."""
-    from flujo_aros.telemetry.journal import open_journal
+    """What listens beside the terminal: the journal, and OpenTelemetry where the environment asks for it."""
+    from flujo_aros.telemetry.listening import listening
 
-    return open_journal(read_settings().journal) or nullcontext(None)
+    return listening(read_settings())
 
 
 def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -> RunResult:

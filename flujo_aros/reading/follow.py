@@ -122,9 +122,8 @@ class Following(Search[T]):
             return self.lost.shown if self.lost is not None else None
         begins = self.scout.waits and (self.scout.fence is not None or best.candidate.rank > FENCE)
         rival = track is not None and reads and self._wins(track, best)
-        best.shown.grown.doubt(
-            in_doubt=self.pick != "first" and (begins or rival or self.blind or self.region is not None)
-        )
+        unknown = self.blind or self.region is not None
+        best.shown.grown.doubt(in_doubt=self.pick != "first" and (begins or rival or unknown))
         return best.shown
 
     def _wins(self, track: Track[T], best: Track[T] | None) -> bool:

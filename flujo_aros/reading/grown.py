@@ -359,8 +359,7 @@ class Grown:
         if self.open_text is not None and (
             not self.levels or machine.certain[0] > self._open_start or self.levels[-1].frame is not self._open_frame
         ):
-            if len(self.open_text.pieces) > 1:  # it was shown, and is no text that stands there
-                self._begin_anew()
+            self._begin_anew()  # it was shown, and is no text that stands there
             self.open_text, self._open_start = None, -1
         if opened is None or opened.role == "key" or not self.levels:
             return
@@ -428,7 +427,7 @@ def _cannot_be(shape: Shape, kind: str) -> bool:
     """Whether no conversion makes such a container what this shape wants."""
     if shape.branches or not shape.types:
         return False
-    return shape.types == {"null"} or (kind == OBJECT and "array" not in shape.types)
+    return shape.types == frozenset({"null"}) or (kind == OBJECT and "array" not in shape.types)
 
 
 def plain_of(frame: Frame, member: Member) -> Any:

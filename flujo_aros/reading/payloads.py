@@ -9,6 +9,7 @@ from flujo_aros.contract.output import BlockContract, Contract, TaggedContract
 from flujo_aros.contract.reasoning import REASONING_TAGS
 from flujo_aros.contract.schema import ANY
 from flujo_aros.contract.values import TypeValues, Valid
+from flujo_aros.outcome import Risk
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.live import NOTHING
@@ -20,6 +21,31 @@ _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
 _FENCE_BEGUN: Final = re.compile(r"\s*(?:`{1,2}|```[\w+-]*[ \t]*\n?\s*)?\Z")
 
 
+class Seeker:
+    """Finds the next place of a kind in a growing text, outside of reasoning."""
+
+    def __init__(self, wanted: str, longest: int = 0) -> None:
+        self.seen: int = 0
+        self.closes: re.Pattern[str] | None = None
+        """What ends the reasoning block that the text has stopped in."""
+        self._pattern = re.compile(rf"(?P<wanted>{wanted})|<(?P<think>(?i:{REASONING_TAGS}))(?:\s[^>]{{0,80}})?>")
+        self._hold = max(_LONGEST_TAG, longest)
+
+    def next(self, text: str) -> re.Match[str] | None:
+        """The next place; None where the text goes no further."""
+        while True:
+            pattern = self.closes or self._pattern
+            found = pattern.search(text, self.seen)
+            if found is None:
+                begun = text.find("<", max(self.seen, len(text) - self._hold))
+                self.seen = max(self.seen, begun if begun >= 0 else len(text))
+                return None
+            self.seen = found.end()
+            if self.closes is None and found["wanted"]:
+                return found
+            self.closes = re.compile(rf"</{found['think']}\s*>", re.I) if self.closes is None else None
+
+
 class FollowingTags:
     """The payload of the last pair of tags that was opened."""
 
@@ -28,16 +54,13 @@ class FollowingTags:
         self.contract = contract
         self.max_depth = max_depth
         self.text = ""
-        self.seen = 0
         self.track: Shown | ShownText | None = None
         self.machine: Machine | None = None
-        self.closes: re.Pattern[str] | None = None
-        """What ends the reasoning block that the text has stopped in."""
         self.payload = -1
         """Where the payload begins; -1 outside of tags."""
         self.opened = False
         """The begin of the payload has been read."""
-        self._outside = re.compile(rf"(?P<open><{tag}>)|<(?P<think>(?i:{REASONING_TAGS}))(?:\s[^>]{{0,80}})?>")
+        self._seeker = Seeker(f"<{tag}>", len(contract.tag) + 3)
         self._inside = re.compile(rf"(?P<open><{tag}>)|(?P<close></{tag}>)")
         self._hold = max(_LONGEST_TAG, len(contract.tag) + 3)
 
@@ -45,7 +68,7 @@ class FollowingTags:
     def waits_at(self) -> int:
         """Where what is not certain begins."""
         if self.machine is None:
-            return self.seen
+            return self._seeker.seen
         return self.machine.opened.start if self.machine.opened else self.machine.certain[0]
 
     @property
@@ -76,38 +99,19 @@ class FollowingTags:
             pass
 
     def _step(self) -> bool:
-        if self.closes is not None:
-            return self._reason()
         if self.payload < 0:
-            return self._seek()
+            found = self._seeker.next(self.text)
+            if found is not None:
+                self._enter(found.end())
+            return found is not None
         if self.machine is not None:
             return self._read(self.machine)
         if self.contract.mode == "tagged" and not self.opened:
             return self._open()
         return self._to_end_of_payload()
 
-    def _reason(self) -> bool:
-        found = self.closes.search(self.text, self.seen) if self.closes else None
-        if found is None:
-            self.seen = max(self.seen, len(self.text) - _LONGEST_TAG)
-            return False
-        self.seen, self.closes = found.end(), None
-        return True
-
-    def _seek(self) -> bool:
-        found = self._outside.search(self.text, self.seen)
-        if found is None:
-            self.seen = max(self.seen, len(self.text) - self._hold)
-            return False
-        self.seen = found.end()
-        if found["open"]:
-            self._enter(found.end())
-        else:
-            self.closes = re.compile(rf"</{found['think']}\s*>", re.I)
-        return True
-
     def _enter(self, payload: int) -> None:
-        self.payload = self.seen = payload
+        self.payload = self._seeker.seen = payload
         self.opened = False
         if self.contract.mode == "text":
             self.track = ShownText()
@@ -118,7 +122,7 @@ class FollowingTags:
             return False
         begin = _FENCE_OPEN.match(self.text, self.payload)
         start = begin.end() if begin else self.payload
-        self.seen, self.track, self.opened = start, None, True
+        self._seeker.seen, self.track, self.opened = start, None, True
         if self.text[start] in "{[":
             strict = self.contract.strict
             shape = ANY if strict else self.contract.shape
@@ -132,13 +136,13 @@ class FollowingTags:
         parsed = machine.go_on(self.text)
         if isinstance(parsed, Failure) or (self.contract.strict and machine.edits):
             self.machine, self.track = None, None
-            self.seen = max(self.seen, machine.pos)
+            self._seeker.seen = max(self._seeker.seen, machine.pos)
             return True
         if isinstance(self.track, Shown):
             self.track.grown.follow(machine)
         if parsed is None:
             return False
-        self.machine, self.seen = None, parsed.end
+        self.machine, self._seeker.seen = None, parsed.end
         if isinstance(self.track, Shown):
             grown = self.track.grown
             verdict = self.contract.values.strict(parsed.plain) or self.contract.validate(grown.whole)
@@ -147,27 +151,27 @@ class FollowingTags:
 
     def _to_end_of_payload(self) -> bool:
         text = self.text
-        found = self._inside.search(text, self.seen)
+        found = self._inside.search(text, self._seeker.seen)
         if found is None:
-            begun = text.find("<", max(self.seen, len(text) - self._hold))
-            self._show_text(self.seen + len(text[self.seen : begun if begun >= 0 else None].rstrip()))
+            begun = text.find("<", max(self._seeker.seen, len(text) - self._hold))
+            self._show_text(self._seeker.seen + len(text[self._seeker.seen : begun if begun >= 0 else None].rstrip()))
             return False
         if found["open"]:
             self.track = None
             self._enter(found.end())
             return True
-        self._show_text(self.seen + len(text[self.seen : found.start()].rstrip()))
+        self._show_text(self._seeker.seen + len(text[self._seeker.seen : found.start()].rstrip()))
         if isinstance(self.track, ShownText) and self.track.begun:
             self.track.finals.add(None)
-        self.payload, self.seen = -1, found.end()
+        self.payload, self._seeker.seen = -1, found.end()
         return True
 
     def _show_text(self, end: int) -> None:
         if isinstance(self.track, ShownText):
-            self.track.add(self.text[self.seen : end])
-            self.seen = max(self.seen, end)
+            self.track.add(self.text[self._seeker.seen : end])
+            self._seeker.seen = max(self._seeker.seen, end)
         else:
-            self.seen = max(self.seen, len(self.text) - self._hold)
+            self._seeker.seen = max(self._seeker.seen, len(self.text) - self._hold)
 
 
 class FollowingBlock:
@@ -176,7 +180,7 @@ class FollowingBlock:
     def __init__(self, contract: BlockContract, max_depth: int) -> None:
         self.contract = contract
         self.max_depth = max_depth
-        self.seen = 0
+        self._seeker = Seeker(r"[{\[]")
         self.over = not contract.keys
         self.machine: Machine | None = None
         self.track: Shown | None = None
@@ -185,7 +189,7 @@ class FollowingBlock:
     def waits_at(self) -> int:
         """Where what is not certain begins."""
         if self.machine is None:
-            return self.seen
+            return self._seeker.seen
         return self.machine.opened.start if self.machine.opened else self.machine.certain[0]
 
     @property
@@ -209,17 +213,16 @@ class FollowingBlock:
         if self.over:
             return
         if self.machine is None:
-            starts = [at for at in (text.find("{", self.seen), text.find("[", self.seen)) if at >= 0]
-            self.seen = len(text)
-            if not starts:
+            found = self._seeker.next(text)
+            if found is None:
                 return
-            self.over = text[min(starts)] == "["
-            if self.over:
+            if found[0] == "[":
+                self.over = True
                 return
-            self.machine = Machine(text, min(starts), ANY, max_depth=self.max_depth, growing=True)
+            self.machine = Machine(text, found.start(), ANY, max_depth=self.max_depth, growing=True)
             self.track = Shown(Grown(text, ANY, Rules(typed=False, exact=True, finals=False), (None, "fields")))
         parsed = self.machine.go_on(text)
-        if isinstance(parsed, Failure) or self.machine.edits:
+        if isinstance(parsed, Failure) or any(edit.risk > Risk.LOSSLESS for edit in self.machine.edits):
             self.over, self.track = True, None
             return
         if self.track is not None:
@@ -228,7 +231,8 @@ class FollowingBlock:
         if self.over and self.track is not None:  # until then another object could be the first that is JSON
             grown = self.track.grown
             grown.rules = Rules(typed=False, exact=True)
-            grown.finish(grown.whole)
+            fields = parsed.plain if parsed is not None else {}
+            grown.finish(grown.whole if all(fields.get(key) is not None for key in self.contract.keys) else NOTHING)
 
 
 class FollowingText:

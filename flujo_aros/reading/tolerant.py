@@ -48,9 +48,21 @@ def _member_pattern(next_key: str, *, growing: bool) -> re.Pattern[str]:
     )
 
 
+def _begun_pattern(next_key: str) -> re.Pattern[str]:
+    """A key and a string of which more text may show that its end is beyond doubt."""
+    closed = rf"\}}{_GAP}"
+    return re.compile(
+        rf"{_GAP}(?:{_DOUBLE}|{_SINGLE}|([A-Za-z_$][\w$-]*)){_GAP}:{_GAP}(?:{_DOUBLE}|{_SINGLE})"
+        rf"{_GAP}(?:{closed}|,{_GAP}(?:(?:{next_key}){_GAP}|{closed})?)?\Z"
+    )
+
+
 # What a bare word before a colon means depends on whether the object has bare keys at all.
 _MEMBER: Final = {growing: _member_pattern(_QUOTED_KEY, growing=growing) for growing in (False, True)}
 _MEMBER_OF_BARE: Final = {growing: _member_pattern(_ANY_KEY, growing=growing) for growing in (False, True)}
+_KEY_BEGUN = r"""(?:"[^"\\\n]*"?|'[^'\\\n]*'?)"""
+_BEGUN: Final = _begun_pattern(_KEY_BEGUN)
+_BEGUN_OF_BARE: Final = _begun_pattern(rf"(?:{_KEY_BEGUN}|[A-Za-z_$][\w$-]*)")
 _TEXT_ENDS = rf"(?={_GAP}(?:\]|,{_GAP}[\"'{{\[\]\-0-9]))"
 _ELEMENT: Final = re.compile(
     rf"{_GAP}(?:{_DOUBLE}{_TEXT_ENDS}|{_SINGLE}{_TEXT_ENDS}"
@@ -173,6 +185,16 @@ class Machine(Brackets):
             if fresh:
                 self.pos, self.comma = end + 1, end
 
+    def _await_member(self, frame: Frame) -> None:
+        """Wait where more text may yet show the quick way that a string ends here."""
+        found = (_BEGUN_OF_BARE if frame.bare else _BEGUN).match(self.text, self.pos)
+        if found is None or self.doubled or self.opened is not None:
+            return
+        group = found.lastindex or 4
+        start, end = found.span(group)
+        frame.key = found[1] or found[2] or found[3] or ""
+        raise OpenString("member", start - 1, end, -1)
+
     def _elements(self) -> None:
         """The elements of the innermost array, until it closes or another container opens."""
         text, frame = self.text, self.stack[-1]
@@ -241,6 +263,8 @@ class Machine(Brackets):
         return Node(NUMBER, number.value, start, start + len(raw))
 
     def _careful_member(self, frame: Frame) -> bool:
+        if self.growing:
+            self._await_member(frame)
         self._skip()
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]

@@ -49,8 +49,8 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         loading.note(node.place, f"a step is a mapping with `name:` and what it does, not {node.plain()!r}")
         return None
     kind = node.members["kind"].plain() if "kind" in node.members else "step"
-    if kind not in _BUILDERS:
-        loading.note(node.members["kind"].place, _no_such_kind(kind))
+    if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is no kind
+        loading.note(node.members["kind"].place, _no_such_kind(kind if isinstance(kind, str) else str(kind)))
         return None
     plain = prepared(loading, node, kind)
     name = str(plain.get("name"))

@@ -98,8 +98,9 @@ class Condition:
 
     def _syntax_error(self, error: SyntaxError) -> TemplateError:
         place = f", column {max((error.offset or 2) - 1, 1)}" if error.lineno == 1 else ""
-        hint = "; write == to compare" if "=" in self._text and "==" not in self._text else ""
-        return TemplateError(f"{self._where}{place}: not an expression: {error.msg}{hint}")
+        assigns = "=" in self._text and not any(sign in self._text for sign in ("==", "!=", "<=", ">="))
+        words = "write == to compare" if assigns else error.msg
+        return TemplateError(f"{self._where}{place}: not an expression: {words}")
 
     def _reads(self) -> Iterator[Read]:
         for name, path in _chains(self._tree, frozenset()):

@@ -97,7 +97,7 @@ def test_it_evaluates(source: str, value: Any):
         ("input.name == 'x'", "there is no 'name' in a text"),
         ("previous_step.n < 'a'", "`<` does not go with a number and a text"),
         ("input * 3", "`*` works on numbers, not on a text"),
-        ("previous_step.n = 3", "not an expression"),
+        ("previous_step.n = 3", "not an expression: write == to compare"),
         ("input.foo()", "there is no method 'foo'; known: endswith, get, lower, startswith, strip, upper"),
         ("lenn(input)", "there is no function 'lenn'; did you mean 'len'?"),
         ("input.get('a')", "`.get` reads an object, not a text"),

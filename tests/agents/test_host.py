@@ -282,13 +282,29 @@ def test_an_error_message_names_paths_and_codes_and_quotes_nothing():
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", WAYS)
+def test_an_empty_reply_goes_up_the_ladder_where_the_host_would_give_up(mode, way):
+    made = agent(Part("", thinking="hm"), Part(GOOD), mode=mode, retries=0)
+    drive = WAYS[way]
+    assert (asyncio.run(drive(made)) if asyncio.iscoroutinefunction(drive) else on_own_loop(drive, made)) == PEN
+    assert made.model.calls == 2
+
+
+def test_silence_stays_an_answer_where_the_output_may_be_none():
+    made = Agent(Replies([Part("")]), output_type=[Item, type(None)], capabilities=[Aros()], retries=0)
+    assert run(made).output is None
+    assert made.model.calls == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_an_empty_reply_ends_in_an_output_error_that_keeps_the_error_of_the_host(mode):
-    made = agent(Part(""), Part(""), mode=mode)
+    made = agent(Part(""), Part(""), mode=mode, capabilities=[Aros(None, Ladder(stages=()))])
     with pytest.raises(OutputError) as caught:
         run(made)
     assert caught.value.reason is Reason.NO_JSON
-    assert "Exceeded maximum output retries" in str(caught.value.__cause__)
-    assert caught.value.usage.requests == 2
+    cause = caught.value.__cause__  # older releases of the host leave an empty reply to the ladder, and raise nothing
+    assert cause is None or "Exceeded maximum output retries" in str(cause)
+    assert caught.value.usage.requests == made.model.calls
 
 
 def test_a_degraded_output_is_told_in_the_record():

@@ -8,12 +8,19 @@ from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, Field
-from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput, capture_run_messages
+from pydantic_ai import (
+    Agent,
+    NativeOutput,
+    PromptedOutput,
+    StructuredDict,
+    ToolOutput,
+    capture_run_messages,
+    exceptions,
+)
 from pydantic_ai.exceptions import (
     ModelConnectionError,
     ModelContextWindowExceededError,
     ModelRequestRejectedError,
-    OutputTokenLimitExceeded,
     UserError,
 )
 from pydantic_ai.models import override_allow_model_requests
@@ -22,6 +29,9 @@ from flujo_aros.agents.local import LocalModels
 from flujo_aros.agents.local_process import LocalSettings
 
 from .local_lab import needs_model, servers_of
+
+# Younger than the oldest release that we work with: there a cut reply is the wider error.
+CUT = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.UnexpectedModelBehavior)
 
 pytestmark = [pytest.mark.slow, needs_model]
 
@@ -124,7 +134,7 @@ def test_a_reply_that_meets_the_end_of_the_context_says_that_it_is_cut():
 
     async def use(models, model):
         agent = Agent(model, output_type=NativeOutput(StructuredDict(endless, name="endless")), retries=0)
-        with capture_run_messages() as messages, pytest.raises(OutputTokenLimitExceeded):
+        with capture_run_messages() as messages, pytest.raises(CUT):
             await agent.run("Tell a very long story.")
         return messages[-1]
 

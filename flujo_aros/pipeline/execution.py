@@ -20,6 +20,7 @@ from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
+from flujo_aros.pipeline.results import StepResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
@@ -87,7 +88,7 @@ class Execution:
             raise AssertionError(f"{scope or 'the pipeline'} has no steps")
         return BodyResult(scope, result, own, frame.shared, degraded=degraded)
 
-    async def _step(self, step: PipelineStep, frame: Frame, name: str) -> Any:
+    async def _step(self, step: PipelineStep, frame: Frame, name: str) -> StepResult[Any]:
         if name in self.recorded:
             return self._replayed(name, frame)
         if self.gate is not None:
@@ -219,7 +220,7 @@ class Execution:
         frame.shared.write(writes)
         return replace(settlement, writes=tuple(writes))
 
-    def _replayed(self, name: str, frame: Frame) -> Any:
+    def _replayed(self, name: str, frame: Frame) -> StepResult[Any]:
         """How a step ended before the run was resumed; its nested steps are taken over with it."""
         for other, slot in self.recorded.items():
             if other == name or other.startswith(f"{name}/"):
@@ -298,8 +299,8 @@ def _is_infrastructure(settlement: Settlement[Any]) -> bool:
     return isinstance(outcome, Rejected) and any(issue.code in _INFRASTRUCTURE for issue in outcome.issues)
 
 
-def _from_fallback(ended: Any) -> Settlement[Any]:
-    outcome: Outcome[Any] = ended.outcome
+def _from_fallback(ended: StepResult[Any]) -> Settlement[Any]:
+    outcome = ended.outcome
     if isinstance(outcome, Accepted):
         outcome = replace(outcome, origin="fallback")
     return Settlement(outcome, cause=ended if ended.counts_against else None)

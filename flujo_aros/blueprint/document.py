@@ -25,6 +25,7 @@ Finding: TypeAlias = tuple[Place | None, str]
 MAX_CHARS: Final = 1_000_000
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
+_MAX_ALIASED: Final = 5_000  # how many values aliases may add to those that are written
 _MAX_DIGITS: Final = 1_000
 
 
@@ -82,8 +83,13 @@ def parse_document(text: str, source: str) -> Node:
     """The one document in a YAML text. Raises `BlueprintError` with every mistake that can be told apart."""
     if len(text) > MAX_CHARS:
         raise BlueprintError(source, [(None, f"the file has more than {MAX_CHARS} characters")])
+    deep = _BRACKETS.search(text)
+    if deep:  # before the scanner, which looks far ahead of each bracket
+        place = _place_of_offset(text, deep.start())
+        raise BlueprintError(source, [(place, f"nested more than {MAX_DEPTH} levels deep")])
     try:
-        root = _Loader(text).get_single_node()
+        loader = _Loader(text)
+        root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         raise BlueprintError(source, [_syntax_finding(error)]) from error
     except ReaderError as error:
@@ -91,7 +97,7 @@ def parse_document(text: str, source: str) -> Node:
         raise BlueprintError(source, [(place, "a control character stands here that YAML does not allow")]) from error
     if root is None:
         raise BlueprintError(source, [(None, "the file is empty")])
-    tree = _Tree(text)
+    tree = _Tree(text, min(MAX_NODES, loader.count + _MAX_ALIASED))
     node = tree.node(root, "", 0)
     if tree.findings:
         raise BlueprintError(source, tree.findings)
@@ -103,9 +109,11 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as in PyYAML
     depth = 0
+    count = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
+        self.count += 1
         if self.depth > MAX_DEPTH:
             message = f"nested more than {MAX_DEPTH} levels deep"
             raise ComposerError(problem=message, problem_mark=cast("Any", self).peek_event().start_mark)
@@ -133,8 +141,9 @@ for _name, _pattern, _first in _SCALARS:
 class _Tree:
     """Turns PyYAML's graph into a tree, and notes every mistake on the way."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, most: int) -> None:
         self.text = text
+        self.most = most
         self.findings: list[Finding] = []
         self.count = 0
         self.full = False
@@ -142,9 +151,9 @@ class _Tree:
     def node(self, node: yaml.Node, path: str, depth: int) -> Node:
         place = _place(node.start_mark, path)
         self.count += 1
-        if self.full or self.count > MAX_NODES or depth > MAX_DEPTH:
+        if self.full or self.count > self.most or depth > MAX_DEPTH:
             if not self.full:
-                message = f"aliases expand this document beyond {MAX_NODES} values or {MAX_DEPTH} levels"
+                message = f"aliases expand this document beyond {self.most} values or {MAX_DEPTH} levels"
                 self.findings.append((place, message))
             self.full = True  # from here on nothing is expanded and nothing more is said of it
             return Node(place, place, None)
@@ -241,6 +250,7 @@ def _read_float(text: str) -> float:
     return number
 
 
+_BRACKETS: Final = re.compile(rf"(?:[\[{{][ \n]*){{{MAX_DEPTH + 1}}}")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _READERS: Final[dict[str, Callable[[str], Scalar]]] = {
     "str": str,

@@ -6,6 +6,7 @@ when the pipeline first runs. Every mistake of a file is reported at once, each 
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from flujo_aros.errors import BlueprintError, Place, UsageError
 from flujo_aros.pipeline.flow import Pipeline
 
 MAX_IMPORTS: Final = 20
+
+codecs.lookup("unicode_escape")  # the codec of texts in templates: later on, loading imports nothing, not even that
 
 
 def load_blueprint(path: str | Path, *, allow: Sequence[str] = (), lenient: bool = False) -> Pipeline:

@@ -105,7 +105,10 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
         ("uses: os:path.join", "4:11: `uses` takes agents.NAME or package.module:name, not 'os:path.join'"),
         ("uses: agents.a\n    agent: {model: m}", "3:5: step 's' needs either `uses` or `agent`, and not both"),
         ("kind: lop", "4:11: there is no kind of step 'lop'; did you mean 'loop'?"),
-        ("uses: agents.a\n    input: 3", "5:12: input of step 's' must be a template, or an object or list of templates, not 3"),
+        (
+            "uses: agents.a\n    input: 3",
+            "5:12: input of step 's' must be a template, or an object or list of templates, not 3",
+        ),
         ("uses: agents.a\n    input: '{{ imput }}'", "5:12: input of step 's': there is no 'imput'"),
         ("uses: agents.a\n    input: '{{ steps.t.output }}'", "5:12: input of step 's': there is no step 't'"),
         ("uses: agents.a\n    params: {a: 1}", "5:5: `params` are for callable steps"),

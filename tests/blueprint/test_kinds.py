@@ -1,0 +1,283 @@
+"""Every kind of step and key: what it loads into, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.blueprint.load import inspect_blueprint, load_blueprint, parse_blueprint
+from flujo_aros.blueprint.references import Expressed, Imported
+from flujo_aros.errors import BlueprintError
+from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.builtins import passthrough, wrap_dict
+from flujo_aros.pipeline.cached import Cached
+from flujo_aros.pipeline.common import StepLimits
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.imports import Import, OutputMapping
+from flujo_aros.pipeline.ledger import RunStatus
+from flujo_aros.pipeline.loop import Loop, StateUpdate
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, Step
+
+HEAD = "agents: {a: {model: m}}\nsteps:\n"
+AGENT = AgentSpec(model="m")
+
+
+def one(text: str, **options: Any) -> Any:
+    """The only step of a blueprint."""
+    (step,) = parse_blueprint(HEAD + text, allow=["*"], **options).steps
+    return step
+
+
+def said(text: str, **options: Any) -> str:
+    """What is wrong with a blueprint."""
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(HEAD + text, source="t.yaml", **options)
+    return str(caught.value)
+
+
+def test_an_agent_step_takes_all_its_options():
+    step = one(
+        "  - {kind: step, step: s, uses: agents.a, input: {q: '{{ input }}'}, updates_context: true, sink_to: x.y,\n"
+        "     config: {max_retries: 2, timeout_s: 5, temperature: 0.1, top_p: 0.9, top_k: 3},\n"
+        "     checks: ['output.n > 0', 'shop:right'], validators: ['shop:well'],\n"
+        "     usage_limits: {total_cost_usd_limit: 0.5, total_tokens_limit: 10, max_requests: 3},\n"
+        "     processing: {enforcement: validate, schema: {type: object}}, meta: {owner: me},\n"
+        "     fallback: {name: f, uses: 'shop:fall'}, on_degraded: fail, model: other}\n"
+    )
+    assert step == Step(
+        "s",
+        AGENT,
+        input={"q": "{{ input }}"},
+        updates_context=True,
+        sink_to="x.y",
+        retries=2,
+        timeout=5,
+        model="other",
+        model_settings={"temperature": 0.1, "top_p": 0.9, "top_k": 3},
+        checks=(Expressed("output.n > 0"), Imported("shop:right"), Imported("shop:well")),
+        usage_limits=StepLimits(3, 10, Decimal("0.5")),
+        processing=Processing(enforcement="validate", schema={"type": "object"}),
+        meta={"owner": "me"},
+        fallback=Call("f", function="shop:fall"),
+        on_degraded="fail",
+    )
+
+
+def test_kinds_with_bodies_load_into_what_python_makes():
+    call, other = Call("b", function="shop:f"), Call("c", function="shop:g")
+    body = "[{name: b, uses: 'shop:f'}]"
+    assert one(
+        f"  - {{kind: parallel, name: p, branches: {{x: {body}, y: {{name: c, uses: 'shop:g'}}}}, reduce: values}}"
+    ) == Parallel("p", {"x": call, "y": other}, reduce="values")
+    assert one(
+        f"  - {{kind: conditional, name: p, condition_expression: previous_step.ok, "
+        f"branches: {{true: {body}, False: {body}}}, default_branch: {{steps: {body}}}}}"
+    ) == Branch("p", {"true": call, "false": call}, condition="previous_step.ok", default_branch=call)
+    assert one(
+        f"  - {{kind: map, name: p, map: {{iterable_input: items, body: {body},"
+        " finalize: {output: '{{ previous_step }}'}}}"
+    ) == Map("p", call, iterable_input="items", finalize=Call("output", passthrough, input="{{ previous_step }}"))
+    assert one(
+        f"  - {{kind: loop, name: p, loop: {{body: {body}, max_loops: 2, exit_condition: 'shop:done',"
+        " init: [{set: context.n, value: 3}], state: {append: [{target: context.h, value: x}]},"
+        " propagation: {next_input: context}, output_template: '{{ previous_step }}'}}"
+    ) == Loop(
+        "p",
+        call,
+        max_loops=2,
+        exit="shop:done",
+        init=Call("set 1", passthrough, input="{{ 3 }}", sink_to="n"),
+        state=(StateUpdate(target="context.h", value="x", append=True),),
+        next_input="context",
+        output="{{ previous_step }}",
+    )
+
+
+def test_questions_caches_and_builtins_load():
+    assert one("  - {kind: hitl, name: h, message: 'ok?', input_schema: {enum: [yes]}}") == Human(
+        "h", "ok?", input_schema={"enum": ["yes"]}
+    )
+    assert one("  - {kind: cache, name: c, wrapped_step: {name: i, uses: agents.a}}") == Cached("c", Step("i", AGENT))
+    assert one("  - {name: w, agent: {id: flujo.builtins.wrap_dict, params: {key: k}}}") == Call(
+        "w", wrap_dict, {"key": "k"}
+    )
+    assert one("  - {name: w, agent: {id: flujo.builtins.context_set, params: {path: context.a, value: 1}}}") == Call(
+        "w", passthrough, input="{{ 1 }}", sink_to="a"
+    )
+    assert one("  - {name: w, agent: shop.steps.f}") == one("  - {name: w, agent: {path: 'shop.steps:f'}}")
+
+
+def test_a_callables_schema_is_a_check_on_its_value():
+    text = "steps: [{name: s, uses: 'builtins:len', input: '{{ input }}', output_schema: {type: string}}]"
+    run = Runner(parse_blueprint(text, allow=["builtins"])).run_sync("four")
+    assert run.status is RunStatus.FAILED
+    assert "string" in str(run.error)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("  - {kind: StateMachine, name: s}", "t.yaml:3:12: `kind: StateMachine` is not run here; write a `loop`"),
+        ("  - {kind: tree_search, name: s}", "`kind: tree_search` is not run here; write"),
+        (
+            "  - {name: s, uses: flujo.builtins.wrapdict}",
+            "there is no built-in 'flujo.builtins.wrapdict'; did you mean",
+        ),
+        ("  - {name: s, uses: imports.kid}", "there is no import 'kid'; name the file under `imports:`"),
+        ("  - {name: s, uses: agents.a, branches: {}}", "unknown key 'branches' here; it belongs to kind: parallel"),
+        (
+            "  - {name: s, uses: agents.a, max_loops: 3}",
+            "unknown key 'max_loops' here; in a step of kind: loop it stands",
+        ),
+        ("  - {kind: loop, name: s, loop: {body: []}}", "t.yaml:3:40: loop.body should be a list of steps"),
+        ("  - {kind: loop, name: s, loop: {body: [{name: b, uses: agents.b}]}}", "there is no agent 'b'"),
+        ("  - {kind: loop, name: s, loop: {bdy: []}}", "t.yaml:3:34: unknown key 'bdy'; did you mean 'body'?"),
+        ("  - {kind: parallel, name: s, branches: {x: [3]}}", "a step is a mapping"),
+        (
+            "  - {kind: parallel, name: s, branches: {x: [{name: b, uses: agents.a}]}, merge_strategy: best}",
+            "t.yaml:3:91: step 's': merge_strategy",
+        ),
+        (
+            "  - {kind: conditional, name: s, branches: {x: [{name: b, uses: agents.a}]}}",
+            "either `condition_expression`",
+        ),
+        (
+            "  - {kind: conditional, name: s, condition_expression: 'a b', branches: {x: [{name: b, uses: agents.a}]}}",
+            "t.yaml:3:56: condition of step 's'",
+        ),
+        ("  - {kind: map, name: s, map: {iterable_input: items}}", "'body' is missing"),
+        ("  - {kind: hitl, name: s}", "'message' is missing"),
+        ("  - {name: s, uses: agents.a, config: {timeout: soon}}", "config.timeout should be a number, not 'soon'"),
+        ("  - {name: s, uses: agents.a, checks: ['output.n >']}", "t.yaml:3:40: check 'output.n >'"),
+        ("  - {name: s, uses: agents.a, fallback: {name: f, uses: agents.x}}", "there is no agent 'x'"),
+        ("  - {name: s, uses: agents.a, contract: 'taged:x'}", "t.yaml:3:41: a contract is json, tagged:TAG"),
+        (
+            "  - {name: s, uses: agents.a, processing: {stages: [rety]}}",
+            "there is no stage 'rety'; did you mean 'retry'?",
+        ),
+        (
+            "  - {kind: cache, name: s, wrapped_step: {name: b, uses: agents.a, input: '{{ steps.z.output }}'}}",
+            "no step 'z'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place_and_the_cure(text: str, words: str):
+    assert words in said(text)
+
+
+def test_nested_steps_may_speak_of_the_steps_before_what_holds_them():
+    text = (
+        "  - {name: first, uses: agents.a}\n"
+        "  - {kind: map, name: m, map: {iterable_input: items, body: [\n"
+        "     {name: b, uses: agents.a, input: '{{ steps.first.output }}'}]}}\n"
+    )
+    assert len(parse_blueprint(HEAD + text).steps) == 2
+
+
+def test_keys_of_flujo_that_change_nothing_here_are_warnings_and_unknown_ones_mistakes():
+    text = "  - {name: s, uses: agents.a, plugins: [x], config: {execution_mode: sync}}"
+    warnings = parse_blueprint(HEAD + text, source="t.yaml").warnings
+    assert [line.split(": ", 1)[0] for line in warnings] == ["t.yaml:3:31", "t.yaml:3:54"]
+    assert "write `checks`" in warnings[0]
+    assert "unknown key 'pluggins'" in said(text.replace("plugins", "pluggins"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("{name: s}", "t.yaml:3:5: step 's' cannot run: it has no agent; write `uses: agents.NAME`"),
+        ("{name: s, agent: {id: my-skill}}", "t.yaml:3:27: step 's' cannot run: there is no 'my-skill' here"),
+        ("{name: s, uses: flujo.builtins.web_search}", "flujo.builtins.web_search is not run here; write a function"),
+        ("{name: s, uses: agents.a, input: '{{ input | shout }}'}", "there is no filter 'shout'"),
+    ],
+)
+def test_what_may_come_from_elsewhere_loads_with_a_warning_and_is_refused_before_anything_runs(lines: str, words: str):
+    pipeline = parse_blueprint(f"{HEAD}  - {lines}\n", source="t.yaml")
+    assert "cannot run" in pipeline.warnings[0]
+    with pytest.raises(BlueprintError) as caught:
+        Runner(pipeline).run_sync("x")
+    assert words in str(caught.value)
+
+
+def test_lenient_lets_a_wrong_template_load_and_refuses_its_run():
+    text = "  - {name: s, uses: agents.a, input: '{{ imput }}'}"
+    assert "there is no 'imput'" in said(text)
+    assert "cannot run" in parse_blueprint(HEAD + text, lenient=True).warnings[0]
+
+
+# Imported blueprints
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "flow").mkdir()
+    (tmp_path / "flow" / "kid.yaml").write_text(
+        "agents: {own: {model: k}}\nsteps: [{name: in, uses: agents.own}, {name: out, uses: flujo.builtins.wrap_dict}]"
+    )
+    (tmp_path / "far.yaml").write_text("steps: [{name: far, uses: flujo.builtins.echo}]")
+    return tmp_path / "flow"
+
+
+def parent(folder: Path, imports: str, step: str = "{name: run, uses: imports.kid}") -> Path:
+    file = folder / "main.yaml"
+    file.write_text(f"imports: {imports}\nsteps:\n  - {step}\n")
+    return file
+
+
+def test_an_imported_blueprint_has_agents_of_its_own(folder: Path):
+    step = "{name: run, uses: imports.kid, config: {input_to: both, outputs: [{child: output.value, parent: n}]}}"
+    (loaded,) = load_blueprint(parent(folder, "{kid: ./kid.yaml}", step)).steps
+    kid = Pipeline([Step("in", AgentSpec(model="k")), Call("out", wrap_dict)], name="kid")
+    assert loaded == Import("run", kid, alias="kid", input_to="both", outputs=(OutputMapping("output.value", "n"),))
+
+
+def test_a_mistake_in_an_imported_blueprint_names_both_places(folder: Path):
+    (folder / "kid.yaml").write_text("steps:\n  - {name: in, uses: agents.none}\n")
+    with pytest.raises(
+        BlueprintError, match=r"main\.yaml:1:16: in the imported blueprint .*kid\.yaml:2:22: there is no"
+    ):
+        load_blueprint(parent(folder, "{kid: ./kid.yaml}"))
+
+
+def test_an_import_that_is_not_there_outside_or_in_a_circle_is_a_mistake(folder: Path):
+    with pytest.raises(BlueprintError, match=r"1:16: the imported blueprint 'gone\.yaml' cannot be read: No such file"):
+        load_blueprint(parent(folder, "{kid: gone.yaml}"))
+    with pytest.raises(
+        BlueprintError, match=r"'\.\./far\.yaml' is outside the folder of the blueprint; if you trust it"
+    ):
+        load_blueprint(parent(folder, "{kid: ../far.yaml}"))
+    assert load_blueprint(parent(folder, "{kid: ../far.yaml}"), allow=[str(folder.parent)]).steps[0].kind == "imports"
+    (folder / "kid.yaml").write_text("imports: {again: main.yaml}\nsteps: [{name: a, uses: imports.again}]")
+    with pytest.raises(BlueprintError, match=r"'main\.yaml' imports itself|'kid\.yaml' imports itself|imports itself"):
+        load_blueprint(parent(folder, "{kid: kid.yaml}"))
+
+
+# For the linter
+
+
+def test_inspecting_tells_every_step_with_its_place_and_never_raises():
+    text = (
+        HEAD
+        + "  - kind: parallel\n    name: p\n    branches:\n      x:\n        - {name: a, uses: agents.a}\n"
+        + "        - {name: b, uses: agents.nope}\n"
+    )
+    found = inspect_blueprint(text)
+    assert found.pipeline is None
+    assert [(each.path, each.name, each.step is not None) for each in found.steps] == [
+        ("steps[0]", "p", False),
+        ("steps[0].branches.x[0]", "p/x/a", True),
+        ("steps[0].branches.x[1]", "p/x/b", False),
+    ]
+    assert found.steps[1].node.end.column == len("        - {name: a, uses: agents.a}") + 1
+    assert list(found.agents) == ["a"]
+    assert inspect_blueprint("a: [").findings
+    assert inspect_blueprint("- 1").findings

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
@@ -34,7 +34,7 @@ from flujo_aros.agents.partials import json_so_far
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.runs import agent_span
 from flujo_aros.agents.salvage import response_in
-from flujo_aros.agents.silence import no_output_in, wants_output
+from flujo_aros.agents.silence import allows_nothing, no_output_in, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import WatchedModel
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
@@ -177,8 +177,9 @@ class Aros(AbstractCapability[Any]):
             attempted = rejected.reason is not Reason.NO_JSON and self._ladder(contract).answers(rejected.reason)
             return attempted or cut is True or ctx.retry >= ctx.max_retries
 
-        meant = CallsMeant(record.parameters, self._contract, ours, record.raw_arguments, cut)
-        return meant.applied(response)
+        meant = CallsMeant(record.parameters, self._contract, ours, record.raw_arguments, cut).applied(response)
+        last = ctx.retry >= ctx.max_retries  # before that the host asks again
+        return with_blank(meant, record.parameters, record.raw_arguments) if last and self._asks_anew(ctx) else meant
 
     async def wrap_output_validate(
         self,
@@ -265,6 +266,11 @@ class Aros(AbstractCapability[Any]):
         """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
         return agent_contract(ctx) or self._contract
 
+    def _asks_anew(self, ctx: RunContext[Any]) -> bool:
+        """Whether silence is no answer here, and the ladder has a stage for it."""
+        silence_will_do = ctx.agent is None or allows_nothing(ctx.agent.output_type)
+        return not silence_will_do and self._ladder(self._wanted(ctx) or _ANY).answers(Reason.NO_JSON)
+
     def _ladder(self, contract: Contract[Any]) -> Ladder:
         return self.ladder or self._record.ladder or ladder_for(contract, current_settings())
 
@@ -294,7 +300,7 @@ class Aros(AbstractCapability[Any]):
             value, refusal = await _validated(outcome, validate)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
-        settled = _with_cut(wire.settled(outcome, value), record)
+        settled = _with_cut(_with_silence(wire.settled(outcome, value), text, record), record)
         self._tell(ctx, outcome, settled, text, call_id, wire)
         if isinstance(settled, Accepted):
             return value
@@ -335,6 +341,8 @@ class Aros(AbstractCapability[Any]):
         return record.appended
 
 
+_ANY: Final = compile_contract({})
+
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
 
 
@@ -347,6 +355,15 @@ async def _validated(outcome: Outcome[Any], validate: Validate) -> tuple[Any, tu
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
         return None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+
+
+def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcome[Any]:
+    """The outcome, with a word on why there was nothing to read if that is so."""
+    response, parameters = record.response, record.parameters
+    if text.strip() or not isinstance(outcome, Rejected) or response is None or parameters is None:
+        return outcome
+    silent = no_output_in(response, parameters)
+    return outcome if silent is None else replace(outcome, issues=silent.issues)
 
 
 def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic_ai.messages import ModelResponse, ThinkingPart
+from dataclasses import replace
+from types import NoneType
+from typing import Any, Final, get_args
+
+from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 
+from flujo_aros.agents.salvage import only_tool
 from flujo_aros.outcome import Issue, Reason, Rejected
 
 
@@ -28,6 +33,37 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
     else:
         words = "the model wrote nothing"
     return _rejected(Reason.NO_JSON, "no_output", words, text)
+
+
+_BLANK: Final = " "
+"""As little text as the host takes for one."""
+
+
+def with_blank(response: ModelResponse, parameters: ModelRequestParameters, written: dict[str, str]) -> ModelResponse:
+    """The response, with a blank in the place of the output if it says nothing at all.
+
+    The host would give up; a blank it hands on, so that the ladder can ask. Not where the reply was cut or filtered.
+    """
+    says = any(not isinstance(part, ThinkingPart) and not _is_blank(part) for part in response.parts)
+    tool = only_tool(parameters)
+    where = parameters.output_object is not None or tool is not None
+    if says or not where or response.finish_reason in ("length", "content_filter"):
+        return response
+    part = TextPart(_BLANK) if tool is None else ToolCallPart(tool.name, "")
+    if isinstance(part, ToolCallPart):
+        written[part.tool_call_id] = ""
+    return replace(response, parts=[*(kept for kept in response.parts if not _is_blank(kept)), part])
+
+
+def allows_nothing(like: Any) -> bool:
+    """Whether an output type takes silence for an answer: it is, or may be, None."""
+    parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
+    several = parts if isinstance(parts, (list, tuple)) else (parts,)
+    return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)
+
+
+def _is_blank(part: object) -> bool:
+    return isinstance(part, TextPart) and not part.content.strip()
 
 
 def wants_output(parameters: ModelRequestParameters) -> bool:

@@ -112,9 +112,10 @@ def _update(report: Report, file: Path) -> Report:
 
 
 def _blueprints(files: list[Path]) -> list[Path]:
-    """The files that are meant; of a folder every YAML file below it."""
+    """The files that are meant, named from the working folder; of a folder every YAML file below it."""
     found: list[Path] = []
-    for file in files:
+    for given in files:
+        file = _from_here(given)
         if file.is_dir():
             inside = sorted(each for each in file.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
             if not inside:
@@ -127,6 +128,12 @@ def _blueprints(files: list[Path]) -> list[Path]:
             message = f"there is no blueprint {str(file)!r}; give the path of a YAML file"
             raise UsageError(message)
     return found
+
+
+def _from_here(file: Path) -> Path:
+    """A path below the working folder without what is above it, so that a patch and a SARIF log can name it."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_absolute() and file.is_relative_to(here) else file
 
 
 def _write(report: Report) -> None:

@@ -58,8 +58,8 @@ def lint_text(
 
     Never raises for what is wrong in the blueprint: one that cannot be loaded has findings that say why.
 
-    >>> lint_text("steps: []").findings[0].message
-    'steps should have at least one element'
+    >>> lint_text("steps: []").findings[0].code
+    'V-B1'
     """
     return _lint(text, source, folder, options or Options())[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from flujo_aros.blueprint.document import parse_document
 from flujo_aros.blueprint.load import inspect_blueprint
@@ -13,7 +14,40 @@ from flujo_aros.lint.finding import Applicability, Finding
 from flujo_aros.lint.positions import Positions
 
 from .given import blueprints
+from .literate import load_cases
 
+CASES = [case.text for case in load_cases()]
+PIECES = [
+    *(
+        "",
+        "",
+        " ",
+        "\n",
+        "null",
+        "[]",
+        "{}",
+        "1",
+        "true",
+        "- ",
+        ": ",
+        '"',
+        "*x",
+        "&x ",
+        "<<: ",
+        "!!str ",
+        "{{ previous_step }}",
+    ),
+    *(
+        "enum: [1]",
+        "anyOf: 3",
+        "properties: []",
+        "required: x",
+        "minLength: x",
+        "stages: [3]",
+        "agents.typed",
+        "type: [1]",
+    ),
+]
 LEVELS = (Applicability.SAFE, Applicability.UNSAFE)
 law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -125,3 +159,18 @@ def without_fixes(value: object) -> object:
         key: without_fixes(each) for key, each in value.items() if key not in ("structured_output", "mergeable_output")
     }
     return {key: each for key, each in kept.items() if key != "processing" or each not in (None, {})}
+
+
+@law
+@given(st.data())
+def test_no_text_crashes_the_linter(data: st.DataObject) -> None:
+    """Cases of all rules with pieces cut out, doubled and put in: findings, or none, and fixes that end."""
+    text = data.draw(st.sampled_from(CASES))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        end = at + data.draw(st.integers(0, 12))
+        text = text[:at] + data.draw(st.sampled_from(PIECES)) + text[end:]
+    linted = lint_text(text, options=Options(fix=Applicability.UNSAFE))
+    if loads(text):
+        assert loads(linted.text)
+        assert fixed(linted.text, Applicability.UNSAFE) == linted.text

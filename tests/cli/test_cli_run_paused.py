@@ -1,0 +1,61 @@
+"""A run that waits for a person: what it leaves, and how it goes on in another call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Aros
+
+ASKING = """
+name: letters
+steps:
+  - {name: draft, uses: flujo.builtins.wrap_dict, params: {key: text}}
+  - {kind: hitl, name: ok, message: "Send {{ previous_step.text }}?", input_schema: {enum: [yes, no]}}
+  - kind: conditional
+    name: send
+    condition_expression: previous_step
+    branches:
+      yes: [{name: sent, uses: flujo.builtins.wrap_dict, params: {key: sent}}]
+      no: [{name: kept, uses: flujo.builtins.stringify}]
+"""
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> str:
+    (tmp_path / "letters.yaml").write_text(ASKING, encoding="utf-8")
+    return "letters.yaml"
+
+
+def test_a_paused_run_leaves_its_state_and_says_how_to_go_on(aros: Aros, asking: str) -> None:
+    ended = aros("run", asking, "-i", "hello", "--state", "state.json")
+    assert (ended.exit_code, ended.stdout) == (3, "")
+    assert "Send hello?" in ended.stderr
+    assert "aros resume state.json --answer TEXT" in ended.stderr
+    gone_on = aros("resume", "state.json", "--answer", "yes")
+    assert (gone_on.exit_code, json.loads(gone_on.stdout)) == (0, {"sent": "yes"})
+    assert "draft: started" not in gone_on.stderr, "what had ended does not run again"
+    assert not Path("state.json").exists()
+
+
+def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: str) -> None:
+    aros("run", asking, "-i", "hello", "--state", "state.json")
+    ended = aros("resume", "state.json", "--answer", "perhaps")
+    assert ended.exit_code == 3
+    assert "'perhaps'" in ended.stderr
+    assert aros("resume", "state.json", "--answer", "no").exit_code == 0
+
+
+def test_json_has_the_state_and_the_default_file_is_named_after_the_run(aros: Aros, asking: str) -> None:
+    document = json.loads(aros("run", asking, "-i", "hello", "--json").stdout)
+    assert document["status"] == "paused"
+    assert document["paused"]["step"] == "ok"
+    assert Path(f".aros/paused/{document['run_id']}.json").is_file()
+
+
+def test_a_file_that_is_no_state_is_wrong_usage(aros: Aros, asking: str) -> None:
+    ended = aros("resume", asking, "--answer", "yes")
+    assert ended.exit_code == 2
+    assert "is not the state of a paused run" in ended.stderr

@@ -75,10 +75,12 @@ class Exporting:
 
     def __init__(self, *, content: bool) -> None:
         from flujo_aros.agents.instruments import instrument_agents
-        from flujo_aros.telemetry.exporting import meters_to_otlp, traces_to_otlp
+        from flujo_aros.telemetry import exporting
 
-        self._traces = traces_to_otlp()
-        self._meters = meters_to_otlp()
+        exporting.quieten()
+        self._send_the_rest = exporting.send_the_rest
+        self._traces = exporting.traces_to_otlp()
+        self._meters = exporting.meters_to_otlp()
         instrument_agents(self._traces, self._meters, content=content)
         self.observer = OpenTelemetry(self._traces, self._meters, content=content)
 
@@ -86,8 +88,7 @@ class Exporting:
         return self.observer
 
     def __exit__(self, *_raised: object) -> None:
-        self._traces.shutdown()
-        self._meters.shutdown()
+        self._send_the_rest(self._traces, self._meters)
 
 
 def from_environment(

@@ -21,12 +21,12 @@ class TagNotInPrompt(Rule):
     ## What it does
 
     Finds agent steps whose contract wants the payload between `<tag>` and `</tag>`, while neither the system
-    prompt nor the input of the step names that tag. Where the prompt names another pair of tags, that is a warning.
+    prompt nor the input of the step names that tag.
 
     ## Why is this bad
 
-    The words of the contract are added to the prompt, but a prompt that says something else beside them, or has
-    examples without the tag, makes models forget it. A tagged contract is strict: without its tag a reply is rejected.
+    Nothing else asks for the tag: the prompt of a tagged contract is yours. The contract is strict, so a reply without
+    its tag is rejected, and every call is lost.
 
     ## Example
 
@@ -61,7 +61,7 @@ class TagNotInPrompt(Rule):
 
     code: ClassVar[str] = "V-O1"
     name: ClassVar[str] = "tag-not-in-prompt"
-    severity: ClassVar[Severity] = Severity.INFO
+    severity: ClassVar[Severity] = Severity.WARNING
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Look at every step with a tagged contract."""
@@ -76,8 +76,7 @@ class TagNotInPrompt(Rule):
             told = f"the contract of step {located.name!r} wants <{contract.tag}>, and its prompt names "
             message = told + (f"{others} only" if others else "no tag")
             node = located.node.members.get("contract", located.node.members.get("name", located.node))
-            severity = Severity.WARNING if others else Severity.INFO
-            yield self.finding(message, span_of(node), step=located.name, severity=severity)
+            yield self.finding(message, span_of(node), step=located.name)
 
 
 def _prompt(step: Step) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import NoneType
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
@@ -58,7 +59,7 @@ def with_blank(response: ModelResponse, parameters: ModelRequestParameters, writ
 def allows_nothing(like: Any) -> bool:
     """Whether an output type takes silence for an answer: it is, or may be, None."""
     parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
-    several = parts if isinstance(parts, (list, tuple)) else (parts,)
+    several: Sequence[Any] = cast("Sequence[Any]", parts) if isinstance(parts, (list, tuple)) else (parts,)
     return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)
 
 

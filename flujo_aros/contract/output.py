@@ -134,7 +134,7 @@ class BlockContract(JsonContract[Block]):
 
 
 @dataclass(frozen=True)
-class EventContract(JsonContract[WrittenEvent]):
+class EventContract(JsonContract[Event]):
     """The reply is one event of a kind that is allowed; prose is taken as its text. Made by `Output.event`."""
 
     kinds: tuple[str, ...] = ()
@@ -278,7 +278,8 @@ class Output:
         if private:
             message = f"the field {private[0]!r} cannot be asked for: names with a leading underscore are ours"
             raise ContractError(message)
-        values = TypeValues[WrittenEvent](written_model(further))
+        # What is read first is an event as the model wrote it; `read` makes the event of it.
+        values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further)))
         return EventContract(
             values, "event", Risk.INFERRED, known, fallback or known[0], further, example, checks=tuple(checks)
         )

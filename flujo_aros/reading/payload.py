@@ -279,7 +279,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
     An echo of the prompt's form or example is set aside; with nothing beside it the reply says nothing.
     """
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
-    outcome = look(heard, JsonContract(contract.values, "json", contract.risk))
+    outcome: Outcome[WrittenEvent] = look(heard, JsonContract(contract.values, "json", contract.risk))
     if isinstance(outcome, Accepted):
         if _is_slot(outcome.value.text, contract.example):
             return _echoed(text)

@@ -58,7 +58,7 @@ def _undecided(rejected: Rejected, contract: EventContract) -> Outcome[Event]:
     said = read(rejected.text, replace(contract, checks=()))
     if not isinstance(said, Accepted):
         return rejected
-    event = cast("Event", said.value)
+    event = said.value
     kind = NO_CONTEST if NO_CONTEST in contract.kinds else event.kind
     given = event.model_dump(exclude_unset=True)
     settled = Event.model_validate({**given, "kind": kind, "winner": None, NO_CONTEST: True})

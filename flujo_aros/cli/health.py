@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,7 +142,7 @@ def health_dict(found: Health) -> dict[str, Any]:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in type(record).__dataclass_fields__}
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _number(cost: Any) -> float | None:

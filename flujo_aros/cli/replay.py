@@ -14,6 +14,7 @@ from flujo_aros.cli.given import file_text, given_contract
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.screen import STYLES, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract.output import Contract
+from flujo_aros.contract.schema import is_dict
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Rejected
@@ -79,7 +80,7 @@ def _ladder(name: str | None) -> Ladder | None:
     if name is None:
         return None
     told: Any = parse_document(file_text(name, "--ladder"), name).plain()
-    if isinstance(told, dict) and set(told) == {"ladder"}:
+    if is_dict(told) and set(told) == {"ladder"}:
         told = told["ladder"]
     try:
         return Ladder.model_validate({"stages": told} if isinstance(told, list) else told)

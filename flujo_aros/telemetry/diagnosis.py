@@ -121,7 +121,7 @@ def _models(connection: Connection, span: Span) -> Iterator[ModelHealth]:
     yield from sorted(found, key=lambda model: (-model.trouble, -model.calls, model.model))
 
 
-def _model(name: str | None, asked: Row[Any] | None, read: Row[Any] | None) -> ModelHealth:
+def _model(name: str | None, asked: Any, read: Any) -> ModelHealth:
     usage = Usage() if asked is None else _usage(asked)
     return ModelHealth(
         model=name or "",

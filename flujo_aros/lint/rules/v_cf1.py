@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from flujo_aros.errors import TemplateError
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.schemas import under
@@ -61,10 +62,20 @@ class EndlessLoop(Rule):
             node = under(located.node, "loop", "exit_expression")
             if not isinstance(located.step, Loop) or node is None:
                 continue
-            condition = Condition(str(node.value))
-            roots = {read.root for read in condition.reads}
-            if roots - {"input"} or (not roots and condition.evaluate({})):
+            what = _never(str(node.value))
+            if what is None:
                 continue
-            what = "reads only `input`, which no turn changes" if roots else "is never true"
             message = f"the exit of loop {located.name!r} {what}"
             yield self.finding(message, span_of(node), step=located.name)
+
+
+def _never(source: str) -> str | None:
+    """Why an expression can never come true; None if it may, or if it is none."""
+    try:
+        condition = Condition(source)
+        roots = {read.root for read in condition.reads}
+        if roots:
+            return "reads only `input`, which no turn changes" if roots == {"input"} else None
+        return None if condition.evaluate({}) else "is never true"
+    except TemplateError:  # the loader and the runner speak of it
+        return None

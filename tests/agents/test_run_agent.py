@@ -130,8 +130,7 @@ def test_there_is_one_retry_authority():
     [("", "native", "wrote nothing"), ("", "tool", "wrote nothing"), (call("{}", "finish"), "tool", "called finish")],
 )
 def test_a_reply_that_holds_no_output_is_said_in_words(reply, mode, words):
-    # Older releases of the host let an empty reply through, so that the ladder asks again.
-    outcome = run(Script(reply, "", "", ""), output_mode=mode).outcome
+    outcome = run(Script(reply), ladder=Ladder(stages=()), output_mode=mode).outcome
     assert outcome.reason is Reason.NO_JSON
     assert words in outcome.issues[0].message
 

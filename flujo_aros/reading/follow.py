@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 from flujo_aros.contract.output import Contract, EventContract
 from flujo_aros.contract.payload import WrittenEvent
-from flujo_aros.contract.schema import ANY
+from flujo_aros.contract.schema import ANY, fold
 from flujo_aros.contract.values import TypeValues
 from flujo_aros.outcome import Issue, Reason, Risk
 from flujo_aros.reading.candidate import Candidate
@@ -212,10 +212,19 @@ class Following(Search[T]):
         kinds = contract.kinds if isinstance(contract, EventContract) else ()
         in_a_row = bool(self.found) and BETWEEN.fullmatch(self.text, self.before, spot.start) is not None
         lists = self.shape.anything or self._is_list()
+        if in_a_row and lists:  # they may be collected: the first is then the first of a list
+            for track in self.fitting:
+                track.shown.grown.give_up()
         only_objects = self._is_list() and self.text[spot.start] == "{"
         blank = typed and self.shape is ANY
-        finals = not ((in_a_row and lists) or only_objects or blank or contract.checks)
+        of_a_line = spot.rank == INLINE and self._is_known_line(spot)
+        finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or contract.checks)
         return Rules(typed=typed, finals=finals, kinds=kinds)
+
+    def _is_known_line(self, spot: Spot) -> bool:
+        """Whether it stands in a line of a key that is asked for: the reply may be such lines."""
+        line = self.text[self.text.rfind("\n", 0, spot.start) + 1 : spot.start]
+        return bool(self.shape.required) and fold(line.partition(":")[0]) in self.shape.folded
 
     def _leave(self, region: Region) -> bool:
         end = region.end(self.text)

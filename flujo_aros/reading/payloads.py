@@ -231,7 +231,7 @@ class FollowingBlock:
         if self.over and self.track is not None:  # until then another object could be the first that is JSON
             grown = self.track.grown
             grown.rules = Rules(typed=False, exact=True)
-            fields = parsed.plain if parsed is not None else {}
+            fields: dict[str, object] = parsed.plain if parsed is not None else {}
             grown.finish(grown.whole if all(fields.get(key) is not None for key in self.contract.keys) else NOTHING)
 
 

@@ -1,0 +1,191 @@
+"""How much a stream costs: `python benchmarks/streams.py [--megabytes 10] [--streams 1000] [--markdown]`.
+
+Feeds JSON in pieces of 20 characters and asks for the value after each, beside the peers that are installed
+(`pip install partial-json-parser jiter pydantic-core json-repair`): all of those read the whole prefix again for each
+piece. Times are CPU seconds of one process; a peer is cut short after 20 seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import metadata, util
+from typing import Any, NamedTuple
+
+from flujo_aros.reading.read import Limits
+from flujo_aros.reading.stream import StreamReader
+
+PIECE = 20
+PATIENCE = 20.0
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "integer"},
+                    "name": {"type": "string"},
+                    "text": {"type": "string"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "price": {"type": "number"},
+                },
+                "required": ["id", "name"],
+            },
+        }
+    },
+    "required": ["items"],
+}
+
+
+class Run(NamedTuple):
+    """What one reader took; `done` is less than 1 where it was cut short."""
+
+    seconds: float
+    done: float = 1.0
+
+
+def document(size: int) -> str:
+    """Records with texts that hold quotes and line breaks, about `size` characters of JSON."""
+    items: list[dict[str, Any]] = []
+    length = 0
+    while length < size:
+        at = len(items)
+        text = 'She said "no",\nand left.' if at % 3 == 0 else "nothing that is odd in it"
+        items.append(
+            {"id": at, "name": f"record {at}", "text": text, "tags": ["a", "b c"], "price": at / 4, "ok": at % 2 == 0}
+        )
+        length += len(json.dumps(items[-1])) + 2
+    return json.dumps({"items": items})
+
+
+def damaged(text: str) -> str:
+    """The same as a model of Python habits writes it, in a fence after some words."""
+    return f"Sure, here you are:\n```json\n{json.loads(text)!r}\n```\n"
+
+
+def ours(text: str, *, look: bool = True) -> Run:
+    """Feed all pieces, look at each value, and close."""
+    start = time.process_time()
+    reader: StreamReader[Any] = StreamReader(SCHEMA, limits=Limits(max_chars=50_000_000))
+    for at in range(0, len(text), PIECE):
+        partial = reader.feed(text[at : at + PIECE])
+        if look and partial is not None:
+            _ = partial.value
+    outcome = reader.close()
+    seconds = time.process_time() - start
+    if outcome.kind != "accepted":
+        message = f"the document was not read: {outcome.explain()[:200]}"
+        raise AssertionError(message)
+    return Run(seconds)
+
+
+def peer(parse: Callable[[str], Any], errors: tuple[type[Exception], ...], text: str) -> Run:
+    """Read the whole prefix for each piece, as is the way of parsers that keep no state."""
+    start = time.process_time()
+    for at in range(PIECE, len(text) + PIECE, PIECE):
+        with suppress(*errors):  # no value for this piece
+            parse(text[:at])
+        if time.process_time() - start > PATIENCE:
+            return Run(time.process_time() - start, at / len(text))
+    return Run(time.process_time() - start)
+
+
+def peers() -> dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]]:
+    """The partial parsers that are installed."""
+    found: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {}
+    if util.find_spec("jiter"):
+        import jiter
+
+        found["jiter"] = (lambda text: jiter.from_json(text.encode(), partial_mode="trailing-strings"), (ValueError,))
+    if util.find_spec("pydantic_core"):
+        import pydantic_core
+
+        found["pydantic-core"] = (
+            lambda text: pydantic_core.from_json(text, allow_partial="trailing-strings"),
+            (ValueError,),
+        )
+    if util.find_spec("partial_json_parser"):
+        import partial_json_parser
+
+        found["partial-json-parser"] = (partial_json_parser.loads, (ValueError,))
+    if util.find_spec("json_repair"):
+        import json_repair
+
+        found["json-repair"] = (lambda text: json_repair.loads(text, stream_stable=True), (ValueError, RecursionError))
+    return found
+
+
+def many(count: int, size: int) -> tuple[float, float, float]:
+    """Seconds for `count` streams fed by turns, seconds for a piece, and KiB for each stream when it is half fed."""
+    text = document(size)
+    tracemalloc.start()
+    readers: list[StreamReader[Any]] = [StreamReader(SCHEMA) for _ in range(count)]
+    half = len(text) // 2 // PIECE * PIECE
+    for at in range(0, half, PIECE):
+        for reader in readers[:20]:
+            reader.feed(text[at : at + PIECE])
+    memory = tracemalloc.get_traced_memory()[0] / 20 / 1024
+    tracemalloc.stop()
+    readers = [StreamReader(SCHEMA) for _ in range(count)]
+    start = time.process_time()
+    for at in range(0, len(text), PIECE):
+        piece = text[at : at + PIECE]
+        for reader in readers:
+            reader.feed(piece)
+    seconds = time.process_time() - start
+    return seconds, seconds / count / (len(text) / PIECE), memory
+
+
+def shown(run: Run) -> str:
+    """A time for the table."""
+    return f"{run.seconds:.2f} s" if run.done >= 1 else f"> {run.seconds:.0f} s ({run.done:.0%} done)"
+
+
+def table() -> list[str]:
+    """Streams of 50 and 100 KB, clean and damaged, beside the peers."""
+    small, large = document(50_000), document(100_000)
+    lines = ["| reader | 50 KB | 100 KB | growth | 100 KB damaged, fenced |", "|---|---:|---:|---:|---:|"]
+    runs = {"flujo_aros": (ours(small), ours(large), ours(damaged(large)))}
+    for name, (parse, errors) in peers().items():
+        label = f"{name} {metadata.version(name.replace('-', '_'))}"
+        runs[label] = (peer(parse, errors, small), peer(parse, errors, large), Run(0.0, -1))
+    for name, (first, second, third) in runs.items():
+        growth = f"{second.seconds / first.seconds:.1f} ×" if first.done >= 1 and second.done >= 1 else "-"
+        last = "-" if third.done < 0 else shown(third)
+        lines.append(f"| {name} | {shown(first)} | {shown(second)} | {growth} | {last} |")
+    return lines
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description="What a stream costs.")
+    parser.add_argument("--megabytes", type=float, default=10.0, help="size of the one large text")
+    parser.add_argument("--streams", type=int, default=1_000, help="how many streams at a time")
+    options = parser.parse_args()
+    print(f"Python {platform.python_version()}, pieces of {PIECE} characters, a look at the value after each\n")
+    print("\n".join(table()))
+    text = document(int(options.megabytes * 1_000_000))
+    start = time.process_time()
+    whole: StreamReader[Any] = StreamReader(SCHEMA, limits=Limits(max_chars=50_000_000))
+    whole.feed(text)
+    fed = time.process_time() - start
+    outcome = whole.close()
+    closed = time.process_time() - start - fed
+    print(f"\n{len(text) / 1e6:.1f} MB in one piece: {fed:.1f} s to feed, {closed:.1f} s to close")
+    print(f"{len(text) / 1e6:.1f} MB in pieces: {ours(text, look=False).seconds:.1f} s ({outcome.kind})")
+    seconds, each, memory = many(options.streams, 4_000)
+    print(
+        f"{options.streams} streams of 4 KB at a time: {seconds:.1f} s, {each * 1e6:.0f} µs for a piece,"
+        f" {memory:.0f} KiB for each stream half way"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Streams: any pieces give the outcome of the whole, and what was final on the way is never taken back."""
+
+import json
+import re
+from ast import literal_eval
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from flujo_aros.contract.output import Output
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Reason, Rejected
+from flujo_aros.reading.live import Partial
+from flujo_aros.reading.read import Limits, read
+from flujo_aros.reading.stream import StreamReader
+
+from .given import examples
+
+OBJECT = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "count": {"type": "integer"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "owner": {"type": "object", "properties": {"name": {"type": "string"}}},
+        "note": {"type": ["string", "null"]},
+    },
+    "required": ["title"],
+}
+
+
+class Item(BaseModel):
+    sku: str
+    qty: int = 1
+
+
+class Order(BaseModel):
+    title: str
+    due: date | None = None
+    items: list[Item] = []
+    note: str | None = None
+
+
+REPLIES: list[tuple[str, Any]] = [
+    ('{"title": "Caf\\u00e9 \\ud83d\\ude00", "count": 12, "tags": ["a", "b\\\\c"], "note": null}', OBJECT),
+    (
+        'Sure [1]:\n```json\n{"title": "A \\"b\\"", "count": "3",\n "tags": ["x",], "extra": {"y": 1.50}}\n```\nDone.',
+        OBJECT,
+    ),
+    ("<think>{\"title\": \"no\"}</think>{'title': 'it\\'s', count: 3, 'tags': ['a' 'b'], 'note': None}", OBJECT),
+    ('Draft {"title": "old", "count": 1} then {"title": "new", "count": 2}', OBJECT),
+    ('{"result": {"title": "wrapped", "owner": {"name": "Ada"}}}', OBJECT),
+    ('{"title": "one", "note": "a", "note": "b"}', OBJECT),
+    ('{"x": 1, "x": 2, "list": [1, 2, {"y": []}], "deep": {"a": {"b": null}}}', {}),
+    ('{"title": "say "hi" to all", "tags": ["red", "green"] "count": 4}', OBJECT),
+    ('{"title": "cut", "tags": ["a", "b', OBJECT),
+    ('{"a": 1}\n{"a": 2}\n{"a": 3}', {}),
+    ('{"title": "Tea", "due": "2024-05-01", "items": [{"sku": "A-1"}, {"sku": "B", "qty": "2"}], "zzz": 1}', Order),
+    ('[{"sku": "A", "qty": 1}, {"sku": "B", "qty": 2}]', list[Item]),
+    ('<r>{"a": "</r>", "b": [1, {"c": 2}]}</r> or <r>\n```json\n{"a": 5}\n```\n</r>', Output.tagged("r", {})),
+    ("The <r> tag: <r>\n  Once upon <b> a time \n</r>!", Output.text("r")),
+    ('{"verdict": "yes", "why": {"a": 1}}\n\nBecause it is.', Output.block("verdict")),
+    ('Here: {"kind": "Say", "text": "Hello \\"you\\"", "mood": 3}', Output.event(["say", "act"])),
+    ("Just a text.\nAs it is.", str),
+    ("**yes**", bool),
+]
+
+
+_STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
+
+
+def stream(text: str, contract: Any, pieces: list[str], **options: Any) -> tuple[list[Partial[Any]], Any]:
+    """All partials, and the outcome."""
+    reader: StreamReader[Any] = StreamReader(contract, **options)
+    partials = [partial for piece in pieces if (partial := reader.feed(piece)) is not None]
+    return partials, reader.close()
+
+
+def cut(text: str, places: list[int]) -> list[str]:
+    """The text in pieces."""
+    bounds = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
+    return [text[a:b] for a, b in pairwise(bounds)]
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at a path."""
+    for key, index, quoted in _STEP.findall(path[1:]):
+        value = value[key or (int(index) if index else literal_eval(quoted))]
+    return value
+
+
+def grows(before: Any, after: Any) -> bool:
+    """Whether a value is another one, or the begin of it."""
+    if isinstance(before, dict):
+        return isinstance(after, dict) and all(key in after and grows(before[key], after[key]) for key in before)
+    if isinstance(before, list):
+        return isinstance(after, list) and len(before) <= len(after) and all(map(grows, before, after))
+    if isinstance(before, str):
+        return isinstance(after, str) and after.startswith(before)
+    return bool(before == after)
+
+
+def check(text: str, contract: Any, pieces: list[str], **options: Any) -> None:
+    """The laws of a stream."""
+    partials, outcome = stream(text, contract, pieces, **options)
+    assert repr(outcome) == repr(read(text, contract, **options))
+    for before, after in pairwise(partials):
+        if not after.restarted:
+            assert grows(before.value, after.value)
+            assert before.final_paths <= after.final_paths
+            assert all(at(before.value, path) == at(after.value, path) for path in before.final_paths)
+    if partials and isinstance(outcome, Accepted):
+        value, last = outcome.to_dict()["value"], partials[-1]
+        assert {path: at(value, path) for path in last.final_paths} == {
+            path: at(last.value, path) for path in last.final_paths
+        }
+
+
+@given(st.sampled_from(REPLIES), st.lists(st.integers(0, 400), max_size=40))
+def test_any_pieces_keep_the_laws(reply: tuple[str, Any], places: list[int]) -> None:
+    """The outcome is that of the whole; values only grow; what is final is in the outcome."""
+    check(*reply, cut(reply[0], places))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply[0][:30])
+def test_small_pieces_keep_the_laws(reply: tuple[str, Any], size: int) -> None:
+    """Cuts everywhere: inside escapes, surrogate pairs, fences and tags."""
+    check(*reply, [reply[0][at : at + size] for at in range(0, len(reply[0]), size)])
+
+
+NOISE = ["", '"', "'", ",", " ", "\\", "}", "{", "]", "[", ":", "`", "```", "\n", "/*", "<think>", '"x":1,', "</r>"]
+MUTATIONS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2), st.sampled_from(NOISE)), min_size=1, max_size=3)
+
+
+@examples(200)
+@given(st.sampled_from(REPLIES), MUTATIONS, st.lists(st.integers(0, 400), max_size=30), st.booleans())
+def test_damaged_replies_keep_the_laws(
+    reply: tuple[str, Any], damage: list[tuple[int, int, str]], places: list[int], first: bool
+) -> None:
+    """Whatever the damage, and whichever answer is picked."""
+    text, contract = reply
+    for place, length, noise in damage:
+        start = place % (len(text) + 1)
+        text = f"{text[:start]}{noise}{text[start + length :]}"
+    check(text, contract, cut(text, places), pick="first" if first else "last")
+
+
+def last_of(text: str, contract: Any, **options: Any) -> Partial[Any]:
+    """The last partial of a text that came in one piece."""
+    partials, _ = stream(text, contract, [text], **options)
+    return partials[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"path": "C:\\\\Users\\', {"path": "C:\\Users"}),
+        ('{"x": 2e', {}),
+        ('{"x": 12.', {}),
+        ('{"x": 12', {}),
+        ('{"x": tr', {}),
+        ('{"x": "', {"x": ""}),
+        ('{"x": "a\\u00', {"x": "a"}),
+        ('{"x": "a\\ud83d', {"x": "a"}),
+        ('{"a": ["npm install", "npm test"', {"a": ["npm install", "npm test"]}),
+        ('Here:\n```json\n{"items": [{"id": 1, "qty": 2}, {"id": 2, "q', {"items": [{"id": 1, "qty": 2}, {"id": 2}]}),
+        ("{'a': True, b: [1, 2,", {"a": True, "b": [1, 2]}),
+    ],
+)
+def test_what_is_whole_is_shown_and_texts_grow(text: str, expected: Any) -> None:
+    """Numbers, literals and keys appear when they are whole; of an escape nothing is shown before its end."""
+    assert last_of(text, {}).value == expected
+
+
+def test_a_value_that_touches_the_end_is_not_final() -> None:
+    """Final is what stands before something else."""
+    assert last_of('{"title": "a", "count": 1', OBJECT).final_paths == frozenset({"$.title"})
+    assert last_of('{"title": "a", "tags": ["x", "y"], "count": 1,', OBJECT).final_paths == frozenset(
+        {"$.title", "$.tags", "$.tags[0]", "$.tags[1]"}
+    )
+
+
+def test_what_the_schema_converts_for_certain_is_shown_converted() -> None:
+    """A number in quotes, where a number is wanted, is shown when it is whole."""
+    partials, _ = stream("", OBJECT, ['{"title": "a", "count": "1', '2", "tags": '])
+    assert [partial.value for partial in partials] == [{"title": "a"}, {"title": "a", "count": 12}]
+    assert "$.count" in partials[-1].final_paths
+
+
+def test_a_whole_answer_is_shown_as_its_type_has_it() -> None:
+    """At the end of a candidate the defaults of the type are in it, and all of it is final."""
+    partial = last_of('{"title": "t", "items": [{"sku": "A"}]} and', Order)
+    assert partial.value == {"title": "t", "due": None, "items": [{"sku": "A", "qty": 1}], "note": None}
+    assert {"$", "$.items[0].qty"} <= partial.final_paths
+
+
+def test_a_better_candidate_restarts() -> None:
+    """The draft is shown, then the answer in its fence; nothing of the draft is final any longer."""
+    partials, outcome = stream("", OBJECT, ['Draft: {"title": "old"}. ', 'Final:\n```json\n{"title": "n', 'ew"}\n```'])
+    assert [partial.restarted for partial in partials] == [False, True, False]
+    assert partials[1].value == {"title": "n"}
+    assert partials[1].final_paths == frozenset()
+    assert outcome.value == {"title": "new"}
+
+
+def test_a_snapshot_stays_what_it_was() -> None:
+    """A partial that is looked at later shows the value of its own time."""
+    partials, _ = stream("", {}, ['{"a": [1, ', '2, {"b": "x', 'y", "c": 1', "}]}"])
+    assert [partial.value for partial in partials] == [
+        {"a": [1]},
+        {"a": [1, 2, {"b": "x"}]},
+        {"a": [1, 2, {"b": "xy"}]},
+        {"a": [1, 2, {"b": "xy", "c": 1}]},
+    ]
+
+
+def test_reasoning_is_not_shown() -> None:
+    """JSON in a reasoning block is no answer, closed or not."""
+    partials, _ = stream("", OBJECT, ["<thi", 'nk>{"title": "no"', "}</thi", "nk>", '{"title": "y'])
+    assert [partial.value for partial in partials] == [{"title": "y"}]
+
+
+def test_a_text_between_tags_grows() -> None:
+    """Its white space around is no part of it, nor is the closing tag."""
+    partials, _ = stream("", Output.text("r"), ["<r>\n Once", " upon \n", "a</", "r> x"])
+    assert [partial.value for partial in partials] == ["Once", "Once upon", "Once upon \na", "Once upon \na"]
+    assert partials[-1].final_paths == frozenset({"$"})
+
+
+def test_runaway_white_space_is_told() -> None:
+    """A driver may end a stream that only repeats itself; the reader reads on all the same."""
+    reader: StreamReader[Any] = StreamReader({})
+    reader.feed('{"a": 1')
+    assert reader.runaway is None
+    for _ in range(150):
+        reader.feed("\n" * 20)
+    assert reader.runaway is not None
+    assert reader.runaway.code == "runaway_whitespace"
+
+
+def test_runaway_repetition_is_told() -> None:
+    """The same words again and again are told, a long list of records is not."""
+    again: StreamReader[Any] = StreamReader({})
+    for _ in range(500):
+        again.feed("and then it said ")
+    assert again.runaway is not None
+    assert again.runaway.code == "runaway_repetition"
+    records: StreamReader[Any] = StreamReader({})
+    records.feed(json.dumps([{"id": at, "name": f"item {at}", "ok": True} for at in range(500)]))
+    assert records.runaway is None
+
+
+def test_the_buffer_is_bounded() -> None:
+    """What is too large is refused as `read` refuses it, and not kept."""
+    limits = Limits(max_chars=50)
+    text = json.dumps(["word"] * 100)
+    _, outcome = stream("", {}, cut(text, list(range(0, 800, 7))), limits=limits)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.TOO_LARGE
+    assert repr(outcome) == repr(read(text, {}, limits=limits))
+    assert len(outcome.text) == 50
+
+
+def test_a_closed_stream_takes_no_more() -> None:
+    """One reader reads one reply."""
+    reader: StreamReader[Any] = StreamReader({})
+    reader.close()
+    with pytest.raises(UsageError, match="closed"):
+        reader.feed("{}")
+
+
+@pytest.mark.parametrize("truncated", [None, True, False])
+def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
+    """`truncated` is told at the end, when it is known."""
+    reader: StreamReader[Any] = StreamReader({})
+    reader.feed('{"a": [1, 2')
+    assert repr(reader.close(truncated=truncated)) == repr(read('{"a": [1, 2', {}, truncated=truncated))

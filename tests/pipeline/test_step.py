@@ -14,9 +14,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.errors import ContractError, OutputError, UsageError
 from flujo_aros.events import AskStarted, Event
-from flujo_aros.outcome import Issue
+from flujo_aros.outcome import Issue, Risk
 from flujo_aros.pipeline.condition import check
 from flujo_aros.pipeline.ledger import RunStatus, StepStatus
 from flujo_aros.pipeline.processing import Processing
@@ -289,3 +290,69 @@ def test_a_failed_step_has_no_value():
     run = Runner(Call("a", function=len, checks=(check("output > 3"),))).run_sync("ab")
     with pytest.raises(OutputError, match="step 'a' has no value"):
         _ = run.output
+
+
+# What goes on after a step that only has text
+
+
+def wants_object(value: dict[str, Any]) -> str:
+    return f"got {sorted(value)}"
+
+
+def test_a_degraded_text_reaches_a_function_that_wants_an_object_as_one():
+    seen = Seen("I would rather not.")
+    processing = Processing(schema=SCHEMA, stages=("degrade",))
+    pipeline = Step("a", Agent(seen.model), processing=processing, on_degraded="accept") >> Call("b", wants_object)
+    run = Runner(pipeline).run_sync("x")
+    assert (run.status, run.output) == (RunStatus.COMPLETED, "got ['text']")
+
+
+def test_a_degraded_text_reaches_a_model_as_text():
+    seen = Seen("I would rather not.", "fine")
+    processing = Processing(schema=SCHEMA, stages=("degrade",))
+    first = Step("a", Agent(seen.model), processing=processing, on_degraded="accept")
+    Runner(first >> Step("b", Agent(seen.model), input="They said: {{ previous_step }}")).run_sync("x")
+    assert seen.prompts[-1] == "They said: I would rather not."
+
+
+# From a blueprint
+
+
+def test_what_a_blueprint_says_in_vain_is_a_warning_with_its_line():
+    text = (
+        "agents: {a: {model: 'local:m', output_schema: {type: object}}}\n"
+        "steps:\n"
+        "  - name: s\n"
+        "    uses: agents.a\n"
+        "    processing:\n"
+        "      coercion: {max_unescape_depth: 2}\n"
+    )
+    (warning,) = parse_blueprint(text, source="t.yaml").warnings
+    assert warning.startswith("t.yaml:6:38: processing.coercion.max_unescape_depth has no effect")
+
+
+def test_every_option_of_an_agent_step_can_be_written_in_a_blueprint():
+    text = """
+agents: {a: {model: "local:m", output_schema: {type: object}}}
+steps:
+  - name: s
+    uses: agents.a
+    contract: {tagged: result, strict: false}
+    input: {who: "{{ input }}"}
+    model: local:other
+    model_settings: {temperature: 0.1}
+    processing: {risk: lossless, stages: [retry, {stage: llm_repair, attempts: 1}], max_calls: 2, deadline: 5}
+    checks: ["output.n > 0"]
+    on_degraded: fail
+    timeout: 9
+    retries: 1
+"""
+    (step,) = parse_blueprint(text).steps
+    assert isinstance(step, Step)
+    ladder, contract = step.facts.ladder, step.facts.contract
+    assert ladder is not None
+    assert contract is not None
+    assert ([stage.stage for stage in ladder.stages], ladder.max_calls) == (["retry", "llm_repair"], 2)
+    assert (contract.mode, contract.risk, step.facts.promoted) == ("tagged", Risk.LOSSLESS, True)
+    assert (step.facts.agent.model, step.facts.agent.model_settings) == ("local:other", {"temperature": 0.1})
+    assert (step.timeout, step.retries, step.on_degraded, len(step.checks)) == (9, 1, "fail", 1)

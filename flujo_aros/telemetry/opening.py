@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, select, text
+from sqlalchemy import Connection, Engine, create_engine, event, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -118,7 +118,10 @@ def _make_in(connection: Connection) -> None:
             connection.execute(CreateIndex(index, if_not_exists=True))
     found = connection.execute(select(ABOUT.c.version)).scalars().all()
     if not found:
-        connection.execute(insert(ABOUT).values(version=VERSION))
+        # Somebody else may just have done so.
+        connection.execute(
+            text("INSERT INTO aros_journal (version) VALUES (:now) ON CONFLICT DO NOTHING"), {"now": VERSION}
+        )
     elif max(found) > VERSION:
         raise UsageError("the journal was written by a newer version of flujo_aros: upgrade, or name another journal")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from flujo_aros.errors import Place
-from flujo_aros.lint.finding import Finding, Severity
+from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule
 from flujo_aros.lint.subject import Subject
 
 _CANNOT_RUN: Final = "cannot run"
+_MEANT: Final = re.compile(r"'([^']+)'[^']*; did you mean '([^']+)'\?")
 
 
 class LoadingRule(Rule, ABC):
@@ -42,7 +44,9 @@ class LoadingRule(Rule, ABC):
     ) -> Iterator[Finding]:
         at = place or Place(1, 1)
         if rule_for(subject, at, message, passed_over=passed_over) is type(self):
-            yield self.finding(message, (at, subject.end_of(at)), step=subject.step_at(at), severity=severity)
+            fix = _as_meant(subject, at, message) if self.fixable is not None else None
+            span = (at, subject.end_of(at))
+            yield self.finding(message, span, step=subject.step_at(at), fix=fix, severity=severity)
 
 
 def rule_for(subject: Subject, place: Place, message: str, *, passed_over: bool) -> type[LoadingRule] | None:
@@ -51,3 +55,18 @@ def rule_for(subject: Subject, place: Place, message: str, *, passed_over: bool)
 
     sorts = [rule for rule in LOADING_RULES if rule.passed_over == passed_over]
     return next((rule for rule in sorts if rule.explains(subject, place, message)), None)
+
+
+def _as_meant(subject: Subject, place: Place, message: str) -> Fix | None:
+    """Write the name that comes close, where the loader knows one and the wrong one stands in one place."""
+    told = _MEANT.search(message)
+    if told is None:
+        return None
+    wrong, right = told.groups()
+    start = subject.positions.offset(place)
+    end = subject.positions.offset(subject.end_of(place))
+    found = list(re.finditer(rf"(?<![\w-]){re.escape(wrong)}(?![\w-])", subject.text[start:end]))
+    if len(found) != 1 or right in subject.keys_beside(place):
+        return None
+    edit = Edit(start + found[0].start(), start + found[0].end(), right)
+    return Fix(f"Write `{right}`", (edit,), Applicability.UNSAFE)

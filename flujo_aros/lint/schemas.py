@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from flujo_aros.blueprint.document import Node
+from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.schema import JsonSchema, is_dict
+from flujo_aros.errors import ContractError
 from flujo_aros.lint.subject import Subject
 
 _MAPS: Final = ("properties", "$defs", "definitions", "patternProperties")
@@ -26,13 +28,23 @@ class WrittenSchema:
 
 
 def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
-    """Every schema of the blueprint, once: those of the agents, then those of the steps."""
+    """Every schema of the blueprint that is one, once: those of the agents, then those of the steps."""
     seen: set[tuple[int, int]] = set()
     for each in _all(subject):
         place = (each.node.place.line, each.node.place.column)
         if isinstance(each.node.value, dict) and place not in seen:
             seen.add(place)
-            yield each
+            if _compiles(each.node):
+                yield each
+
+
+def _compiles(schema: Node) -> bool:
+    """Whether a schema can be compiled; of any other the loader speaks."""
+    try:
+        compile_contract(schema.plain())
+    except ContractError:
+        return False
+    return True
 
 
 def _all(subject: Subject) -> Iterator[WrittenSchema]:

@@ -74,6 +74,16 @@ class Subject:
         line = self.positions.line(place.line).rstrip()
         return Place(place.line, max(len(line) + 1, place.column), place.path)
 
+    def keys_beside(self, place: Place) -> frozenset[str]:
+        """The keys of the mapping that has a key at this place; none where no key stands there."""
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if any((each.line, each.column) == (place.line, place.column) for each in node.keys.values()):
+                return frozenset(node.keys)
+            waiting += [*node.members.values(), *node.elements]
+        return frozenset()
+
     def step_at(self, place: Place) -> str | None:
         """The full name of the innermost step that a place lies in."""
         here = (place.line, place.column)

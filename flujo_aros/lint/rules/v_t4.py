@@ -6,7 +6,7 @@ import re
 from typing import ClassVar
 
 from flujo_aros.errors import Place
-from flujo_aros.lint.finding import Severity
+from flujo_aros.lint.finding import Applicability, Severity
 from flujo_aros.lint.loading import LoadingRule
 from flujo_aros.lint.subject import Subject
 
@@ -47,12 +47,13 @@ class UnknownStepReference(LoadingRule):
 
     ## Fix safety
 
-    There is no fix: only you know what was meant.
+    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
     """
 
     code: ClassVar[str] = "V-T4"
     name: ClassVar[str] = "unknown-step-reference"
     severity: ClassVar[Severity] = Severity.ERROR
+    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
 
     @classmethod
     def explains(cls, subject: Subject, place: Place, message: str) -> bool:  # noqa: ARG003 (one shape for all)

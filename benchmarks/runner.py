@@ -15,14 +15,16 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 
+from flujo_aros.agents.capability import Aros
 from flujo_aros.events import TextDelta
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.runner import Runner
@@ -84,6 +86,17 @@ async def bare_steps(count: int) -> None:
         assert result.output == ORDER
 
 
+class Nothing(AbstractCapability[None]):
+    """A capability that does nothing, to see what the host's hooks cost by themselves."""
+
+
+async def with_capability(count: int, capability: AbstractCapability[None]) -> None:
+    agent: Agent[None, Order] = Agent(model(), output_type=NativeOutput(Order), capabilities=[capability])
+    for _ in range(count):
+        result = await agent.run("go")
+        assert result.output == ORDER
+
+
 async def single_runs(count: int) -> None:
     runner = Runner(structured_step())
     for _ in range(count):
@@ -106,7 +119,13 @@ async def cpu_of(work: Callable[[int], Awaitable[None]], count: int) -> float:
 async def steps(count: int) -> None:
     """Ours and theirs in turns, so that both see the same machine."""
     size = max(1, count // BATCHES)
-    ways = {"bare agent.run": bare_steps, "Runner, one step": single_runs, "Runner, pipeline": one_pipeline}
+    ways: dict[str, Callable[[int], Awaitable[None]]] = {
+        "bare agent.run": bare_steps,
+        "agent.run with an empty capability": partial(with_capability, capability=Nothing()),
+        "agent.run with Aros": partial(with_capability, capability=Aros()),
+        "Runner, one step": single_runs,
+        "Runner, pipeline": one_pipeline,
+    }
     for work in ways.values():
         await work(size)
     spent: dict[str, list[float]] = {name: [] for name in ways}
@@ -198,7 +217,8 @@ async def main() -> None:
     options = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}")
     await steps(options.steps)
-    await streams(options.streams)
+    if options.streams:
+        await streams(options.streams)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,10 @@ class ShapedInput:
     """
 
     def __init__(self, source: Mapping[str, Any] | list[Any], *, where: str) -> None:
-        self._shape = _compiled(source, where, "")
+        try:
+            self._shape = _compiled(source, where, "")
+        except RecursionError as error:
+            raise TemplateError(f"{where} is nested too deeply") from error
         self.templates = tuple(_templates(self._shape))
 
     def text(self, names: Mapping[str, Any]) -> str:

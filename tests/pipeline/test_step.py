@@ -15,7 +15,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.errors import ContractError, OutputError, UsageError
+from flujo_aros.errors import ContractError, OutputError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.pipeline.condition import check
@@ -93,6 +93,13 @@ def test_an_object_input_reaches_the_model_as_json_with_its_leaves_rendered():
 def test_an_object_input_reaches_a_callable_as_an_object():
     step = Call("a", function=lambda value: value, input={"who": "{{ input.name }}", "list": ["{{ input }}", 1]})
     assert Runner(step).run_sync({"name": "Ann"}).output == {"who": "Ann", "list": [{"name": "Ann"}, 1]}
+
+
+def test_an_input_without_a_bottom_is_refused():
+    endless: dict[str, Any] = {}
+    endless["a"] = endless
+    with pytest.raises(TemplateError, match="input of step 'a' is nested too deeply"):
+        Call("a", function=len, input=endless)
 
 
 def test_a_leaf_with_a_missing_name_says_which_leaf():

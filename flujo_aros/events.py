@@ -153,6 +153,8 @@ class AskFinished:
     seconds: float = 0.0
     finish_reason: str | None = None
     fault: str | None = None
+    first_seconds: float | None = None
+    """How long it took until the first piece came, of a reply that was streamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ class FirstCall:
 
     response: ModelResponse | None = None
     fault: str | None = "interrupted"
+    first_at: float | None = None
+    """When the first piece of a stream came."""
 
     @property
     def usage(self) -> Usage:
@@ -73,6 +75,7 @@ async def first_call(
                     seconds=perf_counter() - began,
                     finish_reason=None if call.response is None else call.response.finish_reason,
                     fault=call.fault,
+                    first_seconds=None if call.first_at is None else call.first_at - began,
                 )
             )
 

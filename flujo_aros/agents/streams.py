@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from time import perf_counter
 from typing import Any, TypeAlias, cast
 
 from pydantic_ai.messages import (
@@ -98,7 +99,7 @@ class WatchedModel(WrapperModel):
                     pass
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
-                call.response = stream.so_far()
+                call.response, call.first_at = stream.so_far(), stream.first_at
 
     def _end(self, ctx: RunContext[Any] | None, messages: list[ModelMessage]) -> End | None:
         behind = self._behind
@@ -126,6 +127,7 @@ class WatchedStream(StreamedResponse):
         self.live = live
         self._end = end
         self.final: ModelResponse | None = None
+        self.first_at: float | None = None
         self._given: ModelResponse | None = None
         self._asked = asked
 
@@ -173,6 +175,7 @@ class WatchedStream(StreamedResponse):
         return [PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text))]
 
     def _notice(self, event: ModelResponseStreamEvent) -> None:
+        self.first_at = self.first_at or perf_counter()
         if isinstance(event, FinalResultEvent):
             self.final_result_event = event
 

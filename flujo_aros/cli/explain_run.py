@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from flujo_aros.cli.explain import repair_rows
@@ -68,12 +67,18 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
     if not chapter.parts:
         words = "No model was asked." if not any(story.children(chapter.step.id if chapter.step else 0)) else ""
         if words:
-            console.print(Padding(words, (0, 0, 0, _INDENT), expand=False))
+            _print_indented(Text(words), console)
     for part in chapter.parts:
         for line in _told(part, console):
-            console.print(Padding(line, (0, 0, 0, _INDENT), expand=False))
+            _print_indented(line, console)
     for line in _ending(chapter):
-        console.print(Padding(line, (0, 0, 0, _INDENT), expand=False))
+        _print_indented(line, console)
+
+
+def _print_indented(line: Text, console: Console) -> None:
+    for row in line.wrap(console, console.width - _INDENT):
+        row.rstrip()
+        console.print(Text(" " * _INDENT) + row, soft_wrap=True)
 
 
 def _title(chapter: Chapter, story: Story) -> Text:

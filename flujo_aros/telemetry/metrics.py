@@ -14,7 +14,6 @@ from flujo_aros.events import (
     AskFinished,
     AskStarted,
     Event,
-    PartialValue,
     ReadFinished,
     RunFinished,
     RunStarted,
@@ -22,7 +21,6 @@ from flujo_aros.events import (
     StageStarted,
     StepFinished,
     StepStarted,
-    TextDelta,
 )
 from flujo_aros.telemetry.where import own_scope, step_place, where
 
@@ -109,7 +107,7 @@ class Measures:
         self._mask = mask
         self._unsettled: dict[int, int] = {}
         self._began: dict[int, float] = {}
-        self._asked: dict[int, tuple[str, float | None]] = {}
+        self._asked: dict[int, str] = {}
 
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
             RunStarted: self._run_started,
@@ -120,8 +118,6 @@ class Measures:
             StageFinished: self._stage_finished,
             AskStarted: self._ask_started,
             AskFinished: self._ask_finished,
-            TextDelta: self._text_delta,
-            PartialValue: self._text_delta,
             ReadFinished: self._read_finished,
             AgentFinished: self._agent_finished,
         }
@@ -175,29 +171,21 @@ class Measures:
             self._to.record("aros.stage.duration", time.perf_counter() - began, labels)
 
     def _ask_started(self, event: AskStarted) -> None:
-        self._asked[where().owner] = (self._mask(event.model), time.perf_counter())
+        self._asked[where().owner] = self._mask(event.model)
 
     def _ask_finished(self, event: AskFinished) -> None:
-        owner, used = where().owner, event.usage
-        model = self._mask(event.model)
-        if owner in self._asked:  # else its agent was cancelled, and has ended before its call
-            self._asked[owner] = (model, None)
+        used, model = event.usage, self._mask(event.model)
         labels = {"stage": event.stage, "model": model}
         self._to.add("aros.calls", used.requests, {**labels, "fault": event.fault is not None})
         self._to.add("aros.tokens", used.input_tokens, {**labels, "direction": "input"})
         self._to.add("aros.tokens", used.output_tokens, {**labels, "direction": "output"})
         if used.cost is not None:
             self._to.add("aros.cost", float(used.cost), labels)
-
-    def _text_delta(self, _event: TextDelta | PartialValue) -> None:
-        owner = where().owner
-        model, began = self._asked.get(owner, ("", None))
-        if began is not None:
-            self._asked[owner] = (model, None)
-            self._to.record("aros.time_to_first_partial", time.perf_counter() - began, {"model": model})
+        if event.first_seconds is not None:
+            self._to.record("aros.time_to_first_partial", event.first_seconds, {"model": model})
 
     def _read_finished(self, event: ReadFinished) -> None:
-        model = self._asked.get(where().owner, ("", None))[0]
+        model = self._asked.get(where().owner, "")
         worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
         self._to.add("aros.readings", 1, {"stage": event.stage, **worth, "model": model})
         for repair in event.repairs:

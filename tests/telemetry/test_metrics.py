@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 from pydantic_ai.exceptions import ModelHTTPError
 
-from flujo_aros import Call, Runner
-from flujo_aros.events import RunFinished, RunStarted, StepStarted, TextDelta, emit, observing, span
+from flujo_aros import Aros, Call, Runner
+from flujo_aros.events import RunFinished, RunStarted, StepStarted, emit, observing, span
 from flujo_aros.telemetry.metrics import METRICS
 from flujo_aros.usage import Usage
 
 from .conftest import Told
-from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
+from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline
 
 PAGE = Path(__file__).parents[2] / "docs" / "telemetry.md"
 
@@ -80,13 +81,15 @@ def test_a_run_that_settles_every_step_tells_that_there_was_no_violation(told: T
     assert [point.value for point in told.points("aros.gate.violations")] == [0]
 
 
-def test_the_first_piece_of_a_call_is_timed_once(told: Told) -> None:
-    from flujo_aros.events import AskStarted
+def test_the_first_piece_of_a_streamed_call_is_timed_once(told: Told) -> None:
+    async def stream() -> None:
+        async with boat_agent(GOOD, capabilities=[Aros()]).run_stream("Which boat?") as reply:
+            await reply.get_output()
 
-    with observing(told.observer()), span(AskStarted(stage="first", attempt=1, model="m")):
-        for piece in ("a", "b", "c"):
-            emit(TextDelta(text=piece))
-    assert [point.count for point in told.points("aros.time_to_first_partial")] == [1]
+    with observing(told.observer()):
+        asyncio.run(stream())
+    (point,) = told.points("aros.time_to_first_partial")
+    assert (point.count, dict(point.attributes)) == (1, {"model": "model-boats"})
 
 
 def _finished(name: str) -> Any:

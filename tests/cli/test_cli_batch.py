@@ -75,7 +75,7 @@ def test_rows_that_are_there_already_do_not_run_again(aros: Aros, shop: Path) ->
     again = batch(aros, '"a"', '"bad"', '"c"')
     assert "2 rows of 3 in out.jsonl already" in again.stderr
     assert again.exit_code == 1, "a row that failed before still counts"
-    assert asked() == ["a", "bad", "c"]
+    assert sorted(asked()) == ["a", "bad", "c"]
 
 
 def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, shop: Path) -> None:

@@ -7,14 +7,16 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import UsageError
@@ -38,7 +40,7 @@ from flujo_aros.telemetry import told
 from flujo_aros.telemetry.diagnosis import Span, diagnose
 from flujo_aros.telemetry.health import Health
 from flujo_aros.telemetry.masking import Mask
-from flujo_aros.telemetry.opening import DEFAULT, open_database
+from flujo_aros.telemetry.opening import DEFAULT, open_database, said, shown
 from flujo_aros.telemetry.records import JournalRun, Story
 from flujo_aros.telemetry.where import Where, own_scope, step_place, steps_around, value_place, where
 from flujo_aros.telemetry.writing import Row, Writer
@@ -146,8 +148,7 @@ class Journal:
         pipeline: str | None = None,
     ) -> list[JournalRun]:
         """The runs, newest first."""
-        self.flush()
-        with self._engine_here().connect() as connection:
+        with self._reading() as connection:
             return told.runs(connection, limit=limit, since=since, status=status, pipeline=pipeline)
 
     def story(self, run: str = "last") -> Story:
@@ -155,8 +156,7 @@ class Journal:
 
         Raises `UsageError` when there is no such run, or more than one.
         """
-        self.flush()
-        with self._engine_here().connect() as connection:
+        with self._reading() as connection:
             return told.story(connection, run)
 
     def health(
@@ -172,22 +172,30 @@ class Journal:
 
         `trend` cuts the stretch into so many pieces of equal length.
         """
-        self.flush()
         span = Span(since, until or datetime.now(UTC), step, model)
-        with self._engine_here().connect() as connection:
+        with self._reading() as connection:
             return diagnose(connection, span, trend=trend)
 
     def evidence(self, *, since: datetime | None = None) -> Evidence:
         """What each stage has achieved for each model and contract: what a ladder with `adaptive` goes by."""
-        self.flush()
-        with self._engine_here().connect() as connection:
+        with self._reading() as connection:
             return told.evidence(connection, since=since)
 
     def prune(self, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
         """Remove runs that started longer ago than that, and all but the newest `max_runs`. Says how many went."""
-        self.flush()
-        with self._engine_here().begin() as connection:
+        with self._reading(change=True) as connection:
             return told.prune(connection, older_than=older_than, max_runs=max_runs)
+
+    @contextmanager
+    def _reading(self, *, change: bool = False) -> Generator[Connection]:
+        """A connection, once all that was told is written. What the database refuses is one `UsageError`."""
+        self.flush()
+        engine = self._engine_here()
+        try:
+            with engine.begin() if change else engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise UsageError(f"the journal {shown(engine.url)} cannot be read: {said(error)}") from error
 
     def _engine_here(self) -> Engine:
         if os.getpid() != self._engine_pid:  # a forked child must not use the connections of its parent

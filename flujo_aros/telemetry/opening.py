@@ -69,7 +69,7 @@ def open_database(source: str | Path, *, create: bool = True) -> Engine:
         _make_tables(engine)
     except SQLAlchemyError as error:
         engine.dispose()
-        raise UsageError(f"the journal {shown(url)} cannot be opened: {_why(error)}") from error
+        raise UsageError(f"the journal {shown(url)} cannot be opened: {said(error)}") from error
     return engine
 
 
@@ -126,7 +126,7 @@ def _make_in(connection: Connection) -> None:
         raise UsageError("the journal was written by a newer version of flujo_aros: upgrade, or name another journal")
 
 
-def _why(error: SQLAlchemyError) -> str:
-    """What the database said, on one line."""
-    said = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
-    return Mask()(said[0])
+def said(error: SQLAlchemyError) -> str:
+    """What a database said, on one line."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
+    return Mask()(lines[0])

@@ -349,3 +349,12 @@ def test_postgresql_holds_the_same_story(postgres: str) -> None:
         assert health.usage.requests == result.usage.requests + 1
         assert journal.evidence().table
         assert journal.prune(max_runs=1) == 1
+
+
+def test_a_journal_that_was_damaged_is_one_sentence(tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        Runner(pipeline(call()), observers=[journal]).run_sync("")
+        with journal.engine.begin() as connection:
+            connection.execute(text("DROP TABLE aros_steps"))
+        with pytest.raises(UsageError, match=r"cannot be read: no such table: aros_steps"):
+            journal.runs()

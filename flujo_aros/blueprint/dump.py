@@ -136,7 +136,7 @@ def _step(writing: _Writing, step: Step) -> Plain:
     if isinstance(step.contract, WrittenContract):
         plain["contract"] = _contract(step.contract)
     elif isinstance(step.contract, dict):
-        plain["output_schema"] = step.contract
+        plain["output_schema"] = cast("Any", step).contract
     elif step.contract is not None:
         raise UsageError(f"step {step.name!r}: a blueprint takes a JSON Schema as a contract, not {step.contract!r}")
     processing = _processing(step)
@@ -257,7 +257,7 @@ def _processing(step: Step) -> Plain:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             value = {key: inner for key, inner in dataclasses.asdict(value).items() if inner is not None} or None
         elif isinstance(value, tuple):
-            value = list(value)
+            value = list(cast("Sequence[Any]", value))
         if value is not None and value != each.default:
             plain[each.name] = _number(value)
     return plain

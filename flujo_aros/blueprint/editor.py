@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
@@ -49,7 +49,7 @@ def _referring(schema: Any) -> Any:
             "$ref" if key == REF else key: f"#/$defs/{value}" if key == REF else _referring(value)
             for key, value in members.items()
         }
-    return [_referring(each) for each in schema] if isinstance(schema, list) else schema
+    return list(map(_referring, cast("Sequence[Any]", schema))) if isinstance(schema, list) else schema
 
 
 def _any_step() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, cast, get_args, get_type_hints
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -100,8 +100,10 @@ def _hints(owner: type[Any]) -> Mapping[str, Any]:
 
 def _models(annotation: Any) -> Iterator[type[Any]]:
     """The models and dataclasses in an annotation, such as the one in `Limits | None`."""
-    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)):
-        yield annotation
+    if isinstance(annotation, type):
+        kind = cast("type[Any]", annotation)
+        if issubclass(kind, BaseModel) or dataclasses.is_dataclass(kind):
+            yield kind
     for each in get_args(annotation):
         yield from _models(each)
 

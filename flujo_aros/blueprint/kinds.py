@@ -145,8 +145,16 @@ def _common(loading: Loading, node: Node, block: blocks.StepKeys | None, where: 
 # The kinds, one function each
 
 
+_JUDGES: Final = ("judge_selection", "code_consensus")
+
+
 def _parallel(making: Making, block: blocks.ParallelBlock) -> PipelineStep:
     branches = _branches(making)
+    if block.reduce in _JUDGES:
+        why = f"reduce: {block.reduce} is not run here; judge the values in a step after this one"
+        place = making.node.members["reduce"].place
+        making.loading.warn(place, f"step {block.name!r} cannot run: {why}")
+        return Unready(block.name, why=why, source=making.loading.source, place=place, **making.common)
     if block.reduce is not None and ":" in block.reduce:
         making.function(making.member("reduce"), "reduce")
     keys = ("merge_strategy", "context_include_keys", "field_mapping", "reduce", "input", "max_concurrency")

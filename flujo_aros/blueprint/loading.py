@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -96,7 +96,7 @@ class Loading:
             prompt = node.members.get("system_prompt")
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
-            self._numbers(node, plain)
+            self._numbers(node, cast("dict[str, Any]", plain))
         block = self.block(blocks.Agent, node, plain)
         self.schema(node.members.get("output_schema"))
         return None if block is None else AgentSpec.model_validate(block.model_dump())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
@@ -61,7 +61,7 @@ def output_of(making: Making, node: Node) -> InputLike | None:
     only = output.members if set(output.members) <= {"text", "fields"} else {}
     found = (only.get("fields") or only.get("text") or output).plain()
     if isinstance(found, (str, dict, list)):
-        return found
+        return cast("InputLike", found)
     making.loading.note(output.place, f"output should be a template, or an object or list of templates, not {found!r}")
     return None
 
@@ -113,7 +113,7 @@ def _listed(node: Node, elements: list[Node]) -> Node:
 def _like(node: Node, value: Any) -> Node:
     """A plain value as a node that stands where this one does."""
     if isinstance(value, dict):
-        members = {str(key): _like(node, each) for key, each in value.items()}
+        members = {key: _like(node, each) for key, each in cast("dict[str, Any]", value).items()}
         return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
     if isinstance(value, list):
         return Node(node.place, node.end, [_like(node, each) for each in value])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
@@ -114,5 +114,5 @@ def said(block: blocks.Block, *keys: str) -> dict[str, Any]:
 def as_template(value: Any) -> Any:
     """A plain value as an input: numbers, truth and null stand in a template."""
     if isinstance(value, (str, dict, list)):
-        return value
+        return cast("Any", value)
     return "{{ " + {"null": "none"}.get(json.dumps(value), json.dumps(value)) + " }}"

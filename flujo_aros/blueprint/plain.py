@@ -130,7 +130,7 @@ def _context_set(
     if not isinstance(path, str):
         making.loading.note(making.node.place, f"context_set of step {block.name!r} needs `path` and `value` in params")
         path = None
-    changed = {"sink_to": path and path.removeprefix("context."), "updates_context": False}
+    changed: dict[str, Any] = {"sink_to": path and path.removeprefix("context."), "updates_context": False}
     return built_in_step(block.name, "passthrough", input=as_template(written.get("value")), **{**common, **changed})
 
 

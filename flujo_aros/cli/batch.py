@@ -126,7 +126,8 @@ class _Writing:
         self.file.flush()
         os.fsync(self.file.fileno())
         right = self.tally.count(result["status"], allow_degraded=self.allow_degraded)
-        message = None if right else (result["error"] or {}).get("message") or result["status"]
+        trouble = cast("dict[str, Any]", result["error"] or {})
+        message = None if right else trouble.get("message") or result["status"]
         self.bar.advance(self.tally, None if message is None else f"row {row.key}: {message}")
 
 
@@ -199,7 +200,7 @@ def _row(number: int, found: Any) -> Row:
     members = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     if "input" not in members or members.keys() - _ROW_KEYS:
         return Row(number, found)
-    context = members.get("context") or {}
+    context = cast("Any", members.get("context") or {})
     name = members.get("id", number)
     if not isinstance(context, dict):
         return Row(name, error=f"row {number}: `context` is an object, not {context!r}")

@@ -41,7 +41,7 @@ def results() -> dict[Any, dict[str, Any]]:
 
 
 def asked() -> list[str]:
-    return Path("asked.txt").read_text().split()
+    return sorted(Path("asked.txt").read_text().split())
 
 
 def test_each_row_is_a_line_with_the_document_of_its_run(aros: Aros, shop: Path) -> None:

@@ -149,11 +149,13 @@ def test_what_cannot_run_is_said_in_words_with_its_exit_code(
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("signum", "options"), [(signal.SIGINT, []), (signal.SIGTERM, []), (signal.SIGINT, ["--json"])]
+)
 def test_signal_settles_the_run_and_leaves_quietly(
-    shop: Path, environment: Mapping[str, str], signum: signal.Signals
+    shop: Path, environment: Mapping[str, str], signum: signal.Signals, options: list[str]
 ) -> None:
-    command = [*COMMAND, "run", blueprint(shop, "wait"), "-i", "x", "--allow", "shop"]
+    command = [*COMMAND, "run", blueprint(shop, "wait"), "-i", "x", "--allow", "shop", *options]
     with subprocess.Popen(
         command, cwd=shop, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -162,7 +164,10 @@ def test_signal_settles_the_run_and_leaves_quietly(
         os.kill(process.pid, signum)
         stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 128 + signum
-    assert stdout == ""
+    assert stdout == "" or options
+    if options:
+        document = json.loads(stdout)
+        assert (document["status"], document["error"]["step"]) == ("cancelled", "wait")
     assert "wait: cancelled" in stderr
     assert "cancelled  run " in stderr
     assert "Traceback" not in stderr

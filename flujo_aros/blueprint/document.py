@@ -269,7 +269,7 @@ def _last_written(node: yaml.Node) -> yaml.Node:
         if id(node) in seen:  # a block that holds itself
             break
         seen.add(id(node))
-        last = cast("Any", node.value[-1])
+        last = node.value[-1]
         inner: yaml.Node = last[1] if isinstance(node, yaml.MappingNode) else last
         if inner.start_mark.index < node.start_mark.index:  # an alias: it is written elsewhere
             return cast("yaml.Node", last[0]) if isinstance(node, yaml.MappingNode) else node

@@ -116,5 +116,6 @@ def _like(node: Node, value: Any) -> Node:
         members = {key: _like(node, each) for key, each in cast("dict[str, Any]", value).items()}
         return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
     if isinstance(value, list):
-        return Node(node.place, node.end, [_like(node, each) for each in value])
+        elements: list[Any] = value
+        return Node(node.place, node.end, [_like(node, each) for each in elements])
     return Node(node.place, node.end, value)

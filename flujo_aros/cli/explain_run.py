@@ -33,7 +33,9 @@ def explain_run_command(
         str | None, typer.Argument(metavar="[STEP]", show_default=False, help="Only this step, such as `reply`.")
     ] = None,
 ) -> None:
-    """Explain a run: what each reply was, what was repaired, and why each stage of the ladder ran or did not.
+    """Explain what became of each reply of a run.
+
+    What was repaired, and why each stage of the ladder ran or did not.
 
     Replies are shown with their repairs marked; secrets in them are masked.
 

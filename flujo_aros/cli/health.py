@@ -50,7 +50,9 @@ def health_command(
         ),
     ] = None,
 ) -> None:
-    """Say which models, steps and schemas misbehave, and what to do about it.
+    """Say which models, steps and schemas misbehave.
+
+    And what to do about it.
 
     Rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was wrapped
     as an event) are shares of first replies.

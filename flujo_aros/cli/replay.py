@@ -44,7 +44,9 @@ def replay_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as JSON.")] = False,
 ) -> None:
-    """Read the recorded replies of a run again, under another contract or ladder, without any model call.
+    """Read the recorded replies of a run again.
+
+    Under another contract or ladder, without any model call.
 
     Says where a reply would be needed that was not recorded. Exit code 0 if every reply comes to a value.
 

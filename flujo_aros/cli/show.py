@@ -30,7 +30,9 @@ def show_command(
     steps_only: Annotated[bool, typer.Option("--steps", help="Only the steps, without calls and stages.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that the journal has of it.")] = False,
 ) -> None:
-    """Show one run: its steps, their model calls, readings and stages, and when each was under way.
+    """Show one run from the journal.
+
+    Its steps, their model calls, readings and stages, and when each was under way.
 
     RUN is the id of a run, the beginning of one, or `last`.
 

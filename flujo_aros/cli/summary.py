@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -17,6 +18,7 @@ from flujo_aros.cli.words import NEXT, cost_words, counted, seconds_words, token
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
 from flujo_aros.pipeline.ledger import RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.telemetry.masking import Mask
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
@@ -92,10 +94,17 @@ def _repairs(step: StepResult[object]) -> tuple[Repair, ...]:
     return tuple(step.outcome.repairs) if isinstance(step.outcome, Accepted) else ()
 
 
+def _without_secrets(repair: Repair) -> Repair:
+    """A repair as it may stand on a screen, and in the log of a build."""
+    mask = Mask.of_environment()
+    return replace(repair, before=mask(repair.before), after=mask(repair.after))
+
+
 def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
     repaired = [(step.name, repair) for step in result.steps for repair in _repairs(step)]
     if repaired:
-        rows = [repair_rows(repaired[:_LISTED], console.width - 2)]
+        shown = [(name, _without_secrets(repair)) for name, repair in repaired[:_LISTED]]
+        rows = [repair_rows(shown, console.width - 2)]
         more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
         yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
     asked = [(step.name, stage) for step in result.steps for stage in step.stages]
@@ -119,10 +128,10 @@ def _trouble(step: StepResult[object]) -> Iterator[Text]:
     """Why a step gave no value, and what to do next."""
     if isinstance(step.outcome, (Rejected, Degraded)):
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
-        yield Text(rejected.explain())
+        yield Text(Mask.of_environment()(rejected.explain()))
         yield Text(NEXT[rejected.reason], style="dim")
         return
-    yield Text(step.error or "it ended without saying why")
+    yield Text(Mask.of_environment()(step.error or "it ended without saying why"))
     if step.exception is not None and not isinstance(step.exception, ArosError):
         yield Text("aros --debug shows where it was raised.", style="dim")
 

@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.exceptions import ModelHTTPError
+from rich.console import Console
 
 from flujo_aros import Aros, Call, Runner, Step
 from flujo_aros.cli.main import main
+from flujo_aros.cli.summary import print_summary
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.logs import Logging
 from flujo_aros.telemetry.masking import Mask
@@ -165,3 +167,14 @@ def test_a_masked_text_is_as_long_as_it_was(before: str, secret: str, after: str
     assert len(mask(text)) == len(text)
     assert secret not in mask(text)
     assert mask(json.dumps({"a": secret}))
+
+
+def test_the_closing_report_of_a_run_shows_no_secret() -> None:
+    good, bad = planted_pipeline()
+    shown = io.StringIO()
+    console = Console(file=shown, width=200)
+    for steps in (good, bad, [Call("raise", function=fail)]):
+        print_summary(Runner(pipeline(*steps)).run_sync("", context={"key": PLANTED["context"]}), console)
+    known = {PLANTED["named"], PLANTED["deps"], PLANTED["environment"]}  # nobody has told it of these
+    assert [secret for secret in PLANTED.values() if secret in shown.getvalue() and secret not in known] == []
+    assert "[secret-1]" in shown.getvalue()

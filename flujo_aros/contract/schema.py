@@ -225,7 +225,26 @@ class _Compiler:
         if isinstance(node.get("format"), str):
             shape.format = node["format"]
         shape.unique = shape.unique or node.get("uniqueItems") is True
+        _check_bounds(node)
         _fill_hints(shape, _dict(node.get("x-aros")))
+
+
+_BOUNDS: Final = (
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("minimum", "maximum"),
+)
+
+
+def _check_bounds(node: Mapping[str, Any]) -> None:
+    """Refuse a schema that no value can satisfy: a reply would be asked for again and again."""
+    for least, most in _BOUNDS:
+        low, high = node.get(least), node.get(most)
+        numbers = isinstance(low, (int, float)) and isinstance(high, (int, float))
+        if numbers and low > high:
+            message = f"no value satisfies the schema: {least} is {low} and {most} is {high}; swap or widen them"
+            raise ContractError(message)
 
 
 _HINTS: Final = ("aliases", "descriptions", "only_aliases", "risk")

@@ -11,7 +11,8 @@ from flujo_aros.lint.outline import Outline
 from flujo_aros.lint.reading import made_step, reads_of, takes_previous
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.subject import Subject
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.imports import Import
+from flujo_aros.pipeline.step import PipelineStep
 
 
 class UnusedOutput(Rule):
@@ -21,8 +22,9 @@ class UnusedOutput(Rule):
 
     Finds steps whose value no other step reads: the next step does not read `previous_step`, in its `input`, in a
     condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; and the value does
-    not go into the context by `updates_context` or `sink_to`. The last step of a pipeline, a branch or a body gives
-    the value of the whole and is never unused. A callable may be called for its effect, so there it is an info.
+    not go into the context by `updates_context`, `sink_to` or `outputs`. The last step of a pipeline, a branch or a
+    body gives the value of the whole and is never unused. A callable may be called for its effect, so there it is an
+    info.
 
     ## Why is this bad
 
@@ -74,7 +76,7 @@ class UnusedOutput(Rule):
                 f"`previous_step`, and no step reads `steps.{located.step.name}`"
             )
             node = located.node.members["name"]
-            yield self.finding(message, span_of(node), step=located.name, severity=_severity(outline, located))
+            yield self.finding(message, span_of(node), step=located.name, severity=_severity(located.step))
 
 
 def _read_by_name(outline: Outline) -> frozenset[str]:
@@ -90,13 +92,16 @@ def _read_by_name(outline: Outline) -> frozenset[str]:
 
 
 def _goes_to_context(outline: Outline, located: Located) -> bool:
-    """Whether the step, or a step in it, puts its value into the context."""
-    steps = [located, *outline.inside(located)]
-    return any(each.step is None or each.step.updates_context or each.step.sink_to is not None for each in steps)
+    """Whether the step, or a step in it, puts its value or a part of it into the context."""
+    return any(_writes(each.step) for each in (located, *outline.inside(located)))
 
 
-def _severity(outline: Outline, located: Located) -> Severity:
+def _writes(step: PipelineStep | None) -> bool:
+    if step is None or step.updates_context or step.sink_to is not None:
+        return True
+    return isinstance(step, Import) and bool(step.outputs)
+
+
+def _severity(step: PipelineStep) -> Severity:
     """A model call for nothing costs money; a callable may have been called for its effect."""
-    steps = [located, *outline.inside(located)]
-    works = [each for each in steps if not outline.children(each)]
-    return Severity.WARNING if all(isinstance(each.step, Step) for each in works) else Severity.INFO
+    return Severity.WARNING if step.models else Severity.INFO

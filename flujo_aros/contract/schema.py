@@ -241,8 +241,7 @@ def _check_bounds(node: Mapping[str, Any]) -> None:
     """Refuse a schema that no value can satisfy: a reply would be asked for again and again."""
     for least, most in _BOUNDS:
         low, high = node.get(least), node.get(most)
-        numbers = isinstance(low, (int, float)) and isinstance(high, (int, float))
-        if numbers and low > high:
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
             message = f"no value satisfies the schema: {least} is {low} and {most} is {high}; swap or widen them"
             raise ContractError(message)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
@@ -14,6 +16,8 @@ from pydantic_ai.exceptions import ModelHTTPError
 from flujo_aros import Aros, Call, Runner
 from flujo_aros.agents.instruments import instrument_agents
 from flujo_aros.events import observing
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
 
 from .conftest import Told
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline
@@ -172,3 +176,41 @@ def test_runs_side_by_side_do_not_mix(told: Told) -> None:
     assert sorted(by_id[span.parent.span_id].name for span in stages) == ["step a", "step b"]
     assert told.parent("step a") == "invoke_workflow boats"
     assert told.parent("step b") == "invoke_workflow others"
+
+
+def test_branches_and_rounds_have_spans_of_their_own_under_what_they_are_in(told: Told) -> None:
+    branches = {"a": pipeline(boat_step("x", 0.02, BAD, GOOD)), "b": pipeline(boat_step("y", 0.01, MESSY))}
+    rounds = Map("each", pipeline(boat_step("z", GOOD, BAD, GOOD)), iterable_input="{{ context.numbers }}")
+    runner = Runner(pipeline(Parallel("both", branches=branches), rounds), observers=[told.observer()])
+    assert runner.run_sync("", context={"numbers": [1, 2]}).status.value == "completed"
+    assert told.parent("step both/a/x") == "step both/a"
+    assert told.parent("step both/a") == "step both"
+    assert told.parent("step both/b/y") == "step both/b"
+    assert told.parent("step each/0/z") in ("step each/0", "step each")
+    assert dict(told.events("step both/b/y"))["aros.repair.success"]["stage"] == "deterministic"
+    mended = [name for name in ("step each/0/z", "step each/1/z") if "aros.repair.success" in dict(told.events(name))]
+    assert len(mended) == 1
+
+
+def test_a_streamed_run_has_the_same_tree(told: Told) -> None:
+    async def stream() -> None:
+        runner = Runner(pipeline(boat_step("ask", BAD, GOOD)), observers=[told.observer()])
+        async with aclosing(runner.stream("")) as events:
+            async for _ in events:
+                pass
+
+    asyncio.run(stream())
+    assert told.parent("step ask") == "invoke_workflow boats"
+    assert told.parent("stage llm_repair") == "step ask"
+
+
+def test_a_stream_that_is_left_early_ends_its_spans(told: Told) -> None:
+    async def leave() -> None:
+        runner = Runner(pipeline(boat_step("ask", GOOD)), observers=[told.observer()])
+        async with aclosing(runner.stream("")) as events:
+            async for _ in events:
+                break
+        assert not trace.get_current_span().get_span_context().is_valid
+
+    asyncio.run(leave())
+    assert "invoke_workflow boats" in told.spans

@@ -26,8 +26,8 @@ from flujo_aros.cli.execute import journal
 from flujo_aros.cli.given import file_text, given_text
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.screen import stderr_console, stdout_reserved
-from flujo_aros.cli.words import counted
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
+from flujo_aros.telemetry.words import counted
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:

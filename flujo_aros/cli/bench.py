@@ -17,7 +17,7 @@ from flujo_aros.cli.benching.readers import Reader, our_reader, peer_readers
 from flujo_aros.cli.benching.scoring import Score, score
 from flujo_aros.cli.benching.speed import HOST, Flooded, Timed, speed_readers, time_documents, time_floods
 from flujo_aros.cli.screen import print_json, stderr_console, stdout_console
-from flujo_aros.cli.words import counted
+from flujo_aros.telemetry.words import counted
 
 _LISTED: Final = 12
 _HEADER: Final = 9

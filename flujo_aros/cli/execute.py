@@ -16,11 +16,11 @@ from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.progress import Board, progress
 from flujo_aros.cli.screen import print_json, print_result, stderr_console, stdout_reserved
 from flujo_aros.cli.summary import print_summary
-from flujo_aros.cli.words import counted, seconds_words
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.events import Observer, RunFinished
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.settings import read_settings
+from flujo_aros.telemetry.words import counted, seconds_words
 
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
     from flujo_aros.pipeline.flow import Pipeline

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from flujo_aros.cli.marks import Mark, marked
 from flujo_aros.cli.screen import STYLES, worded
-from flujo_aros.cli.words import code_words, counted, repair_words
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair
+from flujo_aros.telemetry.words import code_words, counted, repair_words
 
 _COLUMNS_FROM: Final = 70
 

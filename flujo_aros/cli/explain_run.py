@@ -12,12 +12,11 @@ from rich.text import Text
 from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.marks import Mark, marked
-from flujo_aros.cli.runs import time_words
 from flujo_aros.cli.screen import STYLES, stdout_console, worded
 from flujo_aros.cli.show import reading_words
-from flujo_aros.cli.words import NEXT, clipped, counted, token_words
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Reason, Repair, Risk
+from flujo_aros.telemetry.words import NEXT, clipped, counted, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, Part, Story

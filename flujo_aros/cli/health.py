@@ -16,8 +16,8 @@ from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.journalled import open_to_read
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, complain, print_json, stdout_console, worded
-from flujo_aros.cli.words import code_words, cost_words, counted, seconds_words, token_words
 from flujo_aros.errors import UsageError
+from flujo_aros.telemetry.words import code_words, cost_words, counted, seconds_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.health import Health, Trend

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from flujo_aros.cli.options import Blueprint
 from flujo_aros.cli.screen import print_json, stdout_console
-from flujo_aros.cli.words import counted
 from flujo_aros.errors import UsageError
+from flujo_aros.telemetry.words import counted
 
 if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a second, which `aros --help` need not
     from flujo_aros.pipeline.flow import Pipeline

@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from flujo_aros.cli.screen import worded
-from flujo_aros.cli.words import seconds_words
 from flujo_aros.events import (
     AskStarted,
     Event,
@@ -29,6 +28,7 @@ from flujo_aros.events import (
     TextDelta,
     TextReplaced,
 )
+from flujo_aros.telemetry.words import seconds_words
 
 Clock = Callable[[], float]
 

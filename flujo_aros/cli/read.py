@@ -11,9 +11,9 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.cli.explain import print_explanation
 from flujo_aros.cli.given import given_contract, given_text
 from flujo_aros.cli.screen import complain, print_json, stderr_console, stdout_console
-from flujo_aros.cli.words import NEXT, counted
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
+from flujo_aros.telemetry.words import NEXT, counted
 
 
 class RiskName(StrEnum):

@@ -13,8 +13,8 @@ from rich.text import Text
 from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.journalled import open_to_read
 from flujo_aros.cli.screen import print_json, stderr_console, stdout_console, worded
-from flujo_aros.cli.words import cost_words, counted, seconds_words, token_words
 from flujo_aros.errors import UsageError
+from flujo_aros.telemetry.words import cost_words, counted, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.records import JournalRun
@@ -110,13 +110,6 @@ def _row(run: JournalRun, size: int) -> dict[str, Text]:
         "cost": figure(cost_words(usage.cost)),
         "time": figure(time_words(run.seconds)),
     }
-
-
-def time_words(seconds: float | None) -> str:
-    """A time in words; a dash where it has not ended. Quick ones in milliseconds."""
-    if seconds is None:
-        return "-"
-    return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else seconds_words(seconds)
 
 
 def _distinct(ids: list[str]) -> int:

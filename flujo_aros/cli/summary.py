@@ -14,11 +14,11 @@ from rich.text import Text
 
 from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.screen import STYLES, worded
-from flujo_aros.cli.words import NEXT, cost_words, counted, seconds_words, token_words
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
 from flujo_aros.pipeline.ledger import RunResult, RunStatus, StepResult, StepStatus
 from flujo_aros.telemetry.masking import Mask
+from flujo_aros.telemetry.words import NEXT, cost_words, counted, seconds_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of

@@ -1,0 +1,90 @@
+"""Repairs, reasons and figures in plain words, for a person who has never read the list of codes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from flujo_aros.outcome import Reason, Repair
+from flujo_aros.usage import Usage
+
+_SHOWN: Final = 40
+
+NEXT: Final = {
+    Reason.NO_JSON: "Ask for the output more plainly in the agent's system_prompt, or use a larger model.",
+    Reason.MALFORMED: "Try a larger model, or output_mode: native where the model supports a grammar.",
+    Reason.TRUNCATED: "Raise max_tokens in the agent's model_settings, or ask for a shorter answer.",
+    Reason.INVALID: "Say in the prompt what the named fields must look like, or loosen the schema there.",
+    Reason.AMBIGUOUS: "Ask for exactly one answer in the prompt; several were given.",
+    Reason.ECHOED_SCHEMA: "Give the model an example answer instead of only the schema, or use a larger model.",
+    Reason.REFUSED: "Read the model's reply: it declined to answer this input.",
+    Reason.TOO_LARGE: "Ask for less at once, or raise the reading limits.",
+    Reason.PROVIDER: "Check the model's name, the network and the provider's status, then run again.",
+}
+"""What a user can do about each reason."""
+
+
+def repair_words(repair: Repair) -> str:
+    """What was done, without path, code and risk.
+
+    >>> from flujo_aros.outcome import Risk
+    >>> repair_words(Repair("enum-case", Risk.INFERRED, "$.priority", (13, 19), '"High"', '"high"'))
+    '"High" read as "high"'
+    """
+    before, after = clipped(repair.before), clipped(repair.after)
+    if before == after:  # only its spelling changed, such as a key that got its quotes
+        return before or "changed"
+    if before and after:
+        return f"{before} read as {after}"
+    if before:
+        return f"{before} set aside"
+    return f"{after} added"
+
+
+def code_words(code: str) -> str:
+    """A code as words: `enum-case` is `enum case`."""
+    return code.replace("-", " ").replace("_", " ")
+
+
+def clipped(text: str, limit: int = _SHOWN) -> str:
+    """A text on one line, cut in the middle so that both ends can be seen."""
+    line = " ".join(text.split()) if "\n" in text or "\t" in text else text
+    if len(line) <= limit:
+        return line
+    half = (limit - 3) // 2
+    return f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
+
+
+def seconds_words(seconds: float) -> str:
+    """A time as a person says it: `0.4 s`, `12 s`, `2 min 5 s`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def time_words(seconds: float | None) -> str:
+    """A time in words; a dash where it has not ended. Quick ones in milliseconds."""
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else seconds_words(seconds)
+
+
+def cost_words(cost: Decimal | None) -> str:
+    """Dollars; a dash when no price is known, which is not the same as free."""
+    if cost is None:
+        return "-"
+    return f"${cost:.4f}" if cost and cost < 1 else f"${cost:.2f}"
+
+
+def token_words(usage: Usage) -> str:
+    """Tokens in and out; `≥` where the provider did not report every call."""
+    if not usage.requests:
+        return "-"
+    least = "≥" if usage.unmeasured_requests else ""
+    return f"{least}{usage.input_tokens:,} + {usage.output_tokens:,}"
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 repair`, `2 repairs`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -27,6 +27,8 @@ from flujo_aros.telemetry.journal import Journal, open_journal
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline
 
 ROOT = Path(__file__).parents[2]
+FORKS = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+"""Newer Pythons warn of every fork beside a thread; that it goes well here is what is held."""
 
 
 def call(name: str = "count") -> Call:
@@ -279,6 +281,7 @@ def _write(file: str, number: int) -> None:
             Runner(pipeline(boat_step("ask", MESSY), name=f"p{number}-{index}"), observers=[journal]).run_sync("")
 
 
+@FORKS
 def test_several_processes_write_one_journal_at_once(tmp_path: Path) -> None:
     file = str(tmp_path / "new" / "runs.sqlite")
     context = multiprocessing.get_context("fork")
@@ -294,6 +297,7 @@ def test_several_processes_write_one_journal_at_once(tmp_path: Path) -> None:
         assert all(run.status == "completed" and run.repairs for run in runs)
 
 
+@FORKS
 def test_a_forked_child_writes_its_own_rows(journal: Journal) -> None:
     Runner(pipeline(call(), name="parent"), observers=[journal]).run_sync("")
     journal.flush()

@@ -7,6 +7,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,8 @@ def everything_after(told: Told, file: Path, say: Callable[..., str], **options:
             runner = Runner(pipeline(*steps), observers=[journal, otel, log])
             runner.run_sync("", context={"key": PLANTED["context"]})
         runs = [run.run_id for run in journal.runs()]
-    dump = "\n".join(sqlite3.connect(file).iterdump())
+    with closing(sqlite3.connect(file)) as database:
+        dump = "\n".join(database.iterdump())
     shown = "".join(say(word, run) for run in runs for word in ("show", "explain")) + say("runs") + say("health")
     return Left({"spans": told.everything(), "log": lines.getvalue(), "journal": dump, "terminal": shown})
 

@@ -39,14 +39,15 @@ def plan_command(
 
 
 def load(blueprint: Path, allow: list[str]) -> Pipeline:
-    """The pipeline of a blueprint file. Modules that the user allows by name may lie in the working folder."""
+    """The pipeline of a blueprint file. Modules that the user allows may lie in the working folder or beside it."""
     from flujo_aros.blueprint.load import load_blueprint
 
     if not blueprint.is_file():
         message = f"there is no blueprint {str(blueprint)!r}; give the path of a YAML file"
         raise UsageError(message)
-    if allow and (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+    for folder in (blueprint.resolve().parent, Path.cwd()):
+        if allow and str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
     return load_blueprint(blueprint, allow=allow)
 
 

@@ -67,6 +67,13 @@ def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: Aros, shop:
     assert "\x1b" not in result.stderr
 
 
+def test_an_allowed_module_may_lie_beside_the_blueprint(aros: Aros, tmp_path: Path) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "beside.py").write_text("def twice(text):\n    return text * 2\n")
+    (tmp_path / "flows" / "a.yaml").write_text("steps: [{name: a, uses: 'beside:twice'}]")
+    assert aros("run", "flows/a.yaml", "-i", "ab", "--allow", "beside").stdout == "abab\n"
+
+
 def test_output_that_is_no_text_is_json(aros: Aros, shop: Path) -> None:
     result = aros("run", blueprint(shop, "shout"), "-i", "ann", "--allow", "shop")
     assert json.loads(result.stdout) == {"text": "ANN"}

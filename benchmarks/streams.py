@@ -125,6 +125,7 @@ def peers() -> dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]
 def many(count: int, size: int) -> tuple[float, float, float]:
     """Seconds for `count` streams fed by turns, seconds for a piece, and KiB for each stream when it is half fed."""
     text = document(size)
+    StreamReader(SCHEMA).feed(text)  # what all streams share is made before
     tracemalloc.start()
     readers: list[StreamReader[Any]] = [StreamReader(SCHEMA) for _ in range(count)]
     half = len(text) // 2 // PIECE * PIECE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
@@ -116,6 +116,5 @@ def _like(node: Node, value: Any) -> Node:
         members = {key: _like(node, each) for key, each in cast("dict[str, Any]", value).items()}
         return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
     if isinstance(value, list):
-        elements: list[Any] = value
-        return Node(node.place, node.end, [_like(node, each) for each in elements])
+        return Node(node.place, node.end, [_like(node, each) for each in cast("Sequence[Any]", value)])
     return Node(node.place, node.end, value)

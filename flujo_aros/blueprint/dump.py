@@ -37,7 +37,7 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
     blueprint can say: an agent made in Python, a Python type as a contract, a function without a public name.
 
     >>> print(dump(Pipeline([Call("size", function="builtins:len")], name="sizes"), first_line=""))
-    version: '0.1'
+    version: "0.1"
     name: sizes
     steps:
     - name: size

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.outcome import Accepted, Degraded, Trust
 from flujo_aros.pipeline.context import BodyResult, as_json
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import Path, Write, members_of
@@ -63,7 +63,7 @@ def _conflict(first: str, one: Write, second: str, other: Write) -> str:
 
 def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
     """What a value made of theirs is worth: as little as the worst of them."""
-    trusts = [body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, Accepted)]
+    trusts = [body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))]
     return max(trusts, key=_TRUST.index, default=Trust.CLEAN)
 
 

@@ -138,6 +138,7 @@ def test_the_trust_of_a_compound_value_is_that_of_its_worst_part():
 def test_a_degraded_step_inside_degrades_the_steps_around_it_and_the_run():
     result = run(Parallel("fan", {"a": const("c", DEGRADED)}) >> call("after"))
     assert [step.status.value for step in result.steps] == ["degraded", "degraded", "degraded", "success"]
+    assert {step.trust for step in result.steps[:3]} == {"degraded"}
     assert (result.status, result.steps[-1].handed_on) == (RunStatus.DEGRADED, {"a": "words"})
     accepted = run(Parallel("fan", {"a": const("c", DEGRADED)}, on_degraded="accept") >> call("after"))
     assert (accepted.status, accepted.output) == (RunStatus.COMPLETED, {"a": "words"})

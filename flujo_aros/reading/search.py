@@ -22,7 +22,7 @@ from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_s
 from flujo_aros.reading.choose import match_choice
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
-from flujo_aros.reading.gather import NESTED, Gathering
+from flujo_aros.reading.gather import NESTED, SURROGATE, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
@@ -129,6 +129,9 @@ class Search(Gathering[T]):
         value = json.loads(body)
         if isinstance(value, float) and not isfinite(value):
             return None
+        if isinstance(value, str) and not value.isascii() and SURROGATE.search(value):
+            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
+            return Rejected(Reason.MALFORMED, (issue,), self.text)
         kind = STRING if isinstance(value, str) else LITERAL if value is None or isinstance(value, bool) else NUMBER
         start = self.text.rfind(body)
         return self._one_scalar(Node(kind, value, start, start + len(body)), [])

@@ -21,6 +21,7 @@ from flujo_aros.cli.lint import lint_command
 from flujo_aros.cli.plan import plan_command
 from flujo_aros.cli.read import read_command
 from flujo_aros.cli.replay import replay_command
+from flujo_aros.cli.report import report_command
 from flujo_aros.cli.resume import resume_command
 from flujo_aros.cli.rule import rule_command
 from flujo_aros.cli.run import run_command
@@ -78,6 +79,7 @@ app.command("show")(show_command)
 app.command("explain")(explain_run_command)
 app.command("health")(health_command)
 app.command("replay")(replay_command)
+app.command("report")(report_command)
 app.command("init")(init_command)
 app.command("schema")(schema_command)
 app.command("bench", no_args_is_help=True)(bench_command)

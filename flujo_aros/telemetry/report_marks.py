@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Final
 
 from flujo_aros.telemetry.records import JournalRepair
 from flujo_aros.telemetry.report_reasons import WHY
 from flujo_aros.telemetry.words import code_words, repair_words
 
+_OF_VALUE: Final = "not-in-output"
+"""A repair that has no place in the text."""
 _IN_PLACE: Final = 40
 """The longest text that is written into the reply as what a stretch of it was read as."""
 
@@ -45,7 +48,7 @@ class Edit:
     @property
     def insertion(self) -> str:
         """What is written into the reply behind it: what it was read as, where that is short and something else."""
-        after = self.repair.after
+        after = "" if self.repair.code == _OF_VALUE else self.repair.after
         changed = after != self.repair.before and after != self.repair.before.strip("\"'")
         return after if changed and len(after) <= _IN_PLACE else ""
 
@@ -83,7 +86,7 @@ def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
     following = next(waiting)
     if ends.get(0):
         yield Piece("", None, tuple(ends[0]))
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         while following[0] <= start and following[2] is not None:
             begin, end, edit = following
             heappush(open_edits, (end - begin, edit.number, end, edit))

@@ -1,4 +1,4 @@
-"""Why the reader makes each repair, in a sentence for a person who sees one in a report."""
+"""Why each repair is made, in a sentence for a person who sees one in a report."""
 
 from __future__ import annotations
 
@@ -71,6 +71,12 @@ WHY: Final = {
     "picked-place": "The answer stood in the place that was asked for; what is elsewhere does not count.",
     "earlier-tag": "The tag came more than once: the last one counts.",
     "fallback-kind": "The kind of the event was missing: the one for everything else was taken.",
+    "simplified": "The answer was asked for in a simpler form, and made into the one that was wanted.",
+    "synthesized": "There was no answer: this was made up of what was there, to be told apart from one.",
+    "no-contest": "There was no winner to be found in the reply.",
+    "dropped-item": "The element did not fit, and was left out.",
+    "dropped-end": "What came after the last whole element was left out.",
+    "not-in-output": "The model that repaired the reply stated a value that the reply did not hold.",
     "prose-wrapped": "Prose came in place of an event: it was wrapped as the text of one.",
 }
 """By the code of the repair."""

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract.values import NOT_JSON, path_of
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Outcome, Repair, Trust
+from flujo_aros.outcome import Accepted, Repair, Risk, Trust
 from flujo_aros.reading.read import read
-from flujo_aros.telemetry.records import Chapter, Story
+from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.telemetry.records import Chapter, JournalReading, JournalRepair, Story
 from flujo_aros.telemetry.replay import recorded_contract, replay
 
 _MOST_ROWS: Final = 2_000
 _OF_WHOLE: Final = (Trust.SYNTHESIZED, Trust.DEGRADED)
+_PUT_TOGETHER: Final = ("resume", "patch")
+"""Stages whose reply is only a part of what was accepted."""
 _CUT: Final = ("length", "content_filter")
 
 
@@ -33,7 +36,6 @@ class Field:
     depth: int
     key: str
     text: str
-    path: str
     trust: str | None
     codes: tuple[str, ...]
 
@@ -56,49 +58,60 @@ def shown_value(chapter: Chapter, story: Story) -> Shown | None:
     status = story.run.status if step is None else step.status
     if not chapter.readings or status not in ("success", "completed"):
         return None
-    if not any(reading.outcome == "accepted" for reading in chapter.readings):
+    final = chapter.final
+    if final is None or final.outcome != "accepted":
         return Shown(why_not="No reply was accepted: the value was made by a stage, and the journal keeps no values.")
     try:
-        found = _read_again(chapter, story)
+        found = _read_again(chapter, final, story)
     except UsageError as error:
         return Shown(why_not=f"The journal keeps no values, and this one cannot be read again: {error}.")
-    if found is None:
+    if found is NOT_JSON:
         return Shown(why_not="The journal keeps no values, and the recorded replies do not read as the same one now.")
-    lines = list(_lines(found))
+    lines = list(_lines(found, final))
     value = lines[:_MOST_ROWS]
-    return Shown(tuple(value), len(lines) - len(value), found.trust.value, found.origin)
+    return Shown(tuple(value), len(lines) - len(value), final.trust or "", final.stage)
 
 
-def _read_again(chapter: Chapter, story: Story) -> Accepted[Any] | None:
+def _read_again(chapter: Chapter, final: JournalReading, story: Story) -> Any:
     """What was accepted, from its own reply or, where it was put together, from all of them."""
-    final = chapter.final
-    if final is None or not final.text or not final.whole:
+    if not final.text or not final.whole:
         raise UsageError("its reply was not kept as a whole")
     contract = recorded_contract(story.contracts.get(final.schema_hash or "", ""))
     cut = True if final.finish_reason in _CUT else None
-    same = _same(read(final.text, contract, truncated=cut), final.trust)
-    if same is not None:
-        return Accepted(same.value, same.trust, final.stage, same.repairs, same.text)
-    alone = Story(story.run, (chapter,), story.contracts)
-    replayed = list(replay(alone, contract=contract))
-    return _same(replayed[-1].outcome, final.trust) if replayed else None
+    if final.stage not in _PUT_TOGETHER:
+        risk = Risk.LOSSY if final.trust == Trust.LOSSY else None
+        alone = read(final.text, contract, truncated=cut, risk=risk)
+        if isinstance(alone, Accepted) and _edits(alone.repairs) <= _edits(final.repairs):
+            return alone.value
+    for ladder in (None, _ladder_that_ran(chapter)):
+        replayed = list(replay(Story(story.run, (chapter,), story.contracts), contract=contract, ladder=ladder))
+        again = replayed[-1].outcome
+        if isinstance(again, Accepted) and _edits(again.repairs) == _edits(final.repairs):
+            return again.value
+    return NOT_JSON
 
 
-def _same(outcome: Outcome[Any] | None, trust: str | None) -> Accepted[Any] | None:
-    return outcome if isinstance(outcome, Accepted) and outcome.trust.value == trust else None
+def _edits(repairs: Iterable[Repair | JournalRepair]) -> set[tuple[str, tuple[int, int]]]:
+    return {(repair.code, tuple(repair.span)) for repair in repairs}
 
 
-def _lines(accepted: Accepted[Any]) -> Iterator[Field]:
-    repairs: defaultdict[str, list[Repair]] = defaultdict(list)
-    for repair in accepted.repairs:
+def _ladder_that_ran(chapter: Chapter) -> Ladder | None:
+    """A ladder of the stages that ran; their options are not in the journal, so it may come to something else."""
+    names = dict.fromkeys(stage.stage for stage in chapter.stages if stage.outcome != "passed")
+    stages = [{"stage": name, "model": "recorded"} if name == "escalate" else {"stage": name} for name in names]
+    return Ladder.model_validate({"stages": stages}) if stages else None
+
+
+def _lines(value: Any, final: JournalReading) -> Iterator[Field]:
+    repairs: defaultdict[str, list[JournalRepair]] = defaultdict(list)
+    for repair in final.repairs:
         repairs[repair.path].append(repair)
-    whole = accepted.trust if accepted.trust in _OF_WHOLE else None
-    value = to_jsonable_python(accepted.value, by_alias=True, fallback=str)
-    yield from _of_member(value, (), repairs, whole)
+    whole = final.trust if final.trust in _OF_WHOLE else None
+    yield from _of_member(to_jsonable_python(value, by_alias=True, fallback=str), (), repairs, whole)
 
 
 def _of_member(
-    value: Any, place: tuple[str | int, ...], repairs: Mapping[str, list[Repair]], whole: Trust | None
+    value: Any, place: tuple[str | int, ...], repairs: Mapping[str, list[JournalRepair]], whole: str | None
 ) -> Iterator[Field]:
     path, depth = path_of(place), len(place)
     key = place[-1] if place and isinstance(place[-1], str) else ""
@@ -106,14 +119,19 @@ def _of_member(
     codes = tuple(dict.fromkeys(repair.code for repair in own))
     members = list(_members(value))
     if not members:
-        trust = whole or Trust.of(own)
-        yield Field(depth, key, json.dumps(value, ensure_ascii=False), path, trust.value, codes)
+        yield Field(depth, key, json.dumps(value, ensure_ascii=False), whole or _worst(own) or "clean", codes)
         return
     opens, closes = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    yield Field(depth, key, opens, path, Trust.of(own).value if own else None, codes)
+    yield Field(depth, key, opens, _worst(own), codes)
     for name, member in members:
         yield from _of_member(member, (*place, name), repairs, whole)
-    yield Field(depth, "", closes, "", None, ())
+    yield Field(depth, "", closes, None, ())
+
+
+def _worst(repairs: list[JournalRepair]) -> str | None:
+    return (
+        max((Risk[repair.risk.upper()] for repair in repairs), default=Risk.LOSSLESS).name.lower() if repairs else None
+    )
 
 
 def _members(value: Any) -> Iterator[tuple[str | int, Any]]:

@@ -9,6 +9,7 @@ from flujo_aros.outcome import Reason, Repair
 from flujo_aros.usage import Usage
 
 _SHOWN: Final = 40
+_LEAST_COST: Final = Decimal("0.0001")
 
 NEXT: Final = {
     Reason.NO_JSON: "Ask for the output more plainly in the agent's system_prompt, or use a larger model.",
@@ -74,6 +75,8 @@ def cost_words(cost: Decimal | None) -> str:
     """Dollars; a dash when no price is known, which is not the same as free."""
     if cost is None:
         return "-"
+    if 0 < cost < _LEAST_COST:
+        return f"<${_LEAST_COST}"
     return f"${cost:.4f}" if cost and cost < 1 else f"${cost:.2f}"
 
 

@@ -96,14 +96,14 @@ class Search(Gathering[T]):
     def _scalar(self, body: str, edits: list[Edit]) -> Outcome[T]:
         if not body:
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
-        start = self.text.rfind(body)
-        node = _scalar_node(body, start, edits)
+        start, end = self._place(body)
+        node = _scalar_node(body, start, end, edits)
         value = _boolean_word(body) if self.shape.types == frozenset({"boolean"}) else None
         if value is not None:
-            node = Node("literal", value, start, start + len(body))
-            edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, start + len(body), str(value).lower())]
-        candidate: Candidate[T] = Candidate(start, start + len(body), LINES)
-        judge(candidate, Parsed(node, start + len(body), edits, cut=False), self.text, self.contract, self.ceiling)
+            node = Node("literal", value, start, end)
+            edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, end, str(value).lower())]
+        candidate: Candidate[T] = Candidate(start, end, LINES)
+        judge(candidate, Parsed(node, end, edits, cut=False), self.text, self.contract, self.ceiling)
         self.found.append(candidate)
         return self._decide([candidate]) if candidate.fits else self._reject()
 
@@ -121,8 +121,7 @@ class Search(Gathering[T]):
         body, edits = _bare_scalar(whole)
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
-        start = self.text.rfind(body)
-        return self._one_scalar(Node(STRING, body, start, start + len(body)), edits)
+        return self._one_scalar(Node(STRING, body, *self._place(body)), edits)
 
     def _json_scalar(self, body: str) -> Outcome[T] | None:
         """A reply that is one JSON scalar, for a contract that takes it in a list or among others."""
@@ -133,8 +132,12 @@ class Search(Gathering[T]):
             issue = Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
             return Rejected(Reason.MALFORMED, (issue,), self.text)
         kind = STRING if isinstance(value, str) else LITERAL if value is None or isinstance(value, bool) else NUMBER
+        return self._one_scalar(Node(kind, value, *self._place(body)), [])
+
+    def _place(self, body: str) -> tuple[int, int]:
+        """Where it stands in the text; all of the text where reasoning was taken out of its middle."""
         start = self.text.rfind(body)
-        return self._one_scalar(Node(kind, value, start, start + len(body)), [])
+        return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
     def _one_scalar(self, node: Node, edits: list[Edit]) -> Outcome[T] | None:
         candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
@@ -365,10 +368,9 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
     return body, edits
 
 
-def _scalar_node(body: str, start: int, edits: list[Edit]) -> Node:
+def _scalar_node(body: str, start: int, end: int, edits: list[Edit]) -> Node:
     """A number where one stands without quotation marks, else text."""
     number = None if any(edit.code == "quotes" for edit in edits) else read_number(body)
-    end = start + len(body)
     return Node(STRING, body, start, end) if number is None else Node(NUMBER, number.value, start, end)
 
 

@@ -20,6 +20,7 @@ def test_what_was_found_stays_mended(case):
     outcome = read(case["text"], contract, truncated=case["truncated"])
     if isinstance(outcome, Accepted):
         assert type(contract.validate(outcome.value)).__name__ != "Invalid"
+        assert all(0 <= repair.span[0] <= repair.span[1] <= len(case["text"]) for repair in outcome.repairs)
     else:
         assert isinstance(outcome, Rejected)
         assert outcome.issues

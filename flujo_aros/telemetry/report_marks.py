@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -76,21 +77,18 @@ def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
     [('[', 0), ("'a'", 1), (']', 0)]
     """
     spans = [(min(edit.repair.span[0], len(text)), min(edit.repair.span[1], len(text)), edit) for edit in edits]
-    begins = sorted(((start, stop, edit) for start, stop, edit in spans), key=lambda each: (each[0], each[2].number))
+    begins = deque(sorted(spans, key=lambda each: (each[0], each[2].number)))
     ends: dict[int, list[Edit]] = {}
     for _, stop, edit in spans:
         ends.setdefault(stop, []).append(edit)
     edges = sorted({0, len(text), *(start for start, _, _ in spans), *ends})
     open_edits: list[tuple[int, int, int, Edit]] = []  # the shortest first: what is inside of another stays seen
-    waiting = iter([*begins, (len(text) + 1, 0, None)])
-    following = next(waiting)
     if ends.get(0):
         yield Piece("", None, tuple(ends[0]))
     for start, stop in pairwise(edges):
-        while following[0] <= start and following[2] is not None:
-            begin, end, edit = following
+        while begins and begins[0][0] <= start:
+            begin, end, edit = begins.popleft()
             heappush(open_edits, (end - begin, edit.number, end, edit))
-            following = next(waiting)
         while open_edits and open_edits[0][2] <= start:
             heappop(open_edits)
         yield Piece(text[start:stop], open_edits[0][3] if open_edits else None, tuple(ends.get(stop, ())))

@@ -10,10 +10,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
 
+from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.contract.values import NOT_JSON, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Repair, Risk, Trust
@@ -92,7 +93,7 @@ def _read_again(chapter: Chapter, final: JournalReading, story: Story) -> Any:
 
 
 def _edits(repairs: Iterable[Repair | JournalRepair]) -> set[tuple[str, tuple[int, int]]]:
-    return {(repair.code, tuple(repair.span)) for repair in repairs}
+    return {(repair.code, repair.span) for repair in repairs}
 
 
 def _ladder_that_ran(chapter: Chapter) -> Ladder | None:
@@ -121,7 +122,7 @@ def _of_member(
     if not members:
         yield Field(depth, key, json.dumps(value, ensure_ascii=False), whole or _worst(own) or "clean", codes)
         return
-    opens, closes = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    opens, closes = ("{", "}") if is_dict(value) else ("[", "]")
     yield Field(depth, key, opens, _worst(own), codes)
     for name, member in members:
         yield from _of_member(member, (*place, name), repairs, whole)
@@ -129,13 +130,12 @@ def _of_member(
 
 
 def _worst(repairs: list[JournalRepair]) -> str | None:
-    return (
-        max((Risk[repair.risk.upper()] for repair in repairs), default=Risk.LOSSLESS).name.lower() if repairs else None
-    )
+    risks = (Risk[repair.risk.upper()] for repair in repairs)
+    return max(risks).name.lower() if repairs else None
 
 
 def _members(value: Any) -> Iterator[tuple[str | int, Any]]:
-    if isinstance(value, dict):
-        yield from cast("dict[str, Any]", value).items()
-    elif isinstance(value, list):
-        yield from enumerate(cast("list[Any]", value))
+    if is_dict(value):
+        yield from value.items()
+    elif is_list(value):
+        yield from enumerate(value)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 from flujo_aros.outcome import Reason, Repair
+from flujo_aros.telemetry.records import JournalRepair
 from flujo_aros.usage import Usage
 
 _SHOWN: Final = 40
@@ -25,7 +26,7 @@ NEXT: Final = {
 """What a user can do about each reason."""
 
 
-def repair_words(repair: Repair) -> str:
+def repair_words(repair: Repair | JournalRepair) -> str:
     """What was done, without path, code and risk.
 
     >>> from flujo_aros.outcome import Risk

@@ -48,8 +48,9 @@ class Common:
     with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step
     has succeeded; `mergeable_output` is the author's word that it is one. `sink_to` puts the value at a dotted path
     of the context. `checks` judge the value; a failing one sends an agent's reply up its ladder. `fallback` runs in
-    place of a step that failed. `retries` repeats the step after errors of the infrastructure (a rate limit, a server
-    error, a broken connection), never after bad data. `timeout` is in seconds, all retries included.
+    place of a step that failed, or that has only text which `on_degraded` does not accept. `retries` repeats the step
+    after errors of the infrastructure (a rate limit, a server error, a broken connection), never after bad data.
+    `timeout` is in seconds, all retries included.
 
     A kind with a `__post_init__` of its own calls `super().__post_init__()` first: it checks name and options.
     """

@@ -152,11 +152,13 @@ class Execution:
         if step.usage_limits is not None:
             frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget))
         settlement = await self._in_time(step, frame, slot)
-        if step.fallback is None or not _failed(step, settlement):
+        if step.fallback is None or not _gives_way(step, settlement):
             return settlement
         ended = await self._step(step.fallback, frame, self.ledger.free_name(f"{slot.name}/fallback"))
         if ended.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
-            return settlement
+            if not _failed(step, settlement):  # its text is all there is, and the step answers for that
+                self.ledger.excuse(ended.name, slot.name)
+            return self._written(step, settlement, frame, slot)
         why = settlement.error or (settlement.outcome and _headline(settlement.outcome)) or "it gave no result"
         replaced = replace(_from_fallback(ended), stages=settlement.stages, attempts=settlement.attempts, replaced=why)
         return self._written(step, replaced, frame, slot)
@@ -207,7 +209,8 @@ class Execution:
             settlement = await step.run(context)
             if step.bodies and settlement.outcome is not None:  # other kinds have judged their value themselves
                 settlement = replace(settlement, outcome=judged(settlement.outcome, step.checks))
-            attempt.settlement = self._written(step, settlement, frame, slot)
+            waits = step.fallback is not None and _gives_way(step, settlement)
+            attempt.settlement = settlement if waits else self._written(step, settlement, frame, slot)
         return attempt.settlement
 
     def _written(self, step: PipelineStep, settlement: Settlement[Any], frame: Frame, slot: Slot) -> Settlement[Any]:
@@ -237,6 +240,8 @@ class Execution:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.CANCELLED)
         elif slot.result.replaced is not None or slot.result.attempts > 1:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.FAILED)
+        if slot.result.status is StepStatus.SUCCESS and slot.result.replaced is not None:
+            self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
         if slot.result.status is StepStatus.DEGRADED and slot.result.degraded_accepted:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
 
@@ -289,6 +294,12 @@ def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
         return True
     degraded = isinstance(outcome, Degraded) or settlement.cause is not None
     return degraded and step.on_degraded == "fail"
+
+
+def _gives_way(step: PipelineStep, settlement: Settlement[Any]) -> bool:
+    """Whether a fallback is to run: the step has failed, or has text only, which was not said to be as good."""
+    degraded = isinstance(settlement.outcome, Degraded) or settlement.cause is not None
+    return _failed(step, settlement) or (degraded and step.on_degraded != "accept")
 
 
 def _is_infrastructure(settlement: Settlement[Any]) -> bool:

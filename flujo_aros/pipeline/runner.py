@@ -54,7 +54,8 @@ class Runner:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
-            raise UsageError(f"a Runner runs a Pipeline or a step, not {pipeline!r}")
+            found = type(cast("object", pipeline)).__name__
+            raise UsageError(f"a Runner runs a Pipeline or a step, not {found}; make one: Pipeline([step, …])")
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers)
         self.on_result = on_result

@@ -526,7 +526,7 @@ def test_functions_inside_are_imported_before_anything_runs():
 
 
 def test_a_runner_of_something_else_is_refused():
-    with pytest.raises(UsageError, match="a Runner runs a Pipeline or a step, not 3"):
+    with pytest.raises(UsageError, match="a Runner runs a Pipeline or a step, not int"):
         Runner(3)  # type: ignore[arg-type] # the mistake
 
 

@@ -193,6 +193,37 @@ def test_a_fallback_may_degrade_the_step():
     assert (result.status, result.steps[0].status) == (RunStatus.DEGRADED, StepStatus.DEGRADED)
 
 
+def test_a_fallback_runs_for_text_in_place_of_a_value():
+    """The default ladder of an agent ends with text; whoever names a fallback wants a value, not that text."""
+    provider = Provider("words")
+    step = Step("a", Agent(FunctionModel(provider.answer)), NUMBER, fallback=Call("spare", function=len))
+    result = run(step, "four")
+    assert (result.status, result.output) == (RunStatus.COMPLETED, 4)
+    assert result.steps[0].replaced == "no_json: no JSON value stands in it"
+
+
+def test_text_that_is_accepted_needs_no_fallback():
+    provider = Provider("words")
+    agent = Agent(FunctionModel(provider.answer))
+    result = run(Step("a", agent, NUMBER, fallback=Call("spare", function=len), on_degraded="accept"))
+    assert [step.name for step in result.steps] == ["a"]
+    assert (result.status, result.output) == (RunStatus.COMPLETED, "words")
+
+
+def test_the_text_stays_where_the_fallback_fails_too():
+    provider = Provider("words")
+    result = run(Step("a", Agent(FunctionModel(provider.answer)), NUMBER, fallback=Call("spare", function=fail)))
+    assert (result.step("a").status, result.step("a/fallback").status) == (StepStatus.DEGRADED, StepStatus.FAILED)
+    assert (result.status, result.step("a/fallback").excused_by) == (RunStatus.DEGRADED, "a")
+
+
+def test_text_inside_of_a_step_does_not_count_once_its_fallback_has_a_value():
+    provider = Provider("words")
+    fan = Parallel("fan", {"a": Step("s", Agent(FunctionModel(provider.answer)), NUMBER)}, fallback=Call("f", len))
+    result = run(fan, "four")
+    assert (result.status, result.output, result.step("fan/a/s").excused_by) == (RunStatus.COMPLETED, 4, "fan")
+
+
 # Limits on what may be used
 
 

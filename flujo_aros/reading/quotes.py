@@ -32,11 +32,12 @@ _KEY: Final = re.compile(
     r"\s*(?:(?:(?://|#)[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
     r"(?:[\"“”„«]{1,2}(?P<q>[^\"“”»\n:]{0,120})[\"”“»]{1,2}\s*(?:[:：]|=>?)"
     r"|['‘`](?P<s>[^'’`\n:]{1,120})['’`]\s*(?:[:：]|=>?)"
-    r"|(?P<b>\w[\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*[\"'“\[{\d\-+tfnTFN]|\s*\Z)"
+    r"|(?P<b>\w[\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*(?:[\"'“\[{\d\-+tfnTFN]|[yY]es\b)|\s*\Z)"
     r"|\"(?P<h>\w{1,60}):\s*(?=[\"'\[{\d]))",
     re.S,
 )
 _KEY_WITHOUT_COLON: Final = re.compile(r"\"(\w{1,60})\"\s+[\"\[{\d]")
+_KNOWN_KEY: Final = re.compile(r"(\w{1,60})\s*[:：]\s")
 _CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
 # What the two patterns above may become when more of the text comes; `\\Z` is its end for now.
@@ -293,7 +294,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         if _CUT_KEY.match(text, after):
             await_end(text, len(text), growing=around.growing)
             return True
-        bare = _KEY_WITHOUT_COLON.match(text, after)
+        bare = _KEY_WITHOUT_COLON.match(text, after) or _KNOWN_KEY.match(text, after)
         return bare is not None and around.knows(around.shape, bare[1])
     word = ahead["b"]
     return word is None or not around.shape.keys or around.knows(around.shape, word)

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
+from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
 from flujo_aros.outcome import Issue, Repair
@@ -265,21 +266,44 @@ def scopes() -> tuple[Scope, ...]:
     return _scopes.get()
 
 
-@contextmanager
-def span(started: Event) -> Generator[None]:
+def span(started: Event) -> AbstractContextManager[None, None]:
     """Tell every observer that something started, and hold what they return until the block ends.
 
     Its partner, the finished event, is emitted inside the block: `scopes()[-1]` is then the started one.
     """
-    around = _scopes.get()
-    _scopes.set((*around, Scope(next(_ids), started)))
-    try:
+    return _Span(started)
+
+
+class _Span:
+    """A class and not a generator: there are several for each step, and mostly nobody listens."""
+
+    __slots__ = ("_around", "_held", "_started")
+
+    def __init__(self, started: Event) -> None:
+        self._started = started
+        self._held: ExitStack | None = None
+
+    def __enter__(self) -> None:
+        self._around = _scopes.get()
+        _scopes.set((*self._around, Scope(next(_ids), self._started)))
+        observers = _observers.get()
+        if observers:
+            self._tell(observers)
+
+    def _tell(self, observers: tuple[Observer, ...]) -> None:
         with ExitStack() as stack:
-            for observer in _observers.get():
-                held = observer(started)
+            stack.callback(_scopes.set, self._around)
+            for observer in observers:
+                held = observer(self._started)
                 if held is not None:
                     stack.enter_context(held)
-            yield
-    finally:
+            self._held = stack.pop_all()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
         # Not by a token: a stream may be closed in another context than the one it was opened in.
-        _scopes.set(around)
+        if self._held is None:
+            _scopes.set(self._around)
+        else:
+            self._held.__exit__(kind, raised, trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from flujo_aros.contract.output import Contract, TaggedContract
@@ -36,6 +37,11 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
         return Ladder(stages=(Retry(), Synthesize()), max_calls=1)
     if contract.mode == "event":
         return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
+    return _json_ladder(settings)
+
+
+@lru_cache(maxsize=16)
+def _json_ladder(settings: Settings) -> Ladder:
     return Ladder(stages=_json_stages(settings), max_stages=settings.fallback.max_stages)
 
 

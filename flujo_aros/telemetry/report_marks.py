@@ -13,8 +13,8 @@ from flujo_aros.telemetry.records import JournalRepair
 from flujo_aros.telemetry.report_reasons import WHY
 from flujo_aros.telemetry.words import code_words, repair_words
 
-_OF_VALUE: Final = "not-in-output"
-"""A repair that has no place in the text."""
+_OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
+"""Repairs of a value: they have no place in the text that it was read from."""
 _IN_PLACE: Final = 40
 """The longest text that is written into the reply as what a stretch of it was read as."""
 
@@ -42,6 +42,11 @@ class Edit:
         return f"{self.number} {self.repair.risk}: {self.name}: {repair_words(self.repair)}"
 
     @property
+    def in_text(self) -> bool:
+        """Whether it has a place in the text."""
+        return self.repair.code not in _OF_VALUE
+
+    @property
     def removes(self) -> bool:
         """Whether what stood there is not in the value at all."""
         return bool(self.repair.before) and not self.repair.after
@@ -49,7 +54,7 @@ class Edit:
     @property
     def insertion(self) -> str:
         """What is written into the reply behind it: what it was read as, where that is short and something else."""
-        after = "" if self.repair.code == _OF_VALUE else self.repair.after
+        after = self.repair.after
         changed = after != self.repair.before and after != self.repair.before.strip("\"'")
         return after if changed and len(after) <= _IN_PLACE else ""
 
@@ -76,7 +81,9 @@ def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
     >>> [(piece.text, piece.edit.number if piece.edit else 0) for piece in pieces("['a']", numbered([edit]))]
     [('[', 0), ("'a'", 1), (']', 0)]
     """
-    spans = [(min(edit.repair.span[0], len(text)), min(edit.repair.span[1], len(text)), edit) for edit in edits]
+    size = len(text)
+    placed = ((*edit.repair.span, edit) for edit in edits if edit.in_text)
+    spans = [(min(start, size), min(stop, size), edit) for start, stop, edit in placed]
     begins = deque(sorted(spans, key=lambda each: (each[0], each[2].number)))
     ends: dict[int, list[Edit]] = {}
     for _, stop, edit in spans:

@@ -60,7 +60,9 @@ class Reply:
     def risks(self) -> tuple[str, ...]:
         """The risks that there are among the repairs."""
         return tuple(
-            risk for risk in ("lossless", "inferred", "lossy") if any(e.repair.risk == risk for e in self.edits)
+            risk
+            for risk in ("lossless", "inferred", "lossy")
+            if any(e.in_text and e.repair.risk == risk for e in self.edits)
         )
 
 

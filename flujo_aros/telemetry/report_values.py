@@ -104,11 +104,22 @@ def _ladder_that_ran(chapter: Chapter) -> Ladder | None:
 
 
 def _lines(value: Any, final: JournalReading) -> Iterator[Field]:
+    plain = to_jsonable_python(value, by_alias=True, fallback=str)
+    known = set(_places(plain, ()))
     repairs: defaultdict[str, list[JournalRepair]] = defaultdict(list)
     for repair in final.repairs:
-        repairs[repair.path].append(repair)
+        path = repair.path
+        while path and path not in known:  # what was left out is told where it was
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        repairs[path or "$"].append(repair)
     whole = final.trust if final.trust in _OF_WHOLE else None
-    yield from _of_member(to_jsonable_python(value, by_alias=True, fallback=str), (), repairs, whole)
+    yield from _of_member(plain, (), repairs, whole)
+
+
+def _places(value: Any, place: tuple[str | int, ...]) -> Iterator[str]:
+    yield path_of(place)
+    for name, member in _members(value):
+        yield from _places(member, (*place, name))
 
 
 def _of_member(

@@ -123,7 +123,9 @@ def everything_after(told: Told, file: Path, say: Callable[..., str], **options:
     with closing(sqlite3.connect(file)) as database:
         dump = "\n".join(database.iterdump())
     shown = "".join(say(word, run) for run in runs for word in ("show", "explain")) + say("runs") + say("health")
-    return Left({"spans": told.everything(), "log": lines.getvalue(), "journal": dump, "terminal": shown})
+    pages = "".join(say("report", run, "-o", "-") for run in runs)
+    texts = {"spans": told.everything(), "log": lines.getvalue(), "journal": dump, "terminal": shown, "report": pages}
+    return Left(texts)
 
 
 @pytest.fixture

@@ -39,10 +39,12 @@ from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import WatchedModel
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
+from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
 from flujo_aros.contract.payload import Block
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Reply
@@ -203,7 +205,8 @@ class Aros(AbstractCapability[Any]):
             return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
 
         call = output_context.tool_call
-        return await self._recovered(ctx, wire, text, validate, call.tool_call_id if call else None)
+        call_id, output_function = call.tool_call_id if call else None, output_context.has_function
+        return await self._recovered(ctx, wire, text, validate, call_id, output_function=output_function)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
@@ -285,7 +288,14 @@ class Aros(AbstractCapability[Any]):
         return "{}" if call and not output else output
 
     async def _recovered(
-        self, ctx: RunContext[Any], wire: Wire, text: str, validate: Validate, call_id: str | None = None
+        self,
+        ctx: RunContext[Any],
+        wire: Wire,
+        text: str,
+        validate: Validate,
+        call_id: str | None = None,
+        *,
+        output_function: bool = False,
     ) -> Any:
         record, finish = self._record, finish_of(ctx, self._record)
         climb = Climb(ctx, record, self._ladder(wire.contract), wire.contract, self.ask, self.capture_content)
@@ -293,14 +303,17 @@ class Aros(AbstractCapability[Any]):
         record.texts.append(text)
         known = record.settled is not None and record.settled[0] == text
         outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
-        value, refusal = await _validated(outcome, validate)
+        checks = () if output_function else record.checks
+        settled, value, refusal = await _validated(outcome, validate, wire, checks)
         if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
             # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
             outcome = await climb.outcome(text, finish, refusal)
-            value, refusal = await _validated(outcome, validate)
+            settled, value, refusal = await _validated(outcome, validate, wire, checks)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
-        settled = _with_cut(_with_silence(wire.settled(outcome, value), text, record), record)
+            settled = wire.settled(outcome, None)
+        record.checked = not output_function
+        settled = _with_cut(_with_silence(settled, text, record), record)
         self._tell(ctx, outcome, settled, text, call_id, wire)
         if isinstance(settled, Accepted):
             return value
@@ -346,15 +359,27 @@ _ANY: Final = compile_contract({})
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
 
 
-async def _validated(outcome: Outcome[Any], validate: Validate) -> tuple[Any, tuple[Issue, ...]]:
-    """What the host makes of an accepted value, or what it has against it. Control flow of the host passes through."""
+async def _validated(
+    outcome: Outcome[Any], validate: Validate, wire: Wire, checks: tuple[Check, ...]
+) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
+    """The outcome for the user, what the host makes of its value, and what host or checks have against it.
+
+    Control flow of the host passes through.
+    """
     if not isinstance(outcome, Accepted):
-        return None, ()
+        return wire.settled(outcome, None), None, ()
     try:
-        return await validate(outcome), ()
+        value = await validate(outcome)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
-        return None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+        return outcome, None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+    settled = wire.settled(outcome, value)
+    found = await judged_awaiting(settled, checks) if checks else settled
+    if isinstance(found, Rejected) and found is not settled:
+        return found, None, found.issues
+    if isinstance(found, Accepted) and found is not settled and wire.wanted is None:
+        value = found.value  # what a check has cleaned
+    return found, value, ()
 
 
 def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcome[Any]:

@@ -21,12 +21,12 @@ from flujo_aros.agents.asking import adrive, drive
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, recording
-from flujo_aros.contract.checks import Check
+from flujo_aros.contract.checks import Check, is_async
 from flujo_aros.contract.output import Contract, with_checks
 from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.reading.payload import judged
+from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.usage import Allowance, Usage
 
@@ -93,7 +93,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     checks: Sequence[Check] = (),
     secrets: Sequence[str] = (),
 ) -> AgentRun[T]:
-    """Run an agent once for an output that satisfies the contract, and all `checks`.
+    """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
     Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
     agent's own output, plain text for a spec. `usage_sink` is told what was spent also when the run raises or is
@@ -104,17 +104,25 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
-    wanted = None if contract is None else with_checks(contract, checks)
+    plain = [check for check in checks if not is_async(check)]
+    wanted = None if contract is None else with_checks(contract, plain)
     runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, wanted, ladder, models)
     usage = RunUsage()
     record = RunRecord(
-        wanted, ladder, allowance=allowance, resolve=partial(named_model, models=models), secrets=tuple(secrets)
+        wanted,
+        ladder,
+        allowance=allowance,
+        resolve=partial(named_model, models=models),
+        checks=tuple(check for check in checks if wanted is None or is_async(check)),
+        secrets=tuple(secrets),
     )
     showing = None if live is None else Showing(live, wanted, record)
     ask = _Asked(prompt, usage, _usage_limits(limits), settings, history, showing)
     try:
         with recording(record):
-            outcome = judged(await _outcome(runnable, ask, record), tuple(checks))
+            outcome = await _outcome(runnable, ask, record)
+            # The last word, where the agent has an Aros with a contract of its own, or nothing was read.
+            outcome = await judged_awaiting(outcome, plain if record.checked else checks)
         if showing is not None:
             await showing.end(outcome)
     finally:

@@ -13,6 +13,7 @@ from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameter
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
+from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import OutputError
 from flujo_aros.events import AskFinished, Event, StageFinished
@@ -46,6 +47,10 @@ class RunRecord:
     """Asked before each model call of the run."""
     resolve: Callable[[str], Awaitable[Model]] | None = None
     """Gives the models that a stage names."""
+    checks: tuple[Check, ...] = ()
+    """What an output must be beyond its contract, where the contract itself cannot say so; they may be async."""
+    checked: bool = False
+    """Whether the latest outcome was judged by these checks."""
     secrets: tuple[str, ...] = ()
     """Values that no repair prompt may hold."""
     appended: str = ""
@@ -85,7 +90,7 @@ class RunRecord:
         """A model call is about to be made: what is known of the reply before it no longer holds."""
         self.calls += 1
         self.own_calls += 1
-        self.response, self.stream, self.outcome, self.settled = None, None, None, None
+        self.response, self.stream, self.outcome, self.settled, self.checked = None, None, None, None, False
         self.settings = context.model_settings
         self.parameters = context.model_request_parameters
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import typing
 from dataclasses import dataclass, replace
+from inspect import isawaitable
 from typing import Any, Final, cast
 
 from pydantic_ai.output import OutputContext
 from pydantic_core import to_json, to_jsonable_python
 
-from flujo_aros.contract.checks import Check, judge
+from flujo_aros.contract.checks import Check, judge, name_of
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.payload import Event
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict
@@ -32,6 +33,7 @@ class PlainValues:
     """
 
     def __init__(self, inner: Values[Any], key: str | None = None) -> None:
+        self._latest: tuple[Any, Any] | None = None
         self.inner = inner
         self.key = key
         self.json_schema: JsonSchema = inner.json_schema if key is None else envelope_schema(inner.json_schema, key)
@@ -44,7 +46,16 @@ class PlainValues:
             return None
         if self.key is not None:
             return self.strict(plain)
-        return None if self.inner.strict_json(text) is None else Valid(plain)
+        typed = self.inner.strict_json(text)
+        if typed is None:
+            return None
+        self._latest = (plain, typed.value)
+        return Valid(plain)
+
+    def typed(self, plain: Any) -> Valid[Any] | None:
+        """The value that was made of exactly this plain one when it was read, once; None: validate it again."""
+        latest, self._latest = self._latest, None  # the next one, and no reply is kept alive
+        return Valid(latest[1]) if latest is not None and latest[0] is plain else None
 
     def strict(self, value: object) -> Valid[Any] | None:
         """The value, if it satisfies everything as it stands, or None."""
@@ -82,6 +93,17 @@ class Wire:
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
         """The wire for a contract of the user's (`wanted`) or the host's."""
+        known = _wires.get((id(contract), wanted, key))
+        if known is not None:
+            return known[1]
+        wire = cls._made(contract, wanted=wanted, key=key)
+        if len(_wires) >= _MOST_WIRES:
+            _wires.clear()
+        _wires[id(contract), wanted, key] = contract, wire
+        return wire
+
+    @classmethod
+    def _made(cls, contract: Contract[Any], *, wanted: bool, key: str | None) -> Wire:
         if contract.mode in _TYPED:
             return cls(contract, contract if wanted else None, key)
         checks = tuple(_of_plain(check, contract, key) for check in contract.checks)
@@ -110,7 +132,8 @@ class Wire:
         if self.contract.mode in _TYPED:
             return outcome
         plain = outcome.value if self.key is None else outcome.value[self.key]
-        verdict = self.wanted.validate(plain)
+        values = self.contract.values
+        verdict = (isinstance(values, PlainValues) and values.typed(plain)) or self.wanted.validate(plain)
         if isinstance(verdict, Invalid):  # a validator of the user that does not always say the same
             return Rejected(Reason.INVALID, verdict.issues, outcome.text)
         value = judge(verdict.value, self.wanted.checks)[0]
@@ -129,6 +152,11 @@ class Wire:
         return f"${path.removeprefix(start)}" if path.startswith((f"{start}.", f"{start}[")) or path == start else path
 
 
+_wires: Final[dict[tuple[int, bool, str | None], tuple[Contract[Any], Wire]]] = {}
+"""The wires that were made, by the identity of the contract, which is kept beside so that it stays what it is."""
+_MOST_WIRES: Final = 256
+
+
 def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
     """A check of values as one of the plain JSON that gives them."""
 
@@ -137,11 +165,12 @@ def _of_plain(check: Check, contract: Contract[Any], key: str | None) -> Check:
         if isinstance(verdict, Invalid):
             return None
         found = check(verdict.value)
-        if found is None or isinstance(found, (str, Issue)):
+        if found is None or isinstance(found, (bool, str, Issue)) or isawaitable(found):
             return found
         clean = to_jsonable_python(found, by_alias=True)
         return clean if key is None else {key: clean}
 
+    of_plain.__name__ = name_of(check)
     return of_plain
 
 

@@ -2,49 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from flujo_aros.contract.schema import is_dict
+from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Repair, Risk
 
 T = TypeVar("T")
 
 Check: TypeAlias = Callable[[Any], Any]
-"""Judges a value: None if it is right, a sentence or an `Issue` if it is wrong, or the value itself, made clean.
+"""Judges a value: None or True if it is right, a sentence, an `Issue` or False if it is wrong, or the value made clean.
 
 A wrong value is asked for again; a value that the check has cleaned is taken, and the cleaning is told as a repair.
+The check of a step of a pipeline may be async.
 """
 
+Judgement: TypeAlias = tuple[T, tuple[Issue, ...], tuple[Repair, ...]]
+"""A value after all checks, what they have against it, and what they have cleaned."""
 
-def judge(value: T, checks: tuple[Check, ...]) -> tuple[T, tuple[Issue, ...], tuple[Repair, ...]]:
+
+def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
     """The value after all checks, what they have against it, and what they have cleaned.
 
-    `ValueError` and `AssertionError` of a check count as an issue, as with pydantic's validators.
+    `ValueError` and `AssertionError` of a check count as an issue, as with pydantic's validators. Raises `UsageError`
+    for an async check, which nothing can await here.
     """
+    plan = _judging(value, checks)
+    try:
+        check, waiting = next(plan)
+    except StopIteration as end:
+        judged: Judgement[T] = end.value
+        return judged
+    if inspect.iscoroutine(waiting):
+        waiting.close()
+    message = f"the check {name_of(check)} is async, and only a step of a pipeline can await one"
+    raise UsageError(message)
+
+
+async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:
+    """The same as `judge`, for checks that may be async."""
+    plan = _judging(value, checks)
+    try:
+        _, waiting = next(plan)
+        while True:
+            try:
+                found = await waiting
+            except (ValueError, AssertionError) as error:
+                _, waiting = plan.throw(error)
+            else:
+                _, waiting = plan.send(found)
+    except StopIteration as end:
+        judged: Judgement[T] = end.value
+        return judged
+
+
+def _judging(value: Any, checks: Sequence[Check]) -> Generator[tuple[Check, Awaitable[Any]], Any, Judgement[Any]]:
+    """Judges, and asks for what has to be awaited."""
     issues: list[Issue] = []
     cleaned: list[Repair] = []
     for check in checks:
-        found = _found(check, value)
-        if isinstance(found, Issue):
-            issues.append(found)
-        elif found is not None:
+        try:
+            found = check(value)
+            if inspect.isawaitable(found):
+                found = yield check, found
+        except (ValueError, AssertionError) as error:
+            found = str(error) or False
+        if found is False:
+            found = f"{name_of(check)} is not satisfied"
+        if isinstance(found, (str, Issue)):
+            issues.append(Issue("$", "check", found) if isinstance(found, str) else found)
+        elif found is not None and found is not True:
             cleaned.append(Repair("cleaned", Risk.LOSSY, "$", (0, 0), str(value)[:80], str(found)[:80]))
             value = found
     return value, tuple(issues), tuple(cleaned)
 
 
-def _found(check: Check, value: Any) -> Any:
-    try:
-        found = check(value)
-    except (ValueError, AssertionError) as error:
-        found = str(error) or f"{name_of(check)} is not satisfied"
-    return Issue("$", "check", found) if isinstance(found, str) else found
-
-
 def name_of(check: Check) -> str:
     """The name of a check, for a message."""
-    return str(getattr(check, "__name__", type(check).__name__)).strip("_")
+    name = str(getattr(check, "__name__", type(check).__name__)).strip("_")
+    return "a check" if name == "<lambda>" else name
+
+
+def is_async(check: Check) -> bool:
+    """Whether a check is known to be async."""
+    return inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(getattr(check, "__call__", None))  # noqa: B004 (an object with an async `__call__`)
 
 
 def winner_in(cast: Collection[str] | None) -> Check:

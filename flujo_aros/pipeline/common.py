@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
@@ -47,10 +47,11 @@ class Common:
     `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run goes on
     with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step
     has succeeded; `mergeable_output` is the author's word that it is one. `sink_to` puts the value at a dotted path
-    of the context. `checks` judge the value; a failing one sends an agent's reply up its ladder. `fallback` runs in
-    place of a step that failed, or that has only text which `on_degraded` does not accept. `retries` repeats the step
-    after errors of the infrastructure (a rate limit, a server error, a broken connection), never after bad data.
-    `timeout` is in seconds, all retries included.
+    of the context. `checks` judge the value: functions, sync or async, that give None or True for a value that is
+    right; a failing one sends an agent's reply up its ladder. `fallback` runs in place of a step that failed, or that
+    has only text which `on_degraded` does not accept. `retries` repeats the step after errors of the infrastructure
+    (a rate limit, a server error, a broken connection), never after bad data. `timeout` is in seconds, all retries
+    included.
 
     A kind with a `__post_init__` of its own calls `super().__post_init__()` first: it checks name and options.
     """
@@ -59,7 +60,7 @@ class Common:
     updates_context: bool = False
     mergeable_output: bool | None = None
     sink_to: str | None = None
-    checks: tuple[Check, ...] = ()
+    checks: Sequence[Check] = ()
     fallback: PipelineStep | None = None
     usage_limits: StepLimits | None = None
     retries: int = 0
@@ -132,7 +133,7 @@ def _problems(step: Common) -> Iterator[str]:
         yield f"retries must be 0 or more, not {step.retries!r}"
     if step.timeout is not None and not step.timeout > 0:
         yield f"timeout is a number of seconds above 0, not {step.timeout!r}"
-    for check in cast("tuple[object, ...]", step.checks):
+    for check in cast("Sequence[object]", step.checks):
         if not callable(check):
             yield f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
     if step.fallback is not None and not hasattr(step.fallback, "run"):

@@ -24,7 +24,7 @@ from flujo_aros.pipeline.results import StepResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
-from flujo_aros.reading.payload import judged
+from flujo_aros.reading.payload import judged_awaiting
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
@@ -208,7 +208,7 @@ class Execution:
         with _Attempt() as attempt:
             settlement = await step.run(context)
             if step.bodies and settlement.outcome is not None:  # other kinds have judged their value themselves
-                settlement = replace(settlement, outcome=judged(settlement.outcome, step.checks))
+                settlement = replace(settlement, outcome=await judged_awaiting(settlement.outcome, step.checks))
             waits = step.fallback is not None and _gives_way(step, settlement)
             attempt.settlement = settlement if waits else self._written(step, settlement, frame, slot)
         return attempt.settlement

@@ -13,7 +13,7 @@ from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.template import InputTemplate
-from flujo_aros.reading.payload import judged
+from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 
 
@@ -61,22 +61,22 @@ class Human(Common):
         message = self.templates[0].text(context.names())
         if context.answer is None:
             raise self._pause(message)
-        outcome = self.judge(context.answer.value)
+        outcome = await judged_awaiting(self.judge(context.answer.value), self.checks)
         if isinstance(outcome, Accepted):
             return Settlement(outcome)
         words = "; ".join(_sentence(issue) for issue in cast("Rejected", outcome).issues)
         raise self._pause(f"{message}\nThe answer was not taken: {words}")
 
     def judge(self, answer: Any) -> Outcome[Any]:
-        """The answer as a value, or what is wrong with it."""
+        """The answer as a value, or why it is none; the checks are not asked here."""
         contract = self.contract
         if contract is None:
-            return judged(Accepted(answer, Trust.CLEAN, "first", (), _shown(answer)), self.checks)
+            return Accepted(answer, Trust.CLEAN, "first", (), _shown(answer))
         verdict = contract.validate(answer)
         if not isinstance(verdict, Invalid):
-            return judged(Accepted(verdict.value, Trust.CLEAN, "first", (), _shown(answer)), self.checks)
+            return Accepted(verdict.value, Trust.CLEAN, "first", (), _shown(answer))
         if isinstance(answer, str):
-            return judged(read(answer, contract, truncated=False), self.checks)
+            return read(answer, contract, truncated=False)
         return Rejected(Reason.INVALID, verdict.issues, _shown(answer))
 
     def _pause(self, message: str) -> PauseRun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
@@ -25,7 +25,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import OnDegraded, Settlement
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.template import InputTemplate
-from flujo_aros.reading.payload import judged
+from flujo_aros.reading.payload import judged_awaiting
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import AgentRun, StageRecord
@@ -77,7 +77,7 @@ class PipelineStep(Protocol):
         ...
 
     @property
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> Sequence[Check]:
         """What the value must be beyond its contract."""
         ...
 
@@ -249,11 +249,11 @@ class Step(Common):
             if not isinstance(run.outcome, Accepted):
                 return Settlement(run.outcome, calls, stages)
             if signal.stands_in(said, self.facts.contract):
-                return Settlement(judged(run.outcome, self.checks), calls, stages)
+                return Settlement(await judged_awaiting(run.outcome, self.checks), calls, stages)
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
 
-    async def _ask(self, prompt: str, context: StepContext, checks: tuple[Check, ...]) -> AgentRun[Any]:
+    async def _ask(self, prompt: str, context: StepContext, checks: Sequence[Check]) -> AgentRun[Any]:
         from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
 
         known = self.facts
@@ -331,7 +331,7 @@ class Call(Common):
             result = await result
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
         outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
-        return Settlement(judged(outcome, self.checks))
+        return Settlement(await judged_awaiting(outcome, self.checks))
 
     def _resolved(self) -> Callable[..., Any]:
         return resolved(self.function, step=self.name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from flujo_aros.contract.checks import Check, judge
+from flujo_aros.contract.checks import Check, Judgement, judge, judge_awaiting
 from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
 from flujo_aros.contract.payload import PLACEHOLDER, Block, Event, WrittenEvent
 from flujo_aros.contract.reasoning import mask_reasoning
@@ -316,11 +316,22 @@ def _echoed(text: str) -> Rejected:
     return Rejected(Reason.ECHOED_SCHEMA, (Issue("$.text", "echoed_example", words),), text)
 
 
-def judged(outcome: Outcome[T], checks: tuple[Check, ...]) -> Outcome[T]:
+def judged(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
     """The outcome after these checks: what they have against a value rejects it, what they clean is told."""
     if not checks or not isinstance(outcome, Accepted):
         return outcome
-    value, issues, cleaned = judge(outcome.value, checks)
+    return _after(outcome, judge(outcome.value, checks))
+
+
+async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
+    """The same as `judged`, for checks that may be async."""
+    if not checks or not isinstance(outcome, Accepted):
+        return outcome
+    return _after(outcome, await judge_awaiting(outcome.value, checks))
+
+
+def _after(outcome: Accepted[T], judgement: Judgement[T]) -> Outcome[T]:
+    value, issues, cleaned = judgement
     if issues:
         return Rejected(Reason.INVALID, issues, outcome.text)
     if not cleaned:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any, Self
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent
+from pydantic_ai import Agent, PromptedOutput
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.contract.output import Output, with_checks
 from flujo_aros.errors import ContractError, OutputError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
 from flujo_aros.outcome import Issue, Risk
@@ -23,6 +25,7 @@ from flujo_aros.pipeline.ledger import RunStatus, StepStatus
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.reading.read import read
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 
@@ -183,6 +186,53 @@ def test_a_check_judges_plain_text_too():
     )
     run = Runner(step).run_sync("x")
     assert (run.status, run.steps[0].error) == (RunStatus.FAILED, "invalid: too long")
+
+
+def test_a_check_may_say_no_more_than_true_or_false():
+    seen = Seen(BAD, GOOD)
+    run = Runner(Step("a", Agent(seen.model), Order, checks=[lambda order: order.gross == 3])).run_sync("x")
+    assert run.output == Order(net=1, tax=2, gross=3)
+    assert "a check is not satisfied" in seen.prompts[1]
+
+
+async def adds_up(order: Any) -> bool:
+    await asyncio.sleep(0)
+    return bool(order.net + order.tax == order.gross)
+
+
+async def made_clean(order: Any) -> Any:
+    await asyncio.sleep(0)
+    return None if order.gross == 3 else order.model_copy(update={"gross": 3})
+
+
+@pytest.mark.parametrize("own_type", [True, False])
+def test_an_async_check_is_awaited_and_enters_the_ladder(own_type: bool):
+    seen = Seen(BAD, GOOD)
+    agent: Any = Agent(seen.model, output_type=PromptedOutput(Order)) if own_type else Agent(seen.model)
+    run = Runner(Step("a", agent, None if own_type else Order, checks=[adds_up])).run_sync("x")
+    assert (run.output, run.steps[0].usage.requests) == (Order(net=1, tax=2, gross=3), 2)
+    assert "adds_up is not satisfied" in seen.prompts[1]
+
+
+def test_an_async_check_may_clean_the_value():
+    run = Runner(Step("a", Agent(Seen(BAD).model), Order, checks=[made_clean])).run_sync("x")
+    assert (run.output, run.steps[0].trust) == (Order(net=1, tax=2, gross=3), "lossy")
+
+
+def test_an_async_check_is_asked_once_for_each_value():
+    asked: list[Any] = []
+
+    async def note(order: Any) -> None:
+        asked.append(order.gross)
+
+    Runner(Step("a", Agent(Seen(GOOD).model), Order, checks=[note])).run_sync("x")
+    Runner(Call("a", function=lambda _: Order(net=1, tax=1, gross=2), checks=[note])).run_sync("x")
+    assert asked == [3, 2]
+
+
+def test_what_cannot_await_an_async_check_says_so():
+    with pytest.raises(UsageError, match="the check adds_up is async, and only a step of a pipeline can await one"):
+        read(GOOD, with_checks(Output.json(Order), [adds_up]))
 
 
 def test_a_check_judges_the_value_of_a_callable():

@@ -13,10 +13,10 @@ from flujo_aros.blueprint.operations import next_input_of, operation_nodes, outp
 from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
 from flujo_aros.blueprint.plain import build_plain, prepared
 from flujo_aros.blueprint.references import Unready, checks_of
-from flujo_aros.errors import FilterError, TemplateError, UsageError
+from flujo_aros.errors import FilterError, UsageError
 from flujo_aros.pipeline.branch import Branch, branch_key
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.flow import Pipeline, find_mistakes
+from flujo_aros.pipeline.flow import Mistake, Pipeline, find_mistakes
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
@@ -38,7 +38,11 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
         find_mistakes([step or Call(name_of(node, n), function=str) for n, (node, step) in named], where.before)
     )
     for mistake in mistakes:
-        loading.note(key_node(nodes[mistake.index], mistake.key).place, mistake.message)
+        place, step = key_node(nodes[mistake.index], mistake.key).place, built[mistake.index]
+        loading.doubt(place, mistake.message)
+        if loading.lenient and step is not None:
+            built[mistake.index] = _unready(loading, _own_name(step.name, mistake), 0)
+    mistakes = [] if loading.lenient else mistakes
     whole = [step for step in built if step is not None]
     return whole if len(whole) == len(built) and not mistakes else None
 
@@ -55,7 +59,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     plain = prepared(loading, node, kind)
     name = str(plain.get("name"))
     where = replace(around, name=f"{around.name}/{name}" if around.name else name)
-    known, at = len(loading.findings), len(loading.located)
+    known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
     loading.located.append(Located(None, node, where.path, where.name))
     block = loading.block(blocks.BLOCKS[kind], node, plain)
     making = Making(loading, node, where, _common(loading, node, block, where))
@@ -67,16 +71,30 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
             step = _BUILDERS[kind](making, block)
     except UsageError as error:
         place = key_node(node, key_of(str(error))).place
-        missing = isinstance(error, FilterError) or (loading.lenient and isinstance(error, TemplateError))
-        if missing and block is not None:
-            loading.warn(place, f"{error} (step {name!r} cannot run)")
-            step = Unready(name, why=str(error), source=loading.source, place=place, **making.common)
+        if isinstance(error, FilterError) and block is not None:
+            loading.doubts.append((place, str(error)))
         else:
-            loading.note(place, str(error))
+            loading.doubt(place, str(error))
     if len(loading.findings) > known:
+        del loading.doubts[doubts:]
         return None
+    if len(loading.doubts) > doubts:
+        step = _unready(loading, name, doubts, making.common)
     loading.located[at] = replace(loading.located[at], step=step)
     return step
+
+
+def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
+    """A step that loads and cannot run, for the first of the doubts that have come up since."""
+    place, why = loading.doubts[since]
+    del loading.doubts[since:]
+    loading.warn(place, f"step {name!r} cannot run: {why}")
+    return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
+
+
+def _own_name(name: str, mistake: Mistake) -> str:
+    """A name for a step whose own is taken."""
+    return f"{name} ({mistake.index + 1})" if mistake.key == "name" else name
 
 
 def _no_such_kind(kind: object) -> str:
@@ -179,7 +197,7 @@ def _conditional(making: Making, block: blocks.ConditionalBlock) -> PipelineStep
     making.without_input()
     if (block.condition is None) == (block.condition_expression is None):
         message = f"step {block.name!r} needs either `condition_expression` or `condition`, and not both"
-        making.loading.note(making.node.place, message)
+        making.loading.doubt(making.node.place, message)
         return None
     condition = making.expression(making.member("condition_expression"), "condition_expression")
     if condition is None:
@@ -203,7 +221,7 @@ def _loop(making: Making, block: blocks.LoopBlock) -> PipelineStep:
     keys, inner = block.loop, making.member("loop") or making.node
     exit_ = making.expression(inner.members.get("exit_expression"), "exit_expression")
     if keys.exit_expression is not None and keys.exit_condition is not None:
-        making.loading.note(inner.keys["exit_condition"], "write `exit_expression` or `exit_condition`, and not both")
+        making.loading.doubt(inner.keys["exit_condition"], "write `exit_expression` or `exit_condition`, and not both")
     options: dict[str, Any] = {name: making.function(inner.members.get(name), name) for name in _MAPPERS}
     options["exit"] = exit_ or making.function(inner.members.get("exit_condition"), "exit_condition")
     options |= {"max_loops": keys.max_iterations, **said(keys, "completion_signal", "max_loops", "on_max_loops")}

@@ -109,10 +109,11 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     top = loading.block(Top, root)
     version = member(root, "version")
     if version is not None and str(version.plain()) != VERSION:
-        loading.note(version.place, f"this version is not known; write version: {VERSION!r}")
+        tell = loading.warn if loading.lenient else loading.note
+        tell(version.place, f"this version is not known; write version: {VERSION!r}")
     agents, imports, steps = member(root, "agents"), member(root, "imports"), member(root, "steps")
     for name, node in (agents.members if agents else {}).items():
-        loading.agents[name] = loading.agent(node)
+        loading.named_agent(name, node)
     for name, node in (imports.members if imports else {}).items():
         loading.imports[name] = _imported(loading, node, files)
     nodes = [node for node in (steps.elements if steps else []) if isinstance(node.value, dict)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,8 @@ from pydantic_core import ErrorDetails
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, Finding, Node
-from flujo_aros.blueprint.findings import UNKNOWN, sentence, unknown_key, why_ignored
+from flujo_aros.blueprint.findings import UNKNOWN, may_be_left_out, sentence, unknown_key, why_ignored
+from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.errors import BlueprintError, ContractError, Place
 from flujo_aros.pipeline.flow import Pipeline
@@ -27,7 +28,8 @@ M = TypeVar("M", bound=BaseModel)
 ImportBlueprint = Callable[[Path, Node], Pipeline | None]
 
 _VARIABLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_COUNTS: Final = ("max_retries", "timeout")
+_NO_VALUE: Final = frozenset({"missing", *UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,10 @@ class Loading:
         self.lenient = lenient
         self.findings: list[Finding] = []
         self.warnings: list[Finding] = []
+        self.doubts: list[tuple[Place, str]] = []
+        """Why the step or agent that is being built cannot be run, although it loads."""
+        self.hindered: dict[str, tuple[Place, str]] = {}
+        """Why an agent, by its name, cannot be run."""
         self.agents: dict[str, AgentSpec | None] = {}
         self.imports: dict[str, Pipeline | None] = {}
         self.located: list[Located] = []
@@ -66,28 +72,59 @@ class Loading:
         """Note what is passed over."""
         self.warnings.append((place, message))
 
+    def doubt(self, place: Place, message: str) -> None:
+        """Note a mistake; when lenient, what has it loads all the same, and its run is refused."""
+        if self.lenient:
+            self.doubts.append((place, message))
+        else:
+            self.note(place, message)
+
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
         """The mapping at this node as a block, or None when it has mistakes; they are noted.
 
         `plain` stands for the node's own value where a part of it has been replaced already.
         """
         data = node.plain() if plain is None else plain
-        for _ in range(2):
+        for _ in range(3):  # what was mended may be wrong in another way
             try:
                 made: M = _adapter(kind).validate_json(json.dumps(data), strict=True)
             except ValidationError as error:
                 details = error.errors(include_url=False)
             else:
                 return made
-            passed = [detail for detail in details if self._passes_over(kind, node, detail)]
-            for detail in details:
-                if detail not in passed:
-                    self._note_detail(kind, node, detail)
-            if not passed:
+            wrong = [detail for detail in details if not self._mended(kind, node, data, detail)]
+            for detail in wrong:
+                self._note_detail(kind, node, detail)
+            if len(wrong) == len(details):
                 return None
-            for detail in passed:
-                _drop(data, detail)
         return None
+
+    def _mended(self, kind: type[BaseModel], node: Node, data: Any, detail: ErrorDetails) -> bool:
+        """Whether what is wrong could be put right in the plain data; what is passed over or put right is warned of."""
+        path = detail["loc"]
+        if self._passes_over(kind, node, detail):
+            return drop(data, path)
+        if detail["type"] in _NO_VALUE:
+            return False
+        if detail["input"] is None and may_be_left_out(kind, path):
+            return drop(data, path)  # a key with nothing behind it says nothing
+        value = meant(detail)
+        if value is not None and put(data, path, value):
+            shown, what = json.dumps(value), "true or false" if isinstance(value, bool) else "a number"
+            self.warn(node.at(path), f"{'.'.join(map(str, path))} is {what}; write {shown} without quotes")
+            return True
+        if self.lenient and kind is blocks.Agent and path[-1] in _COUNTS and len(path) == 1:
+            self.warn(node.at(path), f"{sentence(detail)}; it is passed over")
+            return drop(data, path)
+        return False
+
+    def named_agent(self, name: str, node: Node) -> None:
+        """Take in the agent that is described at this node."""
+        self.agents[name] = self.agent(node)
+        if self.doubts:
+            self.hindered[name] = self.doubts[0]
+            self.warn(*self.doubts[0])
+            self.doubts.clear()
 
     def agent(self, node: Node) -> AgentSpec | None:
         """The agent that is described at this node."""
@@ -96,7 +133,6 @@ class Loading:
             prompt = node.members.get("system_prompt")
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
-            self._numbers(node, cast("dict[str, Any]", plain))
         block = self.block(blocks.Agent, node, plain)
         self.schema(node.members.get("output_schema"))
         return None if block is None else AgentSpec.model_validate(block.model_dump())
@@ -106,7 +142,8 @@ class Loading:
         try:
             compile_contract(node.plain() if node and isinstance(node.value, dict) else True)
         except ContractError as error:
-            self.note(node.place if node else None, str(error))
+            if node is not None:
+                self.doubt(node.place, str(error))
             return False
         return True
 
@@ -147,16 +184,8 @@ class Loading:
         for name, value in variables.items():
             if isinstance(value, str) and "{{" in value:
                 place = node.members["variables"].members[name].place
-                self.note(place, "a variable of a prompt is a plain value; put what changes into the step's `input`")
+                self.doubt(place, "a variable of a prompt is a plain value; put what changes into the step's `input`")
         return _VARIABLE.sub(lambda found: str(variables.get(found[1], found[0])), text)
-
-    def _numbers(self, node: Node, plain: dict[str, Any]) -> None:
-        """Numbers written as texts, as flujo takes them."""
-        for key in ("timeout", "max_retries"):
-            value = plain.get(key)
-            if isinstance(value, str) and _NUMBER.fullmatch(value):
-                plain[key] = float(value) if "." in value else int(value)
-                self.warn(node.members[key].place, f"{key} is a number; write {value} without quotes")
 
     def _passes_over(self, kind: type[BaseModel], node: Node, detail: ErrorDetails) -> bool:
         """Whether an unknown key is only warned of: one of flujo's that changes nothing here, or any if lenient."""
@@ -204,10 +233,3 @@ def member(node: Node, *keys: str) -> Node | None:
 def _adapter(kind: type[M]) -> TypeAdapter[M]:
     return TypeAdapter(kind)
 
-
-def _drop(data: Any, detail: ErrorDetails) -> None:
-    """Take an unknown key out of the plain data."""
-    path: Sequence[str | int] = detail["loc"]
-    for part in path[:-1]:
-        data = data[part]
-    del data[path[-1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -14,11 +15,13 @@ from flujo_aros.blueprint.references import NO_AGENT, Shaped, Target, Unready, t
 from flujo_aros.contract.written import WrittenContract, written_contract
 from flujo_aros.errors import ContractError, TemplateError
 from flujo_aros.pipeline.builtins import built_in_step
+from flujo_aros.pipeline.common import STEP_NAME
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.inputs import compile_input
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.step import Call, PipelineStep, Step
 
+_NO_NAME: Final = re.compile(r"[/{}\"'\s]+")
 _SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _IMPORT_KEYS: Final = ("inherit_context", "input_to", "outputs", "on_failure", "propagate_hitl", "default")
 _AGENT_KEYS: Final = ("processing", "contract", "model", "model_settings", "max_iterations", "completion_signal")
@@ -33,6 +36,8 @@ def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
     plain: dict[str, Any] = node.plain()
     if "step" in plain and "name" not in plain:
         plain["name"] = plain.pop("step")
+    if loading.lenient:
+        _filled_in(loading, node, kind, plain)
     if kind == "step" and "processing" not in plain and member(node, "meta", "processing") is not None:
         plain["processing"] = plain["meta"]["processing"]
     precheck = member(node, "processing", "reasoning_precheck")
@@ -42,6 +47,17 @@ def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
             loading.warn(place, f"{key!r} is passed over: {why}")
             del plain["processing"]["reasoning_precheck"][key]
     return plain
+
+
+def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
+    """A name that can be one here, and a question where none is asked, as a lenient loading wants it."""
+    name = plain.get("name")
+    if isinstance(name, str) and not STEP_NAME.fullmatch(name):
+        plain["name"] = " ".join(_NO_NAME.sub(" ", name).split()) or "step"
+        loading.warn(node.place, f"not a name for a step: {name!r}; it is called {plain['name']!r} here")
+    if kind == "hitl" and not plain.get("message"):
+        plain["message"] = str(plain.get("name"))
+        loading.warn(node.place, f"step {name!r} asks nothing; write a `message`")
 
 
 def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep | None:

@@ -183,7 +183,7 @@ def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None
         why = f"{name} is not run here; write a function of your own, and `uses: package.module:function`"
         loading.warn(node.place, f"{who} cannot run: {why}")
         return Target(unready=why, place=node.place)
-    loading.note(node.place, f"there is no built-in {name!r}{nearest(short, BUILTINS)}")
+    loading.doubt(node.place, f"there is no built-in {name!r}{nearest(short, BUILTINS)}")
     return None
 
 
@@ -195,7 +195,7 @@ def function_reference(loading: Loading, node: Node, who: str) -> str | None:
     short = name.rpartition(".")[2]
     found = BUILTINS.get(short)
     if found is None or found.function is None:
-        loading.note(node.place, f"there is no built-in function {name!r}{nearest(short, BUILTINS)}")
+        loading.doubt(node.place, f"there is no built-in function {name!r}{nearest(short, BUILTINS)}")
         return None
     return f"{found.function.__module__}:{short}"
 
@@ -233,6 +233,8 @@ def _agent(loading: Loading, node: Node, name: str) -> Target | None:
     if name not in loading.agents:
         loading.note(node.place, f"there is no agent {name!r}{nearest(name, loading.agents)}")
         return None
+    if name in loading.hindered:
+        loading.doubt(*loading.hindered[name])
     return Target(agent=loading.agents[name] or NO_AGENT)
 
 

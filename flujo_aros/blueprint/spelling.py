@@ -1,0 +1,64 @@
+"""Values as people write them: numbers and truth in quotes, whole numbers with a point, keys with nothing behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic_core import ErrorDetails
+
+_NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?")
+_TRUTH: Final[Mapping[str, bool]] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_WHOLE: Final = ("int_type", "int_from_float", "int_parsing")
+
+
+def meant(detail: ErrorDetails) -> int | float | bool | None:
+    """The number or truth that a value of the wrong type plainly stands for; None where it stands for none.
+
+    >>> meant({"type": "int_type", "input": "3", "loc": (), "msg": ""})
+    3
+    """
+    given, wanted = detail["input"], detail["type"]
+    if isinstance(given, float) and wanted in _WHOLE:
+        return int(given) if given.is_integer() else None
+    if not isinstance(given, str):
+        return None
+    word = given.strip()
+    if wanted == "bool_type":
+        return _TRUTH.get(word.lower())
+    if not _NUMBER.fullmatch(word):
+        return None
+    number = float(word)
+    if wanted in _WHOLE:
+        return int(number) if number.is_integer() else None
+    return number if wanted == "float_type" else None
+
+
+def put(data: Any, path: tuple[str | int, ...], value: object) -> bool:
+    """Put a value at this path of plain data; False where the path does not lead anywhere."""
+    holder = _holder(data, path)
+    if holder is None:
+        return False
+    holder[path[-1]] = value
+    return True
+
+
+def drop(data: Any, path: tuple[str | int, ...]) -> bool:
+    """Take what stands at this path out of plain data; False where the path does not lead anywhere."""
+    holder = _holder(data, path)
+    if holder is None:
+        return False
+    del holder[path[-1]]
+    return True
+
+
+def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
+    """The mapping or list that has what stands at this path."""
+    here = data
+    for part in path:
+        inside = isinstance(here, dict) and part in here
+        if not inside and not (isinstance(here, list) and isinstance(part, int) and part < len(here)):
+            return None
+        holder, here = here, here[part]
+    return holder if path else None

@@ -15,6 +15,8 @@ from typing import Final
 from flujo_aros.recovery.secrets import Vault
 
 _SECRET_NAME: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
+_PLACES: Final = frozenset({"PWD", "OLDPWD"})
+"""What shells call the folder one is in: no passwords, and hiding them would hide every path."""
 _SHORTEST: Final = 8
 _NAME: Final = 200
 
@@ -26,8 +28,11 @@ def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
 
     >>> secrets_in({"SHOP_API_KEY": "correct-horse", "LANG": "en_GB.UTF-8"})
     ('correct-horse',)
+    >>> secrets_in({"PWD": "/home/ann/shop", "SHOP_PWD": "correct-horse"})
+    ('correct-horse',)
     """
-    named = (value.strip() for name, value in environment.items() if _SECRET_NAME.search(name))
+    secret = ((name, value) for name, value in environment.items() if _SECRET_NAME.search(name))
+    named = (value.strip() for name, value in secret if name not in _PLACES)
     return tuple(value for value in named if len(value) >= _SHORTEST)
 
 

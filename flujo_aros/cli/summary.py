@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
 _COLUMNS: tuple[str, ...] = ("step", "status", "trust", "repairs", "calls", "tokens", "cost", "time")
 _FIGURES = ("repairs", "calls", "tokens", "cost", "time")
 _HEADERS = {"tokens": "tokens in + out"}
+_WITHOUT_VALUE = (StepStatus.FAILED, StepStatus.DEGRADED)
 _FOLDED = 16
 _LISTED = 12
 _DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust")
@@ -107,16 +108,40 @@ def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
         rows = [repair_rows(shown, console.width - 2)]
         more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
         yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
-    asked = [(step.name, stage) for step in result.steps for stage in step.stages]
-    if asked:
-        yield _section("Recovery", *(_stage_line(name, stage) for name, stage in asked))
-    for step in result.steps:
-        if step.status in (StepStatus.FAILED, StepStatus.DEGRADED):
+    recovered = [*_stage_lines(result), *_replaced_lines(result)]
+    if recovered:
+        yield _section("Recovery", *recovered)
+    wrong = {step.name: step for step in result.steps if step.status in _WITHOUT_VALUE}
+    causes = [step for step in wrong.values() if step.caused_by not in wrong]  # the others only say it once more
+    excused = [step for step in causes if step.excused_by]
+    if excused:
+        yield _section("Excused", *map(_excused_line, excused))
+    for step in causes:
+        if not step.excused_by:
             yield _section(f"{step.name} {step.status.value}", *_trouble(step))
 
 
 def _section(title: str, *body: RenderableType) -> RenderableType:
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body))
+
+
+def _stage_lines(result: RunResult) -> Iterator[Text]:
+    for step in result.steps:
+        yield from (_stage_line(step.name, stage) for stage in step.stages)
+
+
+def _replaced_lines(result: RunResult) -> Iterator[Text]:
+    """Which fallbacks ran, and why: a value that one of them gave looks like any other in the table."""
+    mask = Mask.of_environment()
+    for step in result.steps:
+        if step.replaced is not None:
+            yield Text(mask(f"{step.name}: its fallback ran, because it failed: {step.replaced}"))
+
+
+def _excused_line(step: StepResult[object]) -> Text:
+    """A step that ended badly, and the one that goes on in spite of it."""
+    why = f": {step.error}" if step.error else ""
+    return Text(Mask.of_environment()(f"{step.name} {step.status.value}, {step.excused_by} goes on{why}"))
 
 
 def _stage_line(step: str, stage: StageRecord) -> Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -82,6 +83,27 @@ def test_step_that_raised_shows_one_sentence_and_where_to_look() -> None:
     text = report(raised)
     assert "KeyError: 'a'" in text
     assert "aros --debug" in text
+
+
+def failed(name: str, why: str, **more: Any) -> StepResult[Any]:
+    return StepResult(name, "step", StepStatus.FAILED, None, Usage(), 1, 0.1, error=why, **more)
+
+
+def test_what_failed_because_of_a_nested_step_is_told_once() -> None:
+    text = report(failed("fan", "step 'fan/a' failed: no luck", caused_by="fan/a"), failed("fan/a", "no luck"))
+    assert text.count("no luck") == 1
+    assert "fan/a failed" in text
+
+
+def test_an_excused_failure_is_told_apart_and_names_who_goes_on() -> None:
+    text = report(TRIAGE, failed("fan/a", "no luck", excused_by="fan"))
+    assert "Excused\n  fan/a failed, fan goes on: no luck" in text
+    assert "fan/a failed\n" not in text
+
+
+def test_a_value_of_a_fallback_says_why_it_ran() -> None:
+    text = report(replace(TRIAGE, replaced="no luck"))
+    assert "triage: its fallback ran, because it failed: no luck" in text
 
 
 def test_degraded_run_names_the_option_that_lets_it_pass() -> None:

@@ -54,10 +54,11 @@ class Climb(Generic[T]):
 
     def over(self, stages: Sequence[Climbable], first: Reply) -> Plan[T]:
         """Read the first reply, then stage after stage until there is a value."""
-        self._heard("first", first)
         outcome = self._read(first, "first")
         if not isinstance(outcome, Rejected):
             return outcome
+        self._heard("first", first)
+        self._settle(outcome)
         past = Past.of(outcome)
         for stage in self._ordered(stages):
             if past.current.reason not in stage.answers or self._is_passed(stage, past):

@@ -46,6 +46,7 @@ from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery.defaults import ladder_for
+from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Reply
 from flujo_aros.settings import current_settings
@@ -56,11 +57,12 @@ class Aros(AbstractCapability[Any]):
     """Reads each structured output before the host validates it, and climbs a ladder when it cannot be used.
 
     `contract` is what an output must satisfy; by default the output type of the agent. `ladder` says what to do when
-    an output cannot be read; by default one stage, repair by a model call. When nothing helps, the run raises
+    an output cannot be read; by default the one that suits the contract. When nothing helps, the run raises
     `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output passes
     untouched, at no further call. `buffer_stream` holds a streamed reply back until it is whole, so that nothing is
     shown that is mended later. `capture_content` lets the texts of replies into events and metadata. `clean_history`
-    puts the accepted JSON in the place of a mended reply, so that the model does not learn from its slip.
+    puts the accepted JSON in the place of a mended reply, so that the model does not learn from its slip. `evidence`
+    is what a ladder with `adaptive=True` goes by, such as that of a journal (`journal.evidence()`).
 
     ```python
     agent = Agent("openai:gpt-4o-mini", output_type=Invoice, capabilities=[Aros()])
@@ -77,6 +79,7 @@ class Aros(AbstractCapability[Any]):
     buffer_stream: bool = False
     capture_content: bool = False
     clean_history: bool = False
+    evidence: Evidence | None = None
     id: str | None = "aros"
     record: RunRecord | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -117,6 +120,8 @@ class Aros(AbstractCapability[Any]):
         """A copy with the state of this one run."""
         own = copy(self)
         own.record = claim_record()
+        if self.evidence is not None:
+            own.record.evidence = self.evidence
         return own
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:

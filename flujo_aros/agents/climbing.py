@@ -118,6 +118,7 @@ class Climb:
             native=native_of(model, self.record.parameters, self.contract),
             max_tokens=settings.get("max_tokens"),
             secrets=self.record.secrets,
+            evidence=self.record.evidence,
         )
 
     async def _answer(self, ask: Ask) -> Reply:

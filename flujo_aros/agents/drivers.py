@@ -27,6 +27,7 @@ from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.usage import Allowance, Usage
 
@@ -92,6 +93,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     history: Sequence[ModelMessage] | None = None,
     checks: Sequence[Check] = (),
     secrets: Sequence[str] = (),
+    evidence: Evidence | None = None,
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
@@ -100,6 +102,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
     those of this run; `allowance` is asked before each model call. `settings` are model settings for this run, which
     win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
+    `evidence` is what a ladder that adapts goes by.
 
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
@@ -115,6 +118,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         resolve=partial(named_model, models=models),
         checks=tuple(check for check in checks if wanted is None or is_async(check)),
         secrets=tuple(secrets),
+        evidence=evidence,
     )
     showing = None if live is None else Showing(live, wanted, record)
     ask = _Asked(prompt, usage, _usage_limits(limits), settings, history, showing)

@@ -18,6 +18,7 @@ from flujo_aros.contract.output import Contract
 from flujo_aros.errors import OutputError
 from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.outcome import Degraded, Outcome, Rejected
+from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.usage import Allowance, Usage
 
@@ -53,6 +54,8 @@ class RunRecord:
     """Whether the latest outcome was judged by these checks."""
     secrets: tuple[str, ...] = ()
     """Values that no repair prompt may hold."""
+    evidence: Evidence | None = None
+    """What a ladder that adapts goes by."""
     appended: str = ""
     """What was put behind a streamed reply, which by then had been shown."""
     settled: tuple[str, Outcome[Any]] | None = None

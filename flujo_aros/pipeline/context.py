@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.ledger import StepResult
     from flujo_aros.pipeline.shared import SharedContext, Write
+    from flujo_aros.recovery.evidence import Evidence
 
 
 class StepOutputs(Mapping[str, Any]):
@@ -108,8 +109,8 @@ class StepContext:
     `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a copy of its own:
     whatever a function changes in it is forgotten. `variables` are the names that a map or a loop adds. `spend` must
     be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `allowance` is
-    asked before each model call. `live` wants each piece of a reply as it comes; None: nobody is watching. `answer` is
-    what a person has said to the step in which the run had paused.
+    asked before each model call. `evidence` is what ladders that adapt go by. `live` wants each piece of a reply as it
+    comes; None: nobody is watching. `answer` is what a person has said to the step in which the run had paused.
     """
 
     input: Any
@@ -118,6 +119,7 @@ class StepContext:
     context: Mapping[str, Any]
     spend: Callable[[Usage], None]
     models: ModelSource | None = None
+    evidence: Evidence | None = None
     name: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
     live: Live | None = None

@@ -29,6 +29,7 @@ from flujo_aros.reading.payload import judged_awaiting
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
     from flujo_aros.events import LiveEvent
+    from flujo_aros.recovery.evidence import Evidence
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"
@@ -63,6 +64,7 @@ class Execution:
 
     ledger: RunLedger
     models: ModelSource | None = None
+    evidence: Evidence | None = None
     live: LiveOf | None = None
     gate: Callable[[], Awaitable[None]] | None = None
     sleep: Sleep = asyncio.sleep
@@ -197,6 +199,7 @@ class Execution:
             context=frame.shared.isolated(),
             spend=slot.spend,
             models=self.models,
+            evidence=self.evidence,
             name=slot.name,
             variables=frame.variables,
             live=None if self.live is None else partial(self.live, slot.name),

@@ -96,6 +96,7 @@ class Processing:
     max_calls: int | None = None
     max_cost: Decimal | None = None
     deadline: float | None = None
+    adaptive: bool | None = None
     reasoning_precheck: dict[str, Any] | None = None
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
@@ -150,6 +151,7 @@ class Processing:
             "max_calls": self.max_calls,
             "max_cost": self.max_cost,
             "deadline": self.deadline,
+            "adaptive": self.adaptive,
         }
         changed: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
         if self.stages is not None:

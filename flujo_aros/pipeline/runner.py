@@ -26,6 +26,7 @@ from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
+    from flujo_aros.recovery.evidence import Evidence
 
 _LOCAL = "local:"
 
@@ -36,7 +37,8 @@ class Runner:
     `observers` hear every event of a run (see `flujo_aros.events`). They must not raise: an error of theirs fails what
     it interrupts, a step or the whole run, and is not hidden. `on_result` is told once how each run ended, also when
     it was cancelled and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name
-    are started when first needed and stopped with the run, unless `models` gives them. `sleep` waits between retries.
+    are started when first needed and stopped with the run, unless `models` gives them. `evidence` is what ladders with
+    `adaptive=True` go by, such as `journal.evidence()`. `sleep` waits between retries.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
@@ -51,6 +53,7 @@ class Runner:
         on_result: Callable[[RunResult], None] | None = None,
         usage_limits: StepLimits | None = None,
         models: ModelSource | None = None,
+        evidence: Evidence | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
@@ -61,6 +64,7 @@ class Runner:
         self.on_result = on_result
         self.usage_limits = usage_limits
         self.models = models
+        self.evidence = evidence
         self.sleep = sleep
 
     async def run(
@@ -162,6 +166,7 @@ class Runner:
             execution = Execution(
                 ledger=ledger,
                 models=models,
+                evidence=self.evidence,
                 live=None if channel is None else channel.live,
                 gate=None if channel is None else channel.gate,
                 sleep=self.sleep,

@@ -263,6 +263,7 @@ class Step(Common):
             known.contract,
             known.ladder,
             models=context.models,
+            evidence=context.evidence,
             usage_sink=context.spend,
             live=context.live,
             allowance=context.allowance,

@@ -16,7 +16,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.contract.output import Output, with_checks
+from flujo_aros.contract.output import Output, compile_contract, with_checks
 from flujo_aros.errors import ContractError, OutputError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
 from flujo_aros.outcome import Issue, Risk
@@ -26,6 +26,7 @@ from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.reading.read import read
+from flujo_aros.recovery.evidence import Achieved, Evidence
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 
@@ -244,6 +245,15 @@ def test_a_contract_may_be_written_as_text():
     seen = Seen('Here: <result>{"n": 3}</result> done')
     step = Step("a", Agent(seen.model), "tagged:result", "Answer between <result> tags", Processing(schema=SCHEMA))
     assert Runner(step).run_sync("x").output == {"n": 3}
+
+
+def test_an_adaptive_ladder_leaves_out_what_the_runners_evidence_says_is_hopeless():
+    lost = Achieved(tries=20, successes=0, calls=20)
+    step = Step("a", Agent(Seen("none", GOOD).model), Order, processing=Processing(adaptive=True))
+    fingerprint = compile_contract(Order).fingerprint
+    evidence = Evidence.of([("function:_answer:", fingerprint, "llm_repair", lost)])
+    run = Runner(step, evidence=evidence).run_sync("x")
+    assert [stage.stage for stage in run.steps[0].stages] == ["retry"]
 
 
 def test_validate_reads_and_asks_no_more():

@@ -21,6 +21,7 @@ from flujo_aros.pipeline.names import nearest
 MAX_OUTPUT_CHARS: Final = 4_000_000
 _MAX_WORK: Final = 20_000_000
 _LOOP_TURN: Final = 100  # what one turn of a loop costs of the work, in characters
+_ELEMENT: Final = 20  # what a filter costs for each element of a list
 
 
 class Work:
@@ -197,7 +198,7 @@ def _metered(function: Callable[..., Any], *, textual: bool) -> Callable[..., An
         if textual:
             given[at] = as_text(_present(given[at]))
         if isinstance(given[at], (str, list, tuple, dict)):
-            work.get().did(len(cast("str", given[at])))
+            work.get().did(len(cast("str", given[at])) * (1 if isinstance(given[at], str) else _ELEMENT))
         return function(*given, **options)
 
     return metered

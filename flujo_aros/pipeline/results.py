@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeV
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Rejected
 from flujo_aros.pipeline.context import as_plain
+from flujo_aros.recovery.secrets import Vault
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
@@ -189,12 +190,15 @@ class RunResult:
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """Which step kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed."""
+        """Which step kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed.
+
+        What an exception has quoted may hold a secret, so known kinds of them are hidden in the message.
+        """
         culprit = self._culprit()
         if culprit is None:
-            return {"step": None, "reason": None, "message": self.trouble} if self.trouble else None
+            return {"step": None, "reason": None, "message": _hidden(self.trouble)} if self.trouble else None
         message = self.trouble or culprit.error or culprit.status.value
-        return {"step": culprit.name, "reason": culprit.reason, "message": message}
+        return {"step": culprit.name, "reason": culprit.reason, "message": _hidden(message)}
 
     def step(self, name: str) -> StepResult[Any]:
         """How the step of this name ended, such as `parallel/a/summary`. Raises `UsageError` with the nearest name."""
@@ -246,6 +250,10 @@ class RunResult:
         """The step that decided a status other than completed: the worst; of equals the cause, else the first."""
         wrong = [step for step in self.steps if step.counts_against]
         return min(wrong, key=lambda step: (_SEVERITY.index(step.status), step.caused_by is not None), default=None)
+
+
+def _hidden(message: str) -> str:
+    return Vault(message).hide(message)
 
 
 _WITH_OUTPUT: Final = (RunStatus.COMPLETED, RunStatus.DEGRADED)

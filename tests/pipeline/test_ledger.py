@@ -225,3 +225,11 @@ def test_a_name_that_is_taken_gets_a_number():
     assert ledger.free_name("a/fallback") == "a/fallback"
     ledger.open("a/fallback", "step")
     assert ledger.free_name("a/fallback") == "a/fallback 2"
+
+
+def test_the_error_of_a_run_hides_secrets_that_an_exception_has_quoted():
+    with ledger_of("a") as ledger, ledger.open("a", "step"):
+        raise ValueError("cannot use 'sk-abcdefghijklmnopqrstuv'")
+    message = ledger.result.to_dict()["error"]["message"]
+    assert "sk-" not in message
+    assert "cannot use '[secret-1]'" in message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final, cast
@@ -73,10 +73,27 @@ def name_of(node: Node, index: int) -> str:
 
 
 def key_node(node: Node, key: str) -> Node:
-    """What a complaint about this key is about: its value, or the name of the step, or the step itself."""
+    """What a complaint about this key is about: its value, or the name of the step, or the step itself.
+
+    A key with dots, such as `input.lines.0`, is that of something inside the value.
+    """
+    key, *inside = key.split(".")
     paths = ((key,), ("loop", key), ("map", key), ("config", key), ("processing", key), *_OTHER_WORDS.get(key, ()))
     found = (member(node, *path) for path in (*paths, ("name",), ("step",)))
-    return next((each for each in found if each is not None), node)
+    outer = next((each for each in found if each is not None), node)
+    return _inside(outer, inside)
+
+
+def _inside(node: Node, parts: Sequence[str]) -> Node:
+    """What stands at the end of these keys and places of a list, as far as they are there."""
+    for part in parts:
+        inner = node.members.get(part)
+        if inner is None and part.isdecimal() and int(part) < len(node.elements):
+            inner = node.elements[int(part)]
+        if inner is None:
+            break
+        node = inner
+    return node
 
 
 _OTHER_WORDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -86,7 +103,7 @@ _OTHER_WORDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "retries": (("config", "max_retries"),),
     "pipeline": (("uses",),),
 }
-_ABOUT: Final = re.compile(r"(?:(\w+) of )?step '[^']*'(?:: (\w+))?")
+_ABOUT: Final = re.compile(r"(?:(\w+) of )?step '[^']*'(?:, at ([\w.-]+))?(?:: (\w+))?")
 
 
 def key_of(message: str) -> str:
@@ -94,9 +111,13 @@ def key_of(message: str) -> str:
 
     >>> key_of("input of step 'a': there is no 'x'"), key_of("step 'a': max_loops must be 1 or more, not 0")
     ('input', 'max_loops')
+    >>> key_of("input of step 'a', at lines.0: there is no 'x'")
+    'input.lines.0'
     """
     about = _ABOUT.match(message)
-    return (about[1] or about[2] or "name") if about else "name"
+    if about is None:
+        return "name"
+    return f"{about[1]}.{about[2]}" if about[1] and about[2] else about[1] or about[3] or "name"
 
 
 def limits(block: blocks.Limits) -> StepLimits:

@@ -1,0 +1,26 @@
+"""Where a mistake is said to stand: at what has to be changed, and once."""
+
+from __future__ import annotations
+
+from flujo_aros.blueprint.load import inspect_blueprint
+
+
+def found(text: str) -> list[tuple[int, int, str]]:
+    findings = inspect_blueprint(text, allow=["*"]).findings
+    return [(place.line, place.column, message) for place, message in findings if place is not None]
+
+
+def test_a_template_inside_an_object_is_where_it_stands() -> None:
+    text = """\
+steps:
+  - name: pack
+    uses: flujo.builtins.passthrough
+    input:
+      good: "{{ input }}"
+      lines:
+        - "{{ input }}"
+        - "{{ inptu }}"
+"""
+    ((line, column, message),) = found(text)
+    assert (line, column) == (8, 11)
+    assert "did you mean 'input'" in message

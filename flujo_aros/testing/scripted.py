@@ -51,7 +51,7 @@ class ScriptedModel(FunctionModel):
 
     >>> from pydantic_ai import Agent
     >>> model = ScriptedModel("four")
-    >>> Agent(model).run_sync("two and two?").output, model.asked[0].prompt
+    >>> asyncio.run(Agent(model).run("two and two?")).output, model.asked[0].prompt
     ('four', 'two and two?')
     """
 

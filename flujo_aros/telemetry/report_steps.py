@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from flujo_aros.outcome import Reason
+from flujo_aros.outcome import Reason, Risk
 from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalStage, JournalStep, Part, Story
 from flujo_aros.telemetry.report_marks import Edit, Piece, numbered, pieces
 from flujo_aros.telemetry.report_values import Shown, shown_value
 from flujo_aros.telemetry.words import NEXT
 
-_LISTED: Final = 40
+_LISTED: Final = 30
 """How many repairs of a reply are listed before the rest is folded away."""
 _LONGEST_PROMPT: Final = 6_000
 
@@ -48,13 +48,15 @@ class Reply:
 
     @property
     def listed(self) -> tuple[Edit, ...]:
-        """The repairs that are listed at once."""
-        return self.edits[:_LISTED]
+        """The repairs that are listed at once: all, or the riskiest of them."""
+        riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.repair.risk.upper()])[:_LISTED]
+        return tuple(sorted(riskiest, key=lambda edit: edit.number))
 
     @property
     def folded(self) -> tuple[Edit, ...]:
         """The repairs that are listed only when asked for."""
-        return self.edits[_LISTED:]
+        listed = {edit.number for edit in self.listed}
+        return tuple(edit for edit in self.edits if edit.number not in listed)
 
     @property
     def risks(self) -> tuple[str, ...]:

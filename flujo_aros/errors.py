@@ -16,7 +16,7 @@ never wrapped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,14 @@ class UsageError(ArosError, ValueError):
 
 
 class ContractError(UsageError):
-    """A contract that cannot be compiled, such as an invalid JSON Schema or an empty tag."""
+    """A contract that cannot be compiled, such as an invalid JSON Schema or an empty tag.
+
+    `path` leads to what is wrong inside of a schema: keys, and places of lists.
+    """
+
+    def __init__(self, message: str, path: Sequence[str | int] = ()) -> None:
+        super().__init__(message)
+        self.path = tuple(path)
 
 
 @dataclass(frozen=True, slots=True)

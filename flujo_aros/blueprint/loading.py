@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -101,7 +101,7 @@ class Loading:
 
     def _mended(self, kind: type[BaseModel], node: Node, data: Any, detail: ErrorDetails) -> bool:
         """Whether what is wrong could be put right in the plain data; what is passed over or put right is warned of."""
-        path = detail["loc"]
+        path: tuple[str | int, ...] = detail["loc"]
         if self._passes_over(kind, node, detail):
             return drop(data, path)
         if detail["type"] in _NO_VALUE:
@@ -134,8 +134,10 @@ class Loading:
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
         block = self.block(blocks.Agent, node, plain)
-        self.schema(node.members.get("output_schema"))
-        return None if block is None else AgentSpec.model_validate(block.model_dump())
+        sound = self.schema(node.members.get("output_schema"))
+        if block is None or not (sound or self.lenient):
+            return None
+        return AgentSpec.model_validate(block.model_dump())
 
     def schema(self, node: Node | None) -> bool:
         """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted."""
@@ -143,7 +145,7 @@ class Loading:
             compile_contract(node.plain() if node and isinstance(node.value, dict) else True)
         except ContractError as error:
             if node is not None:
-                self.doubt(node.place, str(error))
+                self.doubt(node.at(error.path), str(error))
             return False
         return True
 
@@ -232,4 +234,3 @@ def member(node: Node, *keys: str) -> Node | None:
 @cache
 def _adapter(kind: type[M]) -> TypeAdapter[M]:
     return TypeAdapter(kind)
-

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from math import isfinite
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -25,6 +26,7 @@ from flujo_aros.outcome import Issue
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _MAX_ISSUES: Final = 50
 _BACKTRACKS: Final = 100_000
 
@@ -227,10 +229,18 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
             return jsonschema_rs.validator_for(schema, pattern_options=engine, validate_formats=True, offline=True)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             if last:
-                place = path_of(getattr(error, "instance_path", ()))
-                message = f"not a JSON Schema that can be used, at {place}: {_short(error.message)}"
-                raise ContractError(message) from error
+                path: Sequence[str | int] = getattr(error, "instance_path", ())
+                message = f"not a JSON Schema that can be used, at {path_of(path)}: {_what_is_wrong(error)}"
+                raise ContractError(message, path) from error
     raise AssertionError("one of the engines has decided")
+
+
+def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError) -> str:
+    given = getattr(error, "instance", None)
+    if getattr(error, "instance_path", [])[-1:] == ["type"] and isinstance(given, str):
+        close = get_close_matches(given, _TYPES, 1)
+        return f"there is no type {given!r}" + (f"; did you mean {close[0]!r}?" if close else f"; {', '.join(_TYPES)}")
+    return _short(error.message)
 
 
 def _short(message: str, limit: int = 300) -> str:

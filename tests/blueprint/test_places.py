@@ -24,3 +24,21 @@ steps:
     ((line, column, message),) = found(text)
     assert (line, column) == (8, 11)
     assert "did you mean 'input'" in message
+
+
+def test_a_mistake_in_a_schema_is_told_once_and_where_it_stands() -> None:
+    text = """\
+agents:
+  a:
+    model: local:smollm2
+    output_schema:
+      type: object
+      properties:
+        n: {type: strng}
+steps:
+  - {name: one, uses: agents.a}
+  - {name: two, uses: agents.a}
+"""
+    ((line, column, message),) = found(text)
+    assert (line, column) == (7, 19)
+    assert message.endswith("at $.properties.n.type: there is no type 'strng'; did you mean 'string'?")

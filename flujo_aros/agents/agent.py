@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
@@ -14,7 +16,8 @@ from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.wire import object_schema
-from flujo_aros.contract.output import Contract, TaggedContract
+from flujo_aros.contract.checks import Check
+from flujo_aros.contract.output import Contract, TaggedContract, with_checks
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery.ladder import Ladder
 
@@ -82,7 +85,7 @@ class RunnableAgent(Generic[T]):
         Raises `UsageError` for a model that cannot be had.
         """
         if isinstance(agent, AgentSpec):
-            return _from_spec(agent, await named_model(agent.model, models), contract, ladder)
+            return _kept().of_spec(agent, await named_model(agent.model, models), contract, ladder)
         return _from_agent(agent, contract, ladder)
 
 
@@ -93,11 +96,84 @@ async def named_model(name: str, models: ModelSource | None) -> Model:
             message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
             raise UsageError(message)
         return await models.model(name)
-    try:
-        return infer_model(name)
-    except (UserError, ImportError) as error:
-        message = f"the model {name!r} cannot be used: {error}"
-        raise UsageError(message) from error
+    kept = _kept().models
+    if name not in kept:
+        if len(kept) >= _MOST_MODELS:
+            kept.clear()
+        try:
+            kept[name] = infer_model(name)
+        except (UserError, ImportError) as error:
+            message = f"the model {name!r} cannot be used: {error}"
+            raise UsageError(message) from error
+    return kept[name]
+
+
+_MOST_MODELS: Final = 64
+_MOST_AGENTS: Final = 256
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The models and agents that were made in one event loop, since their connections can serve in no other.
+
+    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
+    """
+
+    models: dict[str, Model] = field(default_factory=dict[str, Model])
+    agents: dict[tuple[int, ...], tuple[object, RunnableAgent[Any]]] = field(
+        default_factory=dict[tuple[int, ...], tuple[object, RunnableAgent[Any]]]
+    )
+    """By the identities of what each was made of, which is kept beside so that they stay what they are."""
+    contracts: dict[tuple[int, ...], tuple[object, Contract[Any]]] = field(
+        default_factory=dict[tuple[int, ...], tuple[object, Contract[Any]]]
+    )
+
+    def with_checks(self, contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
+        """The contract with these checks, made once."""
+        key = (id(contract), *map(id, checks))
+        known = self.contracts.get(key)
+        if known is not None:
+            return known[1]
+        if len(self.contracts) >= _MOST_AGENTS:
+            self.contracts.clear()
+        made = with_checks(contract, checks)
+        self.contracts[key] = (contract, *checks), made
+        return made
+
+    def of_spec(
+        self, spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None
+    ) -> RunnableAgent[T]:
+        """The agent of a spec, made once."""
+        parts = (spec, model, contract, ladder)
+        key = (id(spec), id(model), id(contract), id(ladder))
+        known = self.agents.get(key)
+        if known is not None:
+            return known[1]
+        if len(self.agents) >= _MOST_AGENTS:
+            self.agents.clear()
+        made = _from_spec(spec, model, contract, ladder)
+        self.agents[key] = parts, made
+        return made
+
+
+_by_loop: Final[dict[asyncio.AbstractEventLoop, _Kept]] = {}
+
+
+def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
+    """The contract with further checks: the same object each time, so that what is made for it need not be again."""
+    return _kept().with_checks(contract, checks) if checks else contract
+
+
+def _kept() -> _Kept:
+    """What is kept for the running event loop; that of loops which have been closed is forgotten."""
+    loop = asyncio.get_running_loop()
+    kept = _by_loop.get(loop)
+    if kept is None:
+        for other in list(_by_loop):
+            if other.is_closed():
+                _by_loop.pop(other, None)
+        kept = _by_loop[loop] = _Kept()
+    return kept
 
 
 def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:

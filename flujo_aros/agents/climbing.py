@@ -18,7 +18,7 @@ from pydantic_ai.usage import RequestUsage
 from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_left, native_of, was_cut
-from flujo_aros.agents.first import FirstCall
+from flujo_aros.agents.first import usage_of
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
@@ -102,9 +102,9 @@ class Climb:
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """What a reply comes to, by way of the ladder if need be."""
-        own = self.record.response
-        used = Usage() if own is None else FirstCall(own).usage
-        reply = Reply(text, was_cut(finish), used, refused=finish == "content_filter", objections=objections)
+        reply = Reply(
+            text, was_cut(finish), _used(self.record), refused=finish == "content_filter", objections=objections
+        )
         with observing(self.record.hear):
             return await adrive(self.ladder.climb(self._task(), reply), self._answer)
 
@@ -146,6 +146,14 @@ class Climb:
             record.calls += 1
             record.texts.append(reply.text)
         return reply
+
+
+def _used(record: RunRecord) -> Usage:
+    """What the call has used whose reply is to be read."""
+    own, known = record.response, record.used
+    if own is None:
+        return Usage()
+    return known[1] if known is not None and known[0] is own else usage_of(own)
 
 
 def run_model(ctx: RunContext[Any]) -> Model:

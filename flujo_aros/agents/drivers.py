@@ -16,13 +16,13 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, named_model
+from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, checked_contract, named_model
 from flujo_aros.agents.asking import adrive, drive
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, recording
 from flujo_aros.contract.checks import Check, is_async
-from flujo_aros.contract.output import Contract, with_checks
+from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
@@ -108,7 +108,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
     plain = [check for check in checks if not is_async(check)]
-    wanted = None if contract is None else with_checks(contract, plain)
+    wanted = None if contract is None else checked_contract(contract, plain)
     runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, wanted, ladder, models)
     usage = RunUsage()
     record = RunRecord(
@@ -156,6 +156,8 @@ def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None
 
 
 async def _outcome(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+    if runnable.timeout is None:
+        return await _run(runnable, ask, record)
     clock = asyncio.timeout(runnable.timeout)
     try:
         async with clock:
@@ -179,6 +181,7 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
             usage_limits=ask.limits,
             capabilities=runnable.add,
             event_stream_handler=ask.showing,
+            infer_name=False,  # the host would look for it among our variables
             **extra,
         )
     except OutputError as error:

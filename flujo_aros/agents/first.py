@@ -32,10 +32,7 @@ class FirstCall:
     @property
     def usage(self) -> Usage:
         """What the call has used; nothing was measured of one that failed."""
-        if self.response is None:
-            return Usage(requests=1, unmeasured_requests=1)
-        used = self.response.usage
-        return Usage(1, used.input_tokens, used.output_tokens, cost_of(self.response), used.unmeasured_requests)
+        return Usage(requests=1, unmeasured_requests=1) if self.response is None else usage_of(self.response)
 
 
 @asynccontextmanager
@@ -64,14 +61,17 @@ async def first_call(
             call.fault = sentence(error)
             raise
         finally:
+            used = call.usage
             if settle is not None:
-                settle(call.usage)
+                settle(used)
+            if record is not None:
+                record.used = (call.response, used)
             emit(
                 AskFinished(
                     stage=FIRST,
                     attempt=attempt,
                     model=model.model_name,
-                    usage=call.usage,
+                    usage=used,
                     seconds=perf_counter() - began,
                     finish_reason=None if call.response is None else call.response.finish_reason,
                     fault=call.fault,
@@ -107,6 +107,12 @@ def _words(request: ModelRequest) -> list[str]:
             parts = [part.content] if isinstance(part.content, str) else part.content
             said.extend(piece for piece in parts if isinstance(piece, str))
     return [words for words in said if words]
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    """What the call that gave a response has used."""
+    used = response.usage
+    return Usage(1, used.input_tokens, used.output_tokens, cost_of(response), used.unmeasured_requests)
 
 
 def cost_of(response: ModelResponse) -> Decimal | None:

@@ -72,6 +72,8 @@ class RunRecord:
     calls: int = 0
     own_calls: int = 0
     """How many of the calls were the agent's own, and none of a stage."""
+    used: tuple[ModelResponse | None, Usage] | None = None
+    """The model's latest response as it came, and what it has used: its price takes a search to find."""
     response: ModelResponse | None = None
     """The model's latest response; None while a request is under way, and after one that failed."""
     settings: ModelSettings | None = None

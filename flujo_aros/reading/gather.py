@@ -9,7 +9,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Valid
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Risk
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, worst
@@ -31,7 +31,6 @@ _CANNOT: Final = re.compile(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
 )
 _BRACKETS: Final = re.compile(r'\\.|["{}\[\]]|```', re.S)
-SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _EMPTY: Final = re.compile(r"[{}\[\]\s]*")
 UNREADABLE: Final = (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
 DEPTH: Final = 200
@@ -111,6 +110,10 @@ class Gathering(ABC, Generic[T]):
     @abstractmethod
     def run(self) -> Outcome[T]:
         """Read the text."""
+
+    @abstractmethod
+    def _again(self, inner: str) -> Outcome[T]:
+        """Read what was inside of an escape or of quotes."""
 
     def _without_opener(self) -> None:
         """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
@@ -263,19 +266,3 @@ class Gathering(ABC, Generic[T]):
         candidate.edits += [Edit(r.code, r.risk, spot.start, end, r.after, r.path) for r in outcome.repairs]
         candidate.valid = Valid(outcome.value)
         return self._placed(candidate)
-
-    def _again(self, inner: str) -> Outcome[T]:
-        if not inner.isascii() and SURROGATE.search(inner):
-            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
-            return Rejected(Reason.MALFORMED, (issue,), inner)
-        search = type(self)(
-            inner,
-            self.contract,
-            ceiling=self.ceiling,
-            truncated=self.truncated,
-            pick=self.pick,
-            max_depth=self.max_depth,
-            max_candidates=self.max_candidates,
-            nested=self.nested + 1,
-        )
-        return search.run()

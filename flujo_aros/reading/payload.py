@@ -20,6 +20,7 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
+from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.tolerant import Machine
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ def _strictly(payload: str) -> _Strict | _NotJson:
         return _NotJson(Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values")
     except (ValueError, RecursionError) as error:
         return _NotJson(Reason.MALFORMED, "json", f"is not JSON: {error}")
-    if "\\u" in payload and _HALF.search(json.dumps(value, ensure_ascii=False)):
+    if "\\u" in payload and SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         return _NotJson(Reason.MALFORMED, "lone_surrogate", "has half of a surrogate pair, which is no character")
     return _Strict(value)
 
@@ -235,7 +236,7 @@ def _has_twice(node: Node) -> bool:
 def _is_text(value: Any) -> bool:
     """Whether it can be written as JSON, in whole characters."""
     try:
-        return not _HALF.search(json.dumps(value, ensure_ascii=False, allow_nan=False))
+        return not SURROGATE.search(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except ValueError:
         return False
 
@@ -265,7 +266,6 @@ def _values(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 _FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
-_HALF: Final = re.compile("[\ud800-\udfff]")
 _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
 _OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")
 _SCRATCH: Final = re.compile(

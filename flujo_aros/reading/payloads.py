@@ -143,7 +143,7 @@ class FollowingTags:
         if parsed is None:
             return False
         self.machine, self._seeker.seen = None, parsed.end
-        if isinstance(self.track, Shown):
+        if isinstance(self.track, Shown) and self.track.grown.whole is not NOTHING:
             grown = self.track.grown
             verdict = self.contract.values.strict(parsed.plain) or self.contract.validate(grown.whole)
             grown.finish(as_json(verdict.value, grown.whole) if isinstance(verdict, Valid) else NOTHING)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast, overload
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from flujo_aros.contract.output import (
     BlockContract,
     Contract,
-    ContractLike,
     EventContract,
     JsonContract,
     TaggedContract,
@@ -22,6 +20,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk,
 from flujo_aros.reading.candidate import read_strict
 from flujo_aros.reading.gather import DEPTH, Pick
 from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
+from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.search import Search
 
 T = TypeVar("T")
@@ -38,18 +37,37 @@ class Limits(BaseModel):
 
 
 _LIMITS: Final = Limits()
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
+@overload
 def read(
     text: str,
-    contract: ContractLike[T],
+    contract: Contract[T] | type[T] | TypeAdapter[T],
+    *,
+    risk: Risk | None = None,
+    truncated: bool | None = None,
+    pick: Pick = "last",
+    limits: Limits = ...,
+) -> Outcome[T]: ...
+@overload
+def read(  # a schema, and what type checkers have no type for, such as `int | None`
+    text: str,
+    contract: Any,
+    *,
+    risk: Risk | None = None,
+    truncated: bool | None = None,
+    pick: Pick = "last",
+    limits: Limits = ...,
+) -> Outcome[Any]: ...
+def read(
+    text: str,
+    contract: Any,
     *,
     risk: Risk | None = None,
     truncated: bool | None = None,
     pick: Pick = "last",
     limits: Limits = _LIMITS,
-) -> Outcome[T]:
+) -> Outcome[Any]:
     """Turn the text of a model into a typed value, or say why it cannot be done.
 
     `contract` is an `Output`, a pydantic model or any type, a `TypeAdapter`, or a JSON Schema dict (`{}`: any JSON).
@@ -77,7 +95,7 @@ def read(
 
 
 def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]:
-    half = None if text.isascii() else _SURROGATE.search(text)
+    half = None if text.isascii() else SURROGATE.search(text)
     if half is not None:  # no file, socket or terminal could take what would be made of it
         words = f"half of a surrogate pair is no character (at character {half.start()})"
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)

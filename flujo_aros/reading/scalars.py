@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from flujo_aros.outcome import Risk
 
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""Half of a character: no file, socket or terminal could take a text with one."""
+
 LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 
 # Words that other languages use for JSON's three literals. `undefined` is a guess: JavaScript drops such a member.

@@ -22,11 +22,11 @@ from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_s
 from flujo_aros.reading.choose import match_choice
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
-from flujo_aros.reading.gather import NESTED, SURROGATE, Gathering
+from flujo_aros.reading.gather import NESTED, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
-from flujo_aros.reading.scalars import FOREIGN, read_number, unescape
+from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
@@ -160,6 +160,21 @@ class Search(Gathering[T]):
     def _valid(self, value: object) -> Valid[T] | None:
         verdict = self.contract.validate(value)
         return None if isinstance(verdict, Invalid) else verdict
+
+    def _again(self, inner: str) -> Outcome[T]:
+        if not inner.isascii() and SURROGATE.search(inner):
+            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
+            return Rejected(Reason.MALFORMED, (issue,), inner)
+        return Search(
+            inner,
+            self.contract,
+            ceiling=self.ceiling,
+            truncated=self.truncated,
+            pick=self.pick,
+            max_depth=self.max_depth,
+            max_candidates=self.max_candidates,
+            nested=self.nested + 1,
+        ).run()
 
     def _inside_quotes(self) -> Outcome[T] | None:
         """The whole answer written as one JSON string, or put between quotes."""

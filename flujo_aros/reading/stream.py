@@ -19,6 +19,7 @@ from flujo_aros.reading.payloads import (
 )
 from flujo_aros.reading.read import Limits, check_options, read, too_large
 from flujo_aros.reading.runaway import Runaway
+from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.shown import Follower, Shown, ShownText
 
 T = TypeVar("T")
@@ -70,6 +71,8 @@ class StreamReader(Generic[T]):
         self._seen: tuple[int, tuple[int, ...]] = (0, ())
         self._begun = False
         self._closed = False
+        self._spoilt = False
+        """Half a character has come: there will be no value."""
 
     @property
     def runaway(self) -> Issue | None:
@@ -100,6 +103,9 @@ class StreamReader(Generic[T]):
         text += chunk
         self._text = text
         self._runaway.watch(text, chunk)
+        self._spoilt = self._spoilt or not (chunk.isascii() or SURROGATE.search(chunk) is None)
+        if self._spoilt:
+            return None
         if not follower.in_open_text and self._length < self._try_at:
             return None
         follower.grow(text)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros import Accepted, Rejected, read
+from flujo_aros import Accepted, Rejected, StreamReader, read
 from flujo_aros.contract.output import compile_contract
 
 LINES = (Path(__file__).parent / "found.jsonl").read_text(encoding="utf-8").split("\n")
@@ -25,3 +25,15 @@ def test_what_was_found_stays_mended(case):
         assert isinstance(outcome, Rejected)
         assert outcome.issues
     json.dumps(outcome.to_dict(), ensure_ascii=False).encode()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
+def test_what_was_found_reads_the_same_in_pieces(case):
+    """Character by character, as whole."""
+    contract = compile_contract(case["schema"] or True)
+    reader = StreamReader(contract)
+    for char in case["text"]:
+        reader.feed(char)
+    whole = read(case["text"], contract, truncated=case["truncated"])
+    assert reader.close(truncated=case["truncated"]).to_dict() == whole.to_dict()

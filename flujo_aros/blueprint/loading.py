@@ -17,6 +17,7 @@ from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, Finding, Node
 from flujo_aros.blueprint.findings import UNKNOWN, may_be_left_out, sentence, unknown_key, why_ignored
+from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.errors import BlueprintError, ContractError, Place
@@ -134,6 +135,7 @@ class Loading:
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
         block = self.block(blocks.Agent, node, plain)
+        check_settings(self, node.members.get("model_settings"))
         sound = self.schema(node.members.get("output_schema"))
         if block is None or not (sound or self.lenient):
             return None

@@ -10,6 +10,7 @@ from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
+from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.options import Making, as_template, said
 from flujo_aros.blueprint.references import NO_AGENT, Shaped, Target, Unready, target_of
 from flujo_aros.contract.written import WrittenContract, written_contract
@@ -85,6 +86,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         making.loading.note(
             making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
         )
+    check_settings(making.loading, making.member("model_settings"))
     processing = block.processing or Processing()
     contract: Any = None if block.contract is None else _contract(making)
     if block.output_schema is not None and block.contract is not None and processing.schema is None:

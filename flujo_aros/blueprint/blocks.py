@@ -254,7 +254,7 @@ class Placed(Block):
 
 
 class Operation(Block):
-    """One change of the context: `set: PATH` with a `value`, or `append:` to a list, or `merge:` into an object."""
+    """One change of the context: `set: PATH` with a `value`, `append:` to a list, or `merge:` into an object."""
 
     set: str | None = None
     value: JsonValue = None

@@ -38,7 +38,7 @@ def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> str:
     return start + (elsewhere or nearest(key, _keys(owner)))
 
 
-def may_be_left_out(kind: type[BaseModel], path: Sequence[str | int]) -> bool:
+def may_be_left_out(kind: type[BaseModel], path: tuple[str | int, ...]) -> bool:
     """Whether the key at this path is known, and need not be there."""
     owner = _owner(kind, path) if path else None
     found = owner.model_fields.get(str(path[-1])) if owner is not None and issubclass(owner, BaseModel) else None

@@ -258,8 +258,10 @@ def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
     """What runs before or after a body: steps, or changes of the context written in short."""
     if node is None or node.value is None:
         return None
-    name = key.rpartition(".")[2]
-    return _body(making, operation_nodes(making, node), key, name)
+    steps = operation_nodes(making, node)
+    if steps.value in ([], {}):
+        return None
+    return _body(making, steps, key, key.rpartition(".")[2])
 
 
 def _hitl(making: Making, block: blocks.HitlBlock) -> PipelineStep:

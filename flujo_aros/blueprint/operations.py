@@ -12,6 +12,10 @@ from flujo_aros.pipeline.inputs import InputLike
 from flujo_aros.pipeline.loop import StateUpdate
 
 _HAND_ON: Final = "flujo.builtins.passthrough"
+_APPEND: Final = "flujo.builtins.append"
+_OUTPUTS: Final = ("output", "output_template")
+_TALK: Final = "conversation_history"
+_WORDS: Final = {"initial_prompt": "{{ context.initial_prompt }}"}
 _CHANGES: Final = ("set", "append", "merge")
 _NEXT_INPUT: Final = "auto"
 
@@ -21,15 +25,27 @@ def operation_nodes(making: Making, node: Node) -> Node:
 
     `- set: context.note` with a `value` is a step that puts the value there; `output: …` is a step whose value that is.
     """
-    if "output" in node.members:
-        return _listed(node, [_step(node, "output", node.members["output"])])
-    if any(key in node.members for key in _CHANGES):
-        return _listed(node, list(_changed(making, node, 1)))
-    steps: list[Node] = []
+    if "history" in node.members:
+        making.loading.warn(node.keys["history"], "'history' is passed over: each call of an agent stands alone")
+        return _listed(node, [])
+    if not node.elements:
+        steps = _short(making, node, 1)
+        return node if steps is None else _listed(node, steps)
+    made: list[Node] = []
     for number, each in enumerate(node.elements, start=1):
-        short = "name" not in each.members and any(key in each.members for key in _CHANGES)
-        steps += _changed(making, each, number) if short else [each]
-    return _listed(node, steps) if node.elements else node
+        steps = None if "name" in each.members else _short(making, each, number)
+        made += [each] if steps is None else steps
+    return _listed(node, made)
+
+
+def _short(making: Making, node: Node, number: int) -> list[Node] | None:
+    """The steps that stand in the place of a short form; None for what is none."""
+    output = next((node.members[key] for key in _OUTPUTS if key in node.members), None)
+    if output is not None:
+        return [_step(node, "output", output)]
+    if any(key in node.members for key in _CHANGES):
+        return list(_changed(making, node, number))
+    return None
 
 
 def state_updates(making: Making, node: Node | None) -> tuple[StateUpdate, ...]:
@@ -60,10 +76,23 @@ def output_of(making: Making, node: Node) -> InputLike | None:
         return None
     only = output.members if set(output.members) <= {"text", "fields"} else {}
     found = (only.get("fields") or only.get("text") or output).plain()
+    if only:
+        found = _without_words(making, output, found)
     if isinstance(found, (str, dict, list)):
         return cast("InputLike", found)
     making.loading.note(output.place, f"output should be a template, or an object or list of templates, not {found!r}")
     return None
+
+
+def _without_words(making: Making, node: Node, output: Any) -> Any:
+    """What is under `text` or `fields`, with flujo's words for what there is as templates."""
+    if isinstance(output, dict):
+        members = cast("dict[str, Any]", output).items()
+        return {key: _without_words(making, node, value) for key, value in members}
+    if output == _TALK:
+        why = "no conversation is kept here; `append` the turns to a list in `state`, and hand that on"
+        making.loading.doubts.append((node.place, why))
+    return _WORDS.get(output, output) if isinstance(output, str) else output
 
 
 def next_input_of(making: Making, node: Node | None) -> str:
@@ -73,6 +102,9 @@ def next_input_of(making: Making, node: Node | None) -> str:
         return _NEXT_INPUT
     if found is not None and isinstance(found.value, str):
         return found.value
+    if found is None and making.loading.lenient:
+        making.loading.warn(node.place, "propagation is passed over: it has no `next_input`")
+        return _NEXT_INPUT
     making.loading.note(node.place, "propagation should be `next_input: previous_output`, `context` or a template")
     return _NEXT_INPUT
 
@@ -83,8 +115,9 @@ def _changed(making: Making, node: Node, number: int) -> Iterator[Node]:
     if operation is None:
         return
     if operation.append is not None:
-        message = "a list cannot be appended to before the body runs; `set` the whole list"
-        making.loading.note(node.keys["append"], message)
+        target, value = operation.append.target.removeprefix("context."), as_template(operation.append.value)
+        given = _like(node, {"list": f"{{{{ context.{target} or [] }}}}", "item": value})
+        yield _step(node, f"append {number}", given, agent=_like(node, _APPEND), sink_to=_like(node, target))
     for key in ("set", "merge"):
         placed = operation.merge if key == "merge" else None
         if key == "set" and operation.set is not None:

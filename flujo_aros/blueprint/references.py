@@ -207,7 +207,7 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
     if found is None:
         key = node.place.path.rpartition(".")[2].partition("[")[0]
         words = "agents.NAME or package.module:name" if key in ("uses", "agent", "id") else "package.module:name"
-        loading.note(node.place, f"`{key}` takes {words}, not {node.plain()!r}")
+        loading.doubt(node.place, f"`{key}` takes {words}, not {node.plain()!r}")
         return None
     loading.permit(node.place, who, found["module"])
     return f"{found['module']}:{found['name']}"

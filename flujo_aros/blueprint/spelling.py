@@ -1,4 +1,4 @@
-"""Values as people write them: numbers and truth in quotes, whole numbers with a point, keys with nothing behind them."""
+"""Values as people write them: numbers and truth in quotes, whole numbers with a point."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic_core import ErrorDetails
+
+from flujo_aros.contract.schema import is_dict, is_list
 
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _TRUTH: Final[Mapping[str, bool]] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -54,11 +56,13 @@ def drop(data: Any, path: tuple[str | int, ...]) -> bool:
 
 
 def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
-    """The mapping or list that has what stands at this path."""
-    here = data
+    """The mapping or list that has what stands at this path; None where the path does not lead anywhere."""
+    holder: Any = None
+    here: Any = data
     for part in path:
-        inside = isinstance(here, dict) and part in here
-        if not inside and not (isinstance(here, list) and isinstance(part, int) and part < len(here)):
+        holder = here
+        known = range(len(here)) if is_list(here) else here if is_dict(here) else ()
+        if part not in known:
             return None
-        holder, here = here, here[part]
-    return holder if path else None
+        here = holder[part]
+    return holder

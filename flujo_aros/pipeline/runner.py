@@ -34,7 +34,7 @@ _LOCAL = "local:"
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
 
-    `observers` hear every event of a run (see `flujo_aros.events`). They must not raise: an error of theirs fails what
+    `journal` keeps the run: a `Journal`, or any observer. `observers` hear every event of a run (see `flujo_aros.events`). They must not raise: an error of theirs fails what
     it interrupts, a step or the whole run, and is not hidden. `on_result` is told once how each run ended, also when
     it was cancelled and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name
     are started when first needed and stopped with the run, unless `models` gives them. `evidence` is what ladders with
@@ -49,6 +49,7 @@ class Runner:
         self,
         pipeline: Pipeline | PipelineStep,
         *,
+        journal: Observer | None = None,
         observers: Sequence[Observer] = (),
         on_result: Callable[[RunResult], None] | None = None,
         usage_limits: StepLimits | None = None,
@@ -60,7 +61,7 @@ class Runner:
             found = type(cast("object", pipeline)).__name__
             raise UsageError(f"a Runner runs a Pipeline or a step, not {found}; make one: Pipeline([step, …])")
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
-        self.observers = tuple(observers)
+        self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result
         self.usage_limits = usage_limits
         self.models = models

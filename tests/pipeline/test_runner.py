@@ -368,3 +368,17 @@ def test_the_error_of_a_run_reaches_the_work_that_was_done_before():
         assert caught.value.context["run_id"] == run.run_id
         assert caught.value.context["outputs"] == {"first": 4}
         assert caught.value.attempts[0].text == "I would rather not."
+
+
+def test_a_journal_hears_the_run_beside_the_observers() -> None:
+    """`journal=` takes anything that listens, such as a `Journal`."""
+    kept: list[str] = []
+    heard: list[str] = []
+    runner = Runner(
+        Call("count", function=len),
+        journal=lambda event: kept.append(type(event).__name__),
+        observers=[lambda event: heard.append(type(event).__name__)],
+    )
+    assert runner.run_sync("four").output == 4
+    assert kept == heard
+    assert kept[0] == "RunStarted"

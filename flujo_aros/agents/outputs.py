@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, TypeAdapter
@@ -22,6 +22,8 @@ from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.values import TypeValues
 from flujo_aros.outcome import Accepted, Outcome
 from flujo_aros.reading.read import read
+
+T = TypeVar("T")
 
 _PREFIX: Final = "aros_output_"
 _numbers: Final = itertools.count(1)
@@ -63,7 +65,16 @@ def _checked(checks: tuple[Check, ...], value: Any) -> Any:
     return clean
 
 
-def _text_output(contract: Contract[Any]) -> TextOutput[Any]:
+class ContractOutput(TextOutput[T]):
+    """A text function of the host for one of our contracts, which gives the typed value when it is called."""
+
+    async def __call__(self, text: str) -> T:
+        """The value in a text. Raises `ModelRetry` with what is wrong with it."""
+        value: T = await cast("Callable[[str], Awaitable[T]]", self.output_function)(text)
+        return value
+
+
+def _text_output(contract: Contract[T]) -> ContractOutput[T]:
     async def as_value(text: str) -> Any:
         settled = _settled.get()
         if settled is not None:
@@ -75,7 +86,7 @@ def _text_output(contract: Contract[Any]) -> TextOutput[Any]:
 
     as_value.__name__ = as_value.__qualname__ = f"{_PREFIX}{next(_numbers)}"
     _known[as_value.__name__] = contract
-    return TextOutput(as_value)
+    return ContractOutput(as_value)
 
 
 def contract_of(function_name: str | None) -> Contract[Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, overload
@@ -66,7 +66,7 @@ class JsonContract(Generic[T_co]):
         """The words for the prompt that ask for this output."""
         return json_instruction(self.json_schema)
 
-    def as_output(self) -> Any:
+    def as_output(self) -> Callable[..., T_co]:
         """This contract as an output type of a pydantic-ai agent: `result.output` is then the typed value.
 
         ```python
@@ -74,7 +74,8 @@ class JsonContract(Generic[T_co]):
         ```
         """
         # The host's classes live above this layer, and whoever reads texts only need not load them.
-        return importlib.import_module("flujo_aros.agents.outputs").output_spec(self)
+        spec: Callable[..., T_co] = importlib.import_module("flujo_aros.agents.outputs").output_spec(self)
+        return spec
 
     def validate(self, value: object) -> Verdict[T_co]:
         """Judge a JSON value. Never raises for bad data."""

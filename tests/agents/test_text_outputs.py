@@ -444,3 +444,9 @@ def test_what_succeeds_without_aros_is_the_same_with_it(name, way):
             value = asyncio.run(drive(given)) if asyncio.iscoroutinefunction(drive) else on_own_loop(drive, given)
         seen.append((value, model.calls, steady(ModelMessagesTypeAdapter.dump_python(messages, mode="json"))))
     assert seen[0] == seen[1] == seen[2]
+
+
+def test_an_output_type_gives_its_value_when_it_is_called():
+    """`as_output()` is typed as what gives the value, so that type checkers know the output of an agent."""
+    output = Output.tagged("note", dict[str, int]).as_output()
+    assert asyncio.run(output('<note>{"a": 1}</note>')) == {"a": 1}

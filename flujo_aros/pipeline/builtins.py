@@ -3,7 +3,7 @@
 They change no context and call no model; `extract_from_text` alone stands for an agent step, made by `built_in_step`.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`: hints that are texts would be run whenever a blueprint names a built-in.
 
 import dataclasses
 import inspect
@@ -178,7 +178,7 @@ def built_in(name: str) -> Builtin | None:
     return found
 
 
-def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> PipelineStep:
+def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> "PipelineStep":
     """A step that runs a built-in. `options` are those of `Call`, or of `Step` for `extract_from_text`.
 
     Raises `UsageError` for a built-in or a parameter that there is not.

@@ -224,6 +224,7 @@ HOSTILE = [
     "uses: 'os:system'",
     "uses: 'subprocess:run'",
     "uses: 'builtins:exec'\n    params: {source: 'import os'}",
+    "uses: flujo.builtins.wrap_dict\n    params: {key: [1]}",
     "uses: agents.a\n    input: '{{ self.__init__.__globals__ }}'",
     "uses: agents.a\n    input: !!python/object/apply:os.system ['true']",
     "agent: {model: m, system_prompt: {from_file: /etc/passwd}}",

@@ -20,6 +20,7 @@ from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.events import Observer, RunFinished
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.settings import read_settings
+from flujo_aros.telemetry.folder import make_folder_of
 from flujo_aros.telemetry.words import counted, seconds_words
 
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
@@ -108,6 +109,13 @@ def finish(result: RunResult, *, as_json: bool, allow_degraded: bool, question: 
         raise typer.Exit(EXIT_CODES[result.status])
 
 
+def _write_private(file: Path, text: str) -> None:
+    """Write a file that only its owner may read: a state holds all that a run has seen."""
+    make_folder_of(file)
+    file.touch(mode=0o600)
+    file.write_text(text, encoding="utf-8")
+
+
 def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: Sequence[str]) -> str:
     """Write down what a paused run needs to go on. What it asks, and how to answer; nothing if it has not paused."""
     if result.paused is None:
@@ -115,10 +123,12 @@ def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: S
     file = state or Path(".aros") / "paused" / f"{result.run_id}.json"
     saved = {"blueprint": str(blueprint.resolve()), "paused": result.paused.to_dict()}
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(saved, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        _write_private(file, json.dumps(saved, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:
-        message = f"--state: cannot write {str(file)!r}: {error.strerror or error}"
+        message = (
+            f"the run has paused, and its state cannot be written to {str(file)!r}: {error.strerror or error}; "
+            "name another file with --state"
+        )
         raise UsageError(message) from error
     schema = result.paused.input_schema
     wanted = [f"answer with: {json.dumps(schema, ensure_ascii=False)}"] if schema else []

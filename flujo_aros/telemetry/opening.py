@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from flujo_aros.errors import UsageError
+from flujo_aros.telemetry.folder import make_folder_of
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.tables import ABOUT, METADATA, VERSION
 
@@ -85,7 +86,7 @@ def _check_file(url: URL, *, create: bool) -> None:
     if not create and not file.exists():
         raise UsageError(f"there is no journal at {file}: run something first, or name another with AROS_JOURNAL")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder_of(file)
     except OSError as error:
         message = f"the journal {file} cannot be made: {error.strerror or error}; AROS_JOURNAL names another place"
         raise UsageError(message) from error

@@ -59,3 +59,17 @@ def test_a_file_that_is_no_state_is_wrong_usage(aros: Aros, asking: str) -> None
     ended = aros("resume", asking, "--answer", "yes")
     assert ended.exit_code == 2
     assert "is not the state of a paused run" in ended.stderr
+
+
+def test_a_state_is_private_and_left_out_of_git(aros: Aros, asking: str) -> None:
+    aros("run", asking, "-i", "hello")
+    (state,) = Path(".aros/paused").glob("*.json")
+    assert state.stat().st_mode & 0o077 == 0
+    assert Path(".aros/.gitignore").read_text() == "*\n"
+
+
+def test_a_state_that_cannot_be_written_is_said_with_what_to_do(aros: Aros, asking: str) -> None:
+    Path("file").write_text("")
+    ended = aros("run", asking, "-i", "hello", "--state", "file/state.json")
+    assert ended.exit_code == 2
+    assert "the run has paused, and its state cannot be written to 'file/state.json'" in ended.stderr

@@ -186,12 +186,13 @@ def _text(source: str) -> str:
 
 
 def _rows(text: str) -> Iterator[Row]:
-    lines = [line for line in text.removeprefix("\ufeff").split("\n") if line.strip()]
-    for number, line in enumerate(lines):
+    lines = enumerate(text.removeprefix("\ufeff").split("\n"), start=1)
+    for number, (line, words) in enumerate((line, words) for line, words in lines if words.strip()):
         try:
-            found = json.loads(line)
+            found = json.loads(words)
         except (ValueError, RecursionError) as error:
-            yield Row(number, error=f"row {number} is not JSON: {error}")
+            why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+            yield Row(number, error=f"line {line} is not JSON: {why}")
             continue
         yield _row(number, found)
 
@@ -203,7 +204,7 @@ def _row(number: int, found: Any) -> Row:
     context = cast("Any", members.get("context") or {})
     name = members.get("id", number)
     if not isinstance(context, dict):
-        return Row(name, error=f"row {number}: `context` is an object, not {context!r}")
+        return Row(name, error=f"`context` is an object, not {context!r}")
     return Row(name, members["input"], cast("dict[str, Any]", context))
 
 

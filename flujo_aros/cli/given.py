@@ -22,6 +22,8 @@ def given_text(source: str, option: str = "--input") -> str:
         return _decoded(_stdin_bytes(), "stdin")
     if source.startswith("@@"):
         return source[1:]
+    if source == "@":
+        raise UsageError(f"{option}: @ stands before the name of a file; a text that begins with @ is written @@…")
     if source.startswith("@"):
         return file_text(source[1:], option)
     return source

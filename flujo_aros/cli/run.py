@@ -51,8 +51,10 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         print_plan(pipeline, as_json=as_json, with_bound=True)
         return
     if rows is not None:
-        if output is None or source is not None:
-            raise typer.BadParameter("needs --output FILE, and no --input", param_hint="'--input-jsonl'")
+        if output is None:
+            raise typer.BadParameter("needs --output FILE for the results", param_hint="'--input-jsonl'")
+        if source is not None:
+            raise typer.BadParameter("stands in place of --input; give one of them", param_hint="'--input-jsonl'")
         batch = Batch(blueprint, pipeline, output, context, concurrency, allow_degraded=allow_degraded)
         raise typer.Exit(run_batch(batch, rows))
     if output is not None:

@@ -66,7 +66,7 @@ def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -
         3: "completed",
     }
     assert "no such order" in found[0]["error"]["message"]
-    assert "row 1 is not JSON" in found[1]["error"]["message"]
+    assert "line 2 is not JSON" in found[1]["error"]["message"]
     assert found[1].keys() == found[3].keys()
 
 
@@ -91,7 +91,7 @@ def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, s
     ("lines", "extra", "words"),
     [
         (('{"id": 1, "input": "a"}', '{"id": 1, "input": "b"}'), (), "rows 0 and 1 have the same id 1"),
-        (('"a"',), ("--input", "x"), "--output FILE, and no --input"),
+        (('"a"',), ("--input", "x"), "stands in place of --input"),
     ],
 )
 def test_what_cannot_be_run_is_said_before_anything_runs(

@@ -34,6 +34,7 @@ from flujo_aros.usage import Allowance, Usage
 __all__ = [
     "AgentRun",
     "CallLimits",
+    "Conversation",
     "Live",
     "ModelSource",
     "RunnableAgent",
@@ -47,16 +48,22 @@ __all__ = [
 T = TypeVar("T")
 
 UsageSink: TypeAlias = Callable[[Usage], None]
+Conversation: TypeAlias = tuple[ModelMessage, ...]
+"""What an agent and its model have said to each other, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRun(Generic[T]):
-    """What one run of an agent came to. `calls` counts every model call, failed ones and repairs included."""
+    """What one run of an agent came to. `calls` counts every model call, failed ones and repairs included.
+
+    `messages` is what the run has added to its conversation: the `history` of a run that goes on with it.
+    """
 
     outcome: Outcome[T]
     stages: tuple[StageRecord, ...]
     usage: Usage
     calls: int
+    messages: Conversation = ()
 
 
 class CallLimits(Protocol):
@@ -132,7 +139,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     finally:
         if usage_sink is not None:
             usage_sink(record.spent(usage))
-    return AgentRun(outcome, tuple(record.stages), record.spent(usage), record.calls)
+    return AgentRun(outcome, tuple(record.stages), record.spent(usage), record.calls, record.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +205,7 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
         hint = "; set `output_mode: auto`" if "not supported by this model" in str(error) else ""
         message = f"the agent cannot be run as described: {str(error).rstrip('.')}{hint}"
         raise UsageError(message) from error
+    record.messages = tuple(result.new_messages())
     if record.outcome is None:
         return _unread(result.output, result.response.text or "", runnable.contract)
     if runnable.contract is None and isinstance(record.outcome, Accepted):

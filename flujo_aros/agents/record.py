@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
@@ -70,6 +70,8 @@ class RunRecord:
     """The model calls of the stage that is under way."""
     texts: list[str] = field(default_factory=list[str])
     calls: int = 0
+    messages: tuple[ModelMessage, ...] = ()
+    """What the run has added to its conversation; nothing before it has ended with an output."""
     own_calls: int = 0
     """How many of the calls were the agent's own, and none of a stage."""
     used: tuple[ModelResponse | None, Usage] | None = None

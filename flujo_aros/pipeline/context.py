@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import Live, ModelSource
+    from flujo_aros.agents.drivers import Conversation, Live, ModelSource
     from flujo_aros.outcome import Outcome
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.ledger import StepResult
@@ -109,7 +109,8 @@ class StepContext:
     `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a copy of its own:
     whatever a function changes in it is forgotten. `variables` are the names that a map or a loop adds. `spend` must
     be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `allowance` is
-    asked before each model call. `evidence` is what ladders that adapt go by. `live` wants each piece of a reply as it
+    asked before each model call. `evidence` is what ladders that adapt go by, `said` the
+    conversation of the agent steps before it. `live` wants each piece of a reply as it
     comes; None: nobody is watching. `answer` is what a person has said to the step in which the run had paused.
     """
 
@@ -120,6 +121,7 @@ class StepContext:
     spend: Callable[[Usage], None]
     models: ModelSource | None = None
     evidence: Evidence | None = None
+    said: Conversation = ()
     name: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
     live: Live | None = None

@@ -27,7 +27,7 @@ from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.reading.payload import judged_awaiting
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import ModelSource
+    from flujo_aros.agents.drivers import Conversation, ModelSource
     from flujo_aros.events import LiveEvent
     from flujo_aros.recovery.evidence import Evidence
 
@@ -56,6 +56,8 @@ class Frame:
     variables: Mapping[str, Any]
     shared: SharedContext
     budget: Budget | None
+    said: Conversation = ()
+    """What the agents before have said, the oldest first."""
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class Execution:
             if degraded is None and result.counts_against:
                 degraded = result
             seen.previous = outer[step.name] = own[step.name] = handed_on(result, following)
+            seen.said = (*seen.said, *self.ledger.said_in(result.name))
             if isinstance(step, Human):
                 seen.variables = {**seen.variables, "resume_input": seen.previous}
         if result is None:
@@ -129,7 +132,9 @@ class Execution:
     ) -> BodyResult:
         path = f"{name}/{scope}" if scope else name
         outputs: Mapping[str, Any] = parent.outputs if inherit else {}
-        frame = Frame(f"{path}/", given, previous, outputs, variables, shared, parent.budget)
+        frame = Frame(
+            f"{path}/", given, previous, outputs, variables, shared, parent.budget, parent.said if inherit else ()
+        )
         if kind is None:
             return await self.steps(body.steps, frame, path)
         if path in self.recorded:
@@ -200,6 +205,7 @@ class Execution:
             spend=slot.spend,
             models=self.models,
             evidence=self.evidence,
+            said=frame.said,
             name=slot.name,
             variables=frame.variables,
             live=None if self.live is None else partial(self.live, slot.name),

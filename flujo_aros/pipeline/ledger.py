@@ -17,7 +17,7 @@ from flujo_aros.pipeline.results import OnDegraded, RunResult, RunStatus, StepRe
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import StageRecord
+    from flujo_aros.agents.drivers import Conversation, StageRecord
     from flujo_aros.pipeline.context import BodyResult
     from flujo_aros.pipeline.shared import Write
 
@@ -62,7 +62,8 @@ class Settlement(Generic[T]):
     For steps with steps inside: `cause` is the nested step that decided how this one ended, and `writes` is what the
     nested steps may put into the context. With an `error` the step has failed, whatever the outcome. `merges_value` is
     False where `updates_context` has been heeded already, by what stands in `writes`.
-    `excused` names what has failed inside and was to be gone on in spite of.
+    `excused` names what has failed inside and was to be gone on in spite of. `messages` is what an agent and its model
+    have said to each other.
     """
 
     outcome: Outcome[T] | None
@@ -75,6 +76,7 @@ class Settlement(Generic[T]):
     replaced: str | None = None
     merges_value: bool = True
     excused: tuple[str, ...] = ()
+    messages: Conversation = ()
 
     @classmethod
     def of(cls, body: BodyResult, *, what: str = "") -> Settlement[Any]:
@@ -241,6 +243,11 @@ class RunLedger:
     def result_of(self, name: str) -> StepResult[Any]:
         """How the step of this name ended."""
         return self._slots[name].result
+
+    def said_in(self, name: str) -> Conversation:
+        """What the agent of a step and its model have said to each other; nothing of a step without one."""
+        reported = self._slots[name].reported
+        return () if reported is None else reported.messages
 
     @property
     def settled(self) -> tuple[Slot, ...]:

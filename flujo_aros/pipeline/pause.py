@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -20,7 +20,7 @@ from flujo_aros.pipeline.facts import effective
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.results import StepResult, StepStatus
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import PipelineStep, Step
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Usage
 
@@ -98,6 +98,10 @@ class PausedRun(_Strict):
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:
     """Everything that a paused run needs to go on. Raises `UsageError` for a value that cannot be saved."""
+    if any(isinstance(step, Step) and step.use_history for step in _all_steps(pipeline)):
+        raise UsageError(
+            f"step {pause.step!r} pauses a run whose steps use_history; a conversation is not saved with a paused run"
+        )
     settled = [slot for slot in ledger.settled if _is_final(slot.result)]
     return PausedRun(
         run_id=ledger.run_id,
@@ -199,6 +203,14 @@ def _saved(value: Any, what: str) -> Any:
             f"the run paused, but cannot be saved: {what} gave a value that is no plain data ({error}); "
             "hand on plain data or pydantic models before a step that asks a person"
         ) from error
+
+
+def _all_steps(pipeline: Pipeline) -> Iterator[PipelineStep]:
+    """The steps, and those inside of them and in their place."""
+    for step in pipeline.steps:
+        yield step
+        for body in (*step.bodies.values(), *([Pipeline([step.fallback])] if step.fallback else [])):
+            yield from _all_steps(body)
 
 
 def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract[Any]]]:

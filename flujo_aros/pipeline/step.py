@@ -154,6 +154,9 @@ class Step(Common):
     `processing` or of the agent. Without a contract the agent's own schema holds (see `facts.effective`).
     `model` and `model_settings` (temperature, top_p, max_tokens, …) are this step's own and win over the agent's.
 
+    With `use_history` the agent goes on with the conversation of the agent steps before it, in the same list of steps
+    and around it; otherwise each step is a conversation of its own. Such a run cannot pause.
+
     With `max_iterations` above 1 the agent is asked again and again, until its reply carries the
     `completion_signal`; the step fails if it never does. Raises `UsageError` for what is wrong, before any call.
 
@@ -170,6 +173,7 @@ class Step(Common):
     model_settings: Mapping[str, Any] = field(default_factory=dict[str, Any], kw_only=True)
     max_iterations: int = field(default=1, kw_only=True)
     completion_signal: str | None = field(default=None, kw_only=True)
+    use_history: bool = field(default=False, kw_only=True)
     kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -236,7 +240,7 @@ class Step(Common):
         if self.completion_signal is not None:
             return await self._iterate(prompt, CompletionSignal(self.completion_signal), context)
         run = await self._ask(prompt, context, self.checks)
-        return Settlement(run.outcome, run.calls, run.stages)
+        return Settlement(run.outcome, run.calls, run.stages, messages=run.messages)
 
     async def _iterate(self, prompt: str, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
         calls, said = 0, ""
@@ -249,7 +253,7 @@ class Step(Common):
             if not isinstance(run.outcome, Accepted):
                 return Settlement(run.outcome, calls, stages)
             if signal.stands_in(said, self.facts.contract):
-                return Settlement(await judged_awaiting(run.outcome, self.checks), calls, stages)
+                return Settlement(await judged_awaiting(run.outcome, self.checks), calls, stages, messages=run.messages)
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
 
@@ -264,6 +268,7 @@ class Step(Common):
             known.ladder,
             models=context.models,
             evidence=context.evidence,
+            history=context.said if self.use_history else None,
             usage_sink=context.spend,
             live=context.live,
             allowance=context.allowance,

@@ -304,10 +304,11 @@ class Aros(AbstractCapability[Any]):
     ) -> Any:
         record, finish = self._record, finish_of(ctx, self._record)
         climb = Climb(ctx, record, self._ladder(wire.contract), wire.contract, self.ask, self.capture_content)
-        record.schema_ignored = _ignores_schema(record, text, finish)
         record.texts.append(text)
         known = record.settled is not None and record.settled[0] == text
         outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
+        is_json = wire.contract.mode == "json" and _is_clean(outcome, text)
+        record.schema_ignored = not is_json and _ignores_schema(record, text, finish)
         checks = () if output_function else record.checks
         settled, value, refusal = await _validated(outcome, validate, wire, checks)
         if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
@@ -401,6 +402,11 @@ def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
     if not record.prompt_cut or not isinstance(outcome, Rejected):
         return outcome
     return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", record.prompt_cut)))
+
+
+def _is_clean(outcome: Outcome[Any], text: str) -> bool:
+    """Whether the value is just what the model wrote."""
+    return isinstance(outcome, Accepted) and not is_mended(outcome, text)
 
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:

@@ -55,4 +55,6 @@ def _spent(after: RunUsage, before: RunUsage, record: RunRecord) -> Usage:
     """What the run has used, with the calls that failed and that the host therefore does not count."""
     used = difference(after, before)
     failed = max(0, record.calls - used.requests)
+    if not failed:
+        return used
     return replace(used, requests=used.requests + failed, unmeasured_requests=used.unmeasured_requests + failed)

@@ -109,7 +109,7 @@ class InputTemplate:
             parser.stream = TokenStream(ENVIRONMENT.lexer.wrap(_placed(self._translated)), None, None)
             return parser.parse()
         except jinja2.TemplateSyntaxError as error:
-            raise self._error(error.lineno, error.message or "") from error
+            raise self._error(error.lineno, _plainer(error.message or "")) from error
 
     def _compile(self, tree: nodes.Template) -> jinja2.Template:
         try:
@@ -158,6 +158,27 @@ class InputTemplate:
 def _plain(source: str) -> str:
     """The source with one kind of line ends."""
     return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+_OPEN: Final = re.compile(r"Unexpected end of template\. .* closed is ('\w+')\.")
+_STRAY: Final = re.compile(r"Encountered unknown tag 'end(\w+)'\.?.*")
+_THEIRS: Final = (
+    ("'end of print statement'", "'}}'"),
+    ("'end of statement block'", "'%}'"),
+    ("expected token", "expected"),
+)
+
+
+def _plainer(message: str) -> str:
+    """What Jinja says of a mistake, in the signs that stand in the template.
+
+    >>> _plainer("unexpected end of template, expected 'end of print statement'.")
+    "unexpected end of template, expected '}}'"
+    """
+    message = _STRAY.sub(r"an 'end\1' without its '\1'", _OPEN.sub(r"the \1 is never closed", message))
+    for theirs, ours in _THEIRS:
+        message = message.replace(theirs, ours)
+    return (message[:1].lower() + message[1:]).removesuffix(".")
 
 
 def _placed(translated: Translated) -> Iterator[tuple[int, str, str]]:

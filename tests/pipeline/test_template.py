@@ -220,3 +220,18 @@ def test_any_source_renders_or_is_a_template_error(source: str):
         InputTemplate(source).text(NAMES)
     except TemplateError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{{ input", "unexpected end of template, expected '}}'"),
+        ("{{ a b }}", "expected '}}', got 'b'"),
+        ("{% if input %}a", "the 'if' is never closed"),
+        ("{% endif %}", "an 'endif' without its 'if'"),
+    ],
+)
+def test_what_is_not_closed_is_said_in_the_signs_that_stand_there(source: str, message: str):
+    with pytest.raises(TemplateError) as refused:
+        InputTemplate(source, where="input")
+    assert str(refused.value) == f"input: {message}"

@@ -78,7 +78,7 @@ def test_a_form_means_here_what_it_says(source: str, text: str):
         ("{{#if contxt}}x{{/if}}", "there is no 'contxt'; did you mean 'context'?"),
         ("{{ item }}", "there is no 'item' here; it is known inside a map only"),
         ("{{ this }}", "there is no 'this' here; it is known inside a map or {{#each}} only"),
-        ("{{#if input}}", "Unexpected end of template"),
+        ("{{#if input}}", "the 'if' is never closed"),
         ("line one\n{{#if input}}\n{{ context.usr }}\n{{/if}}", "line 3: there is no 'usr'"),
         ("{{#each previous_step.items}}\n\n{{ ths }}{{/each}}", "line 3: there is no 'ths'"),
     ],

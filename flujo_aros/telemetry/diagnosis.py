@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, 
 from flujo_aros.telemetry.advice import Rejections, advise
 from flujo_aros.telemetry.health import Health, ModelHealth, RepairHealth, StageHealth, StepHealth, Trend
 from flujo_aros.telemetry.tables import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS
+from flujo_aros.telemetry.told import is_gone
 from flujo_aros.usage import Usage
 
 _REPAIRED: Final = ("lossless", "inferred", "lossy")
@@ -62,14 +63,15 @@ class Span:
 
 def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
     """The health of a journal in this stretch of time; `trend` cuts it into so many pieces."""
+    runs, steps = _ended(connection, span)
     models = tuple(_models(connection, span))
     repairs = tuple(_repairs(connection, span))
     stages = tuple(_stages(connection, span))
     return Health(
         since=span.since.timestamp(),
         until=span.until.timestamp(),
-        runs=_by(connection, RUNS.c.status, span.runs()),
-        steps=_by(connection, STEPS.c.status, span.steps()),
+        runs=runs,
+        steps=steps,
         trust=_by(connection, STEPS.c.trust, and_(span.steps(), STEPS.c.trust.is_not(None))),
         usage=Usage.total(model.usage for model in models),
         replies=sum(model.replies for model in models),
@@ -83,6 +85,26 @@ def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
         trend=tuple(_trend(connection, span, trend)),
         advice=tuple(advise(models, repairs, stages, tuple(_rejections(connection, span)))),
     )
+
+
+def _ended(connection: Connection, span: Span) -> tuple[dict[str, int], dict[str, int]]:
+    """Runs and steps by status. Those whose process is gone are `lost`, although the journal has no end of them."""
+    runs = _by(connection, RUNS.c.status, span.runs())
+    steps = _by(connection, STEPS.c.status, span.steps())
+    open_runs = select(RUNS.c.run_id, RUNS.c.host, RUNS.c.pid).where(RUNS.c.status == "running")
+    alive = [row.run_id for row in connection.execute(open_runs) if not is_gone(row.host, row.pid)]
+    for counts, table, which in ((runs, RUNS, span.runs()), (steps, STEPS, span.steps())):
+        lost = and_(which, table.c.status == "running", table.c.run_id.not_in(alive))
+        _rename(counts, "running", "lost", _by(connection, table.c.status, lost).get("running", 0))
+    return runs, steps
+
+
+def _rename(counts: dict[str, int], old: str, new: str, size: int) -> None:
+    if size:
+        counts[new] = size
+        counts[old] -= size
+    if not counts.get(old, 1):
+        del counts[old]
 
 
 def _by(connection: Connection, column: ColumnElement[Any], which: ColumnElement[bool]) -> dict[str, int]:

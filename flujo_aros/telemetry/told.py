@@ -161,7 +161,7 @@ def _run(row: Row[Any]) -> JournalRun:
         run_id=row.run_id,
         pipeline=row.pipeline or "",
         kind=row.kind,
-        status="lost" if row.status == "running" and _is_gone(row.host, row.pid) else row.status,
+        status="lost" if row.status == "running" and is_gone(row.host, row.pid) else row.status,
         started=row.started,
         seconds=row.seconds,
         usage=_usage(row),
@@ -172,7 +172,7 @@ def _run(row: Row[Any]) -> JournalRun:
     )
 
 
-def _is_gone(host: str | None, pid: int | None) -> bool:
+def is_gone(host: str | None, pid: int | None) -> bool:
     """Whether the process of a run is known to have ended: only on its own host can that be told."""
     if not pid or host != socket.gethostname():
         return False

@@ -264,6 +264,8 @@ def test_a_killed_process_loses_only_its_last_moment(tmp_path: Path) -> None:
         ]
         assert story.chapters[1].asks[0].seconds is None
         assert [run.status for run in journal.runs(status="lost")] == ["lost"]
+        health = journal.health(since=datetime.now(UTC) - timedelta(hours=1))
+        assert (health.runs, health.steps) == ({"lost": 1}, {"success": 1, "lost": 1})
 
 
 def _has_slow_step(file: Path) -> bool:

@@ -14,7 +14,7 @@ from flujo_aros.outcome import Trust
 from flujo_aros.telemetry.records import Chapter, Story
 from flujo_aros.telemetry.report_steps import Section, sections
 from flujo_aros.telemetry.report_timeline import bars, seconds_of
-from flujo_aros.telemetry.words import code_words, cost_words, counted, repair_words, time_words, token_words
+from flujo_aros.telemetry.words import code_words, cost_words, counted, repair_parts, time_words, token_words
 
 _FEW: Final = 5
 """Of so many steps all are open that a model was asked in."""
@@ -99,5 +99,5 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"code": code_words, "time": time_words, "cost": cost_words, "tokens": token_words}
-    environment.filters |= {"tone": tone, "sign": _sign, "repair": repair_words}
+    environment.filters |= {"tone": tone, "sign": _sign, "parts": repair_parts}
     return environment.get_template("report.html.j2")

@@ -33,14 +33,17 @@ def repair_words(repair: Repair | JournalRepair) -> str:
     >>> repair_words(Repair("enum-case", Risk.INFERRED, "$.priority", (13, 19), '"High"', '"high"'))
     '"High" read as "high"'
     """
+    return " ".join(part for part in repair_parts(repair) if part)
+
+
+def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
+    """The same in parts: what stood there, what was done with it, and what it was read as."""
     before, after = clipped(repair.before), clipped(repair.after)
     if before == after:  # only its spelling changed, such as a key that got its quotes
-        return before or "changed"
+        return before or "changed", "", ""
     if before and after:
-        return f"{before} read as {after}"
-    if before:
-        return f"{before} set aside"
-    return f"{after} added"
+        return before, "read as", after
+    return (before, "set aside", "") if before else (after, "added", "")
 
 
 def code_words(code: str) -> str:

@@ -217,6 +217,11 @@ def test_any_reply_makes_a_well_formed_page(tmp_path_factory: pytest.TempPathFac
     assert {tag for tag, _ in page.tags} <= ALLOWED
 
 
+def test_text_that_runs_from_right_to_left_does_not_turn_before_and_after_around(journal: Journal) -> None:
+    Runner(order(GOOD.replace('"Alma Ltd"', "'שלום'")), observers=[journal]).run_sync("")
+    assert "<bdi>&#39;שלום&#39;</bdi> read as <bdi>שלום</bdi>" in report_html(journal.story())
+
+
 def test_what_turns_text_around_and_what_cannot_be_seen_is_made_visible(journal: Journal) -> None:
     page = page_of(journal, order(GOOD.replace("Alma", "a\u202eb\u0007")))
     assert "‹U+202E›" in page.text

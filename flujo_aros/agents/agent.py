@@ -98,8 +98,7 @@ async def named_model(name: str, models: ModelSource | None) -> Model:
         return await models.model(name)
     kept = _kept().models
     if name not in kept:
-        if len(kept) >= _MOST_MODELS:
-            kept.clear()
+        _make_room(kept)
         try:
             kept[name] = infer_model(name)
         except (UserError, ImportError) as error:
@@ -108,8 +107,13 @@ async def named_model(name: str, models: ModelSource | None) -> Model:
     return kept[name]
 
 
-_MOST_MODELS: Final = 64
-_MOST_AGENTS: Final = 256
+_MOST_KEPT: Final = 128
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    """Forget what was made first if there is too much: a model on this machine is another one in each run."""
+    if len(kept) >= _MOST_KEPT:
+        del kept[next(iter(kept))]
 
 
 @dataclass(slots=True)
@@ -134,8 +138,7 @@ class _Kept:
         known = self.contracts.get(key)
         if known is not None:
             return known[1]
-        if len(self.contracts) >= _MOST_AGENTS:
-            self.contracts.clear()
+        _make_room(self.contracts)
         made = with_checks(contract, checks)
         self.contracts[key] = (contract, *checks), made
         return made
@@ -149,8 +152,7 @@ class _Kept:
         known = self.agents.get(key)
         if known is not None:
             return known[1]
-        if len(self.agents) >= _MOST_AGENTS:
-            self.agents.clear()
+        _make_room(self.agents)
         made = _from_spec(spec, model, contract, ladder)
         self.agents[key] = parts, made
         return made

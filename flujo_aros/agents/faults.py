@@ -16,14 +16,19 @@ from pydantic_ai.exceptions import (
     ModelAPIError,
     ModelHTTPError,
     UnexpectedModelBehavior,
+    UsageLimitExceeded,
 )
 
 from flujo_aros.contract.schema import is_dict
+from flujo_aros.errors import LimitReached
 from flujo_aros.outcome import Issue, Reason
 from flujo_aros.recovery.secrets import Vault
 
 PROVIDER_FAULTS: Final = (ModelAPIError, UnexpectedModelBehavior, FallbackExceptionGroup)
 """The errors that take the place of a reply."""
+
+USED_UP: Final = (UsageLimitExceeded, LimitReached)
+"""What says that no more may be spent: nobody is meant to go on in spite of it."""
 
 _CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.IncompleteToolCall)
 """The wider class is younger than the oldest release that we work with."""

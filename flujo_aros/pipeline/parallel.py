@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
+from flujo_aros.agents.faults import USED_UP
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
@@ -35,7 +36,8 @@ class Parallel(Common):
     write different things to one place are an error, unless `merge_strategy` says what then holds: "overwrite" (the
     later branch), "keep_first" (the earlier), "no_merge" (nothing is merged), or "context_update" with a
     `field_mapping` of the names that each branch may write. With `on_branch_failure="ignore"` a failing branch has no
-    value and does not count against the run; else it cancels the others and fails the step. `reduce` is "keys",
+    value and does not count against the run, unless what may be spent is used up; else it cancels the others and fails
+    the step. `reduce` is "keys",
     "values", "union", "concat", "first", "last", "majority_vote" or a function of `{branch: value}`. With
     `updates_context` and `ignore_branch_names` the values of the branches are merged instead of `{branch: value}`.
 
@@ -113,6 +115,9 @@ class Parallel(Common):
         return await context.run_body(self.bodies[name], scope=name, kind="branch", previous=previous, shared=shared)
 
     async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:
+        for name, body in ended.items():
+            if body.failed is not None and isinstance(body.failed.exception, USED_UP):
+                return Settlement[Any].of(body, what=f"branch {name!r}")  # a budget is for all, not for this branch
         good = {name: body for name, body in ended.items() if body.ok}
         excused = tuple(body.scope for body in ended.values() if not body.ok)
         if not good:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
+from pydantic_ai.exceptions import UsageLimitExceeded
 
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Degraded, Reason, Rejected, Trust
@@ -92,6 +93,22 @@ def test_an_ignored_branch_has_no_value_and_does_not_count():
     assert (result.status, result.output) == (RunStatus.COMPLETED, {"a": 4})
     bad = result.step("fan/b/bad")
     assert (bad.status, bad.excused_by) == (StepStatus.FAILED, "fan")
+
+
+def test_a_used_up_budget_fails_the_step_also_where_failures_are_ignored_and_the_others_come_to_their_end():
+    def spent(_: Any) -> None:
+        raise UsageLimitExceeded("the limit of 3 requests")
+
+    fan = Parallel("fan", {"a": call("ok", len), "b": call("dear", spent)}, on_branch_failure="ignore")
+    result = run(fan, "four")
+    assert result.status is RunStatus.FAILED
+    assert {step.name: step.status.value for step in result.steps} == {
+        "fan": "failed",
+        "fan/a": "success",
+        "fan/a/ok": "success",
+        "fan/b": "failed",
+        "fan/b/dear": "failed",
+    }
 
 
 def test_a_step_whose_branches_have_all_failed_has_failed_although_they_may():

@@ -16,8 +16,10 @@ from flujo_aros.blueprint.references import Expressed, Imported, Shaped, builtin
 from flujo_aros.contract.written import WrittenContract
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.builtins import EXTRACT
 from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.extraction import Extraction
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import, OutputMapping
@@ -129,6 +131,8 @@ class _Writing:
 
 
 def _step(writing: _Writing, step: Step) -> Plain:
+    if step.use_history:
+        raise UsageError(f"step {step.name!r}: use_history is for Python; in a blueprint each step is a conversation")
     plain: Plain = {"uses": f"agents.{writing.agent(step)}"}
     plain |= _changed(step, Step, ("input", "model", "max_iterations", "completion_signal"))
     if step.model_settings:
@@ -141,6 +145,11 @@ def _step(writing: _Writing, step: Step) -> Plain:
         raise UsageError(f"step {step.name!r}: a blueprint takes a JSON Schema as a contract, not {step.contract!r}")
     processing = _processing(step)
     return {**plain, "processing": processing} if processing else plain
+
+
+def _extraction(_writing: _Writing, step: Extraction) -> Plain:
+    params = {"schema": step.processing.schema, "model": step.agent.model}
+    return {"uses": f"flujo.builtins.{EXTRACT}", **_changed(step, Extraction, ("input",)), "params": params}
 
 
 def _call(_writing: _Writing, step: Call) -> Plain:
@@ -226,6 +235,7 @@ def _cached(writing: _Writing, step: Cached) -> Plain:
 
 _KINDS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Step: _step,
+    Extraction: _extraction,
     Call: _call,
     Import: _import,
     Parallel: _parallel,

@@ -17,7 +17,7 @@ from flujo_aros.pipeline.context import StepContext, as_plain
 from flujo_aros.pipeline.flow import Pipeline, as_body
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.pause import fingerprint
+from flujo_aros.pipeline.pause import fingerprint, has_conversation
 
 if TYPE_CHECKING:
     from flujo_aros.pipeline.shared import Write
@@ -99,6 +99,10 @@ class Cached(Common):
         if isinstance(self.step, Human):
             raise UsageError(f"step {self.name!r}: an answer of a person cannot be cached; ask anew, or use `sink_to`")
         body = as_body(self.step, name=self.name)
+        if has_conversation(body):
+            raise UsageError(
+                f"step {self.name!r}: a step with use_history cannot be cached; its input is not all it sees"
+            )
         object.__setattr__(self, "_body", body)
         object.__setattr__(self, "_fingerprint", fingerprint(body))
 

@@ -98,7 +98,7 @@ class PausedRun(_Strict):
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:
     """Everything that a paused run needs to go on. Raises `UsageError` for a value that cannot be saved."""
-    if any(isinstance(step, Step) and step.use_history for step in _all_steps(pipeline)):
+    if has_conversation(pipeline):
         raise UsageError(
             f"step {pause.step!r} pauses a run whose steps use_history; a conversation is not saved with a paused run"
         )
@@ -203,6 +203,11 @@ def _saved(value: Any, what: str) -> Any:
             f"the run paused, but cannot be saved: {what} gave a value that is no plain data ({error}); "
             "hand on plain data or pydantic models before a step that asks a person"
         ) from error
+
+
+def has_conversation(pipeline: Pipeline) -> bool:
+    """Whether any of its steps goes on with the conversation of others."""
+    return any(isinstance(step, Step) and step.use_history for step in _all_steps(pipeline))
 
 
 def _all_steps(pipeline: Pipeline) -> Iterator[PipelineStep]:

@@ -34,9 +34,10 @@ _LOCAL = "local:"
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
 
-    `journal` keeps the run: a `Journal`, or any observer. `observers` hear every event of a run (see `flujo_aros.events`). They must not raise: an error of theirs fails what
-    it interrupts, a step or the whole run, and is not hidden. `on_result` is told once how each run ended, also when
-    it was cancelled and nothing is returned. `usage_limits` is what one run may use. Local models that the steps name
+    `journal` keeps the run: a `Journal`, or any observer. `observers` hear every event of a run (see
+    `flujo_aros.events`). They must not raise: an error of theirs fails what it interrupts, a step or the whole run,
+    and is not hidden. `on_result` is told once how each run ended, also when it was cancelled and nothing is returned.
+    `usage_limits` is what one run may use. Local models that the steps name
     are started when first needed and stopped with the run, unless `models` gives them. `evidence` is what ladders with
     `adaptive=True` go by, such as `journal.evidence()`. `sleep` waits between retries.
 

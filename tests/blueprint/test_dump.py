@@ -20,7 +20,7 @@ from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.builtins import stringify
+from flujo_aros.pipeline.builtins import built_in_step, stringify
 from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.flow import Pipeline
@@ -155,6 +155,13 @@ def test_equal_agents_are_written_once():
     assert text.count("model:") == 2
 
 
+def test_an_extraction_is_written_as_the_built_in():
+    given = {"schema": {"type": "object", "properties": {"n": {"type": "integer"}}}, "model": "m"}
+    pipeline = Pipeline([built_in_step("s", "extract_from_text", given, input="{{ input }}")], name="p")
+    assert "uses: flujo.builtins.extract_from_text" in dump(pipeline)
+    assert parse_blueprint(dump(pipeline)) == pipeline
+
+
 class Order(BaseModel):
     n: int
 
@@ -164,6 +171,7 @@ class Order(BaseModel):
     [
         (Step("s", Agent("test")), "an agent made in Python cannot be written"),
         (Step("s", AgentSpec(model="m"), contract=Order), "takes a JSON Schema as a contract"),
+        (Step("s", AgentSpec(model="m"), use_history=True), "use_history is for Python"),
         (Call("s", function=lambda value: value), "has no name that a blueprint could say"),
         (Import("s", Pipeline([Call("a", function=len)])), "an import is written by an alias of its own"),
     ],

@@ -20,6 +20,7 @@ from flujo_aros.contract.output import Output, compile_contract, with_checks
 from flujo_aros.errors import ContractError, OutputError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
 from flujo_aros.outcome import Issue, Risk
+from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.condition import check
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import RunStatus, StepStatus
@@ -275,6 +276,11 @@ def test_steps_inside_of_a_step_go_on_with_the_conversation_around_it():
     fan = Parallel("fan", {"only": inner})
     assert Runner(Step("a", Agent(seen.model), input="a?") >> fan).run_sync("x").status is RunStatus.COMPLETED
     assert [len(messages) for messages in seen.messages] == [1, 1, 5]
+
+
+def test_a_conversation_cannot_be_cached():
+    with pytest.raises(UsageError, match="a step with use_history cannot be cached"):
+        Cached("kept", Step("b", Agent(Seen("hi").model), use_history=True))
 
 
 def test_a_conversation_cannot_be_paused():

@@ -9,7 +9,8 @@ import pytest
 from .conftest import Aros
 
 COMMANDS = (
-    *("run", "resume", "plan", "read", "lint", "rule", "runs", "show", "explain", "health", "replay", "init", "schema"),
+    *("run", "resume", "plan", "read", "lint", "rule", "runs", "show", "explain", "health", "replay"),
+    *("report", "init", "schema"),
     "bench",
 )
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.load import Inspected
 from flujo_aros.blueprint.loading import Located
+from flujo_aros.blueprint.references import NO_AGENT
 from flujo_aros.errors import Place
 from flujo_aros.lint.edits import Editor
 from flujo_aros.lint.outline import Outline, index_of
 from flujo_aros.lint.positions import Positions
 from flujo_aros.pipeline import facts
 from flujo_aros.pipeline.facts import Facts
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import PipelineStep, Step
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,13 @@ class Subject:
         """The tree of the document."""
         return self.inspected.root
 
-    @property
+    @cached_property
     def steps(self) -> tuple[Located, ...]:
-        """Every step, nested ones too, in the order of the text."""
-        return self.inspected.steps
+        """Every step, nested ones too, in the order of the text.
+
+        One whose agent could not be read counts as not made: nothing is known of its value, so nothing is said of it.
+        """
+        return tuple(replace(each, step=None) if _has_no_agent(each.step) else each for each in self.inspected.steps)
 
     @cached_property
     def outline(self) -> Outline:
@@ -125,3 +129,7 @@ class Subject:
             found.update({id(each): node for each in node.elements})
             waiting += [*node.members.values(), *node.elements]
         return found
+
+
+def _has_no_agent(step: PipelineStep | None) -> bool:
+    return isinstance(step, Step) and step.agent is NO_AGENT

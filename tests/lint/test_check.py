@@ -218,3 +218,8 @@ def test_merged_keys_are_told_from_own_ones() -> None:
     text += "  - <<: *d\n    name: a\n"
     after = lint_text(text, options=Options(fix=Applicability.SAFE, select=("V-A8",))).text
     assert after == text + "    processing:\n      structured_output: openai_json\n"
+
+
+def test_a_mistake_in_an_agent_is_not_followed_by_others_about_its_steps() -> None:
+    text = HEAD.replace("output_schema:", "output_shema:") + STEP + "    updates_context: true\n"
+    assert [finding.code for finding in lint_text(text).findings] == ["V-B1"]

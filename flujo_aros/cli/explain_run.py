@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
@@ -63,10 +63,15 @@ def chosen(story: Story, step: str | None) -> list[Chapter]:
     return found
 
 
+_LOST: Final = "The process ended before this step did; what it did last is not recorded."
+
+
 def _explain(chapter: Chapter, story: Story, console: Console) -> None:
     console.print(_title(chapter, story), soft_wrap=True)
     if not chapter.parts:
-        words = "No model was asked." if not any(story.children(chapter.step.id if chapter.step else 0)) else ""
+        nested = any(story.children(chapter.step.id if chapter.step else 0))
+        lost = chapter.step is not None and chapter.step.status == "lost"
+        words = "" if nested else _LOST if lost else "No model was asked."
         if words:
             _print_indented(Text(words), console)
     for part in chapter.parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -101,6 +102,9 @@ def _step(step: PipelineStep) -> dict[str, Any]:
         plan |= _agent_step(step)
     elif isinstance(step, Call):
         plan |= {"function": _function_name(step), "params": dict(step.params)}
+    shape = getattr(step, "input", None)
+    if isinstance(shape, (Mapping, list)):
+        plan["shape"] = shape
     said = _said(step)
     bodies = {scope: [_step(each) for each in body.steps] for scope, body in step.bodies.items()}
     if step.fallback is not None:
@@ -217,7 +221,11 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(
             (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         )
-    facts += [(_INPUT_WORDS.get(step["kind"], "input"), source.strip()) for source in step["input"]]
+    label = _INPUT_WORDS.get(step["kind"], "input")
+    if "shape" in step:  # an object or list of templates: shown whole, since its keys say what goes where
+        facts.append((label, json.dumps(step["shape"], ensure_ascii=False, indent=2)))
+    else:
+        facts += [(label, source.strip()) for source in step["input"]]
     return facts
 
 

@@ -265,3 +265,12 @@ def test_sentences_are_not_wrapped_in_a_pipe(aros: Aros, shop: Path, monkeypatch
         "run", blueprint(shop, "shout", source="{{ context." + "long_" * 30 + " }}"), "-i", "x", "--allow", "shop"
     )
     assert f"input of step 'shout': there is no '{'long_' * 30}'" in result.stderr
+
+
+def test_plan_shows_an_input_that_is_an_object_with_its_keys(aros: Aros) -> None:
+    Path("pack.yaml").write_text(
+        "steps: [{name: pack, uses: flujo.builtins.passthrough, input: {who: '{{ input.name }}', n: 3}}]"
+    )
+    assert '"who": "{{ input.name }}",' in aros("plan", "pack.yaml").stdout
+    (step,) = json.loads(aros("plan", "pack.yaml", "--json").stdout)["steps"]
+    assert step["shape"] == {"who": "{{ input.name }}", "n": 3}

@@ -22,8 +22,9 @@ def report_command(
         typer.Option("--output", "-o", metavar="FILE", help="Where to; - is stdout. By default aros-RUN.html."),
     ] = None,
 ) -> None:
-    """Write one run as one HTML file: its timeline, every reply with its repairs marked, its values and totals.
+    """Write one run as an HTML file, with its replies and repairs.
 
+    Its timeline, every reply with each repair marked in place, values with the trust of each field, stages, totals.
     The file needs no network, and secrets in it are masked as in the journal.
 
     Example: aros report last -o run.html

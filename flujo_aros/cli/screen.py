@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, Final
+from typing import IO, Any, Final, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -15,6 +16,7 @@ from rich.text import Text
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _UNWRAPPED: Final = 1_000
+_FILLED: Final = re.compile(r" +(?=\n)")
 
 STYLES = {
     "success": "green",
@@ -39,12 +41,33 @@ def stderr_console() -> Console:
     """A console on stderr: colours and live display only in a terminal; `NO_COLOR` is honoured."""
     piped = not sys.stderr.isatty() and "COLUMNS" not in os.environ
     width = _UNWRAPPED if piped else None  # a log is searched by line, so sentences stay whole there
-    return Console(stderr=True, width=width, highlight=False, emoji=False, markup=False)
+    return _console("stderr", width)
 
 
 def stdout_console() -> Console:
     """A console on stdout, for what a person reads there (plans and explanations)."""
-    return Console(highlight=False, emoji=False, markup=False)
+    return _console("stdout")
+
+
+def _console(stream: str, width: int | None = None) -> Console:
+    """A console on the stream as it is now; outside of a terminal without the spaces that fill a line up."""
+    found: TextIO | None = getattr(sys, stream)
+    file = cast("IO[str]", _Trimmed(found)) if found is not None and not found.isatty() else None
+    return Console(file=file, stderr=stream == "stderr", width=width, highlight=False, emoji=False, markup=False)
+
+
+class _Trimmed:
+    """A stream that takes the spaces away that stand before the end of a line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write lines as a person would have typed them."""
+        return self._stream.write(_FILLED.sub("", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def worded(word: str | None) -> Text:

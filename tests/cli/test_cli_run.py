@@ -274,3 +274,10 @@ def test_plan_shows_an_input_that_is_an_object_with_its_keys(aros: Aros) -> None
     assert '"who": "{{ input.name }}",' in aros("plan", "pack.yaml").stdout
     (step,) = json.loads(aros("plan", "pack.yaml", "--json").stdout)["steps"]
     assert step["shape"] == {"who": "{{ input.name }}", "n": 3}
+
+
+def test_no_line_of_a_pipe_ends_in_spaces(aros: Aros) -> None:
+    Path("pack.yaml").write_text("steps: [{name: a, uses: flujo.builtins.wrap_dict, checks: [output.value > 1]}]")
+    for command in (("plan", "pack.yaml"), ("run", "pack.yaml", "-i", "0"), ("show", "last"), ("runs",)):
+        ended = aros(*command)
+        assert not [line for line in (ended.stdout + ended.stderr).splitlines() if line.endswith(" ")]

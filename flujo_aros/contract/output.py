@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import FunctionType
 from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from pydantic import TypeAdapter
@@ -206,6 +207,9 @@ class Output:
             return JsonContract(SchemaValues({}))
         if isinstance(like, dict):
             return JsonContract(SchemaValues(cast("JsonSchema", like)))
+        if isinstance(like, FunctionType):
+            message = f"the function {like.__name__} is no contract: take the type of what it gives, or a schema"
+            raise ContractError(message)
         return JsonContract(TypeValues[Any](like))
 
     @overload

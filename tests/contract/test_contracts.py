@@ -62,8 +62,9 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         ({"$ref": "#/$defs/none"}, r"/\$defs/none"),
         (False, "no value at all"),
         (5, "5 cannot be used as a contract"),
+        (value_of, "the function value_of is no contract"),
     ],
-    ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "false", "number"],
+    ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "false", "number", "function"],
 )
 def test_a_contract_that_cannot_be_is_one_sentence_with_its_place(like: Any, words: str) -> None:
     """A bad schema is a `ContractError` before any model call, and it says where."""

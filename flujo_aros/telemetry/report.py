@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
@@ -98,6 +98,9 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"code": code_words, "time": time_words, "cost": cost_words, "tokens": token_words}
-    environment.filters |= {"tone": tone, "sign": _sign, "parts": repair_parts}
+    filters: dict[str, Callable[..., Any]] = {
+        **{"code": code_words, "time": time_words, "cost": cost_words, "tokens": token_words},
+        **{"tone": tone, "sign": _sign, "parts": repair_parts},
+    }
+    environment.filters.update(filters)
     return environment.get_template("report.html.j2")

@@ -99,8 +99,13 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     filters: dict[str, Callable[..., Any]] = {
-        **{"code": code_words, "time": time_words, "cost": cost_words, "tokens": token_words},
-        **{"tone": tone, "sign": _sign, "parts": repair_parts},
+        "code": code_words,
+        "time": time_words,
+        "cost": cost_words,
+        "tokens": token_words,
+        "tone": tone,
+        "sign": _sign,
+        "parts": repair_parts,
     }
     environment.filters.update(filters)
     return environment.get_template("report.html.j2")

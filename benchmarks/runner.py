@@ -15,15 +15,23 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from copy import copy
 from functools import cache, partial
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities.abstract import WrapRunHandler
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import RunContext
 
+from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.capability import Aros
 from flujo_aros.events import TextDelta
 from flujo_aros.pipeline.flow import Pipeline
@@ -90,6 +98,26 @@ class Nothing(AbstractCapability[None]):
     """A capability that does nothing, to see what the host's hooks cost by themselves."""
 
 
+class SameHooks(AbstractCapability[None]):
+    """What `Aros` is to the host, without any work: a state for each run, the model wrapped, the hooks around a run."""
+
+    async def for_run(self, ctx: RunContext[None]) -> SameHooks:  # noqa: ARG002 (their signature)
+        return copy(self)
+
+    def get_wrapper_model(self, model: Model) -> Model:
+        return WrapperModel(model)
+
+    async def wrap_run(self, ctx: RunContext[None], *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
+        return await handler()
+
+
+async def with_empty_hooks(count: int) -> None:
+    agent = bare_agent()
+    for _ in range(count):
+        result = await agent.run("go", capabilities=[SameHooks()])
+        assert result.output == ORDER
+
+
 async def with_capability(count: int, capability: AbstractCapability[None]) -> None:
     agent: Agent[None, Order] = Agent(model(), output_type=NativeOutput(Order), capabilities=[capability])
     for _ in range(count):
@@ -99,6 +127,24 @@ async def with_capability(count: int, capability: AbstractCapability[None]) -> N
 
 async def single_runs(count: int) -> None:
     runner = Runner(structured_step())
+    for _ in range(count):
+        result = await runner.run("go")
+        assert result.output == ORDER
+
+
+class Scripted:
+    """Gives every agent of a blueprint the scripted model."""
+
+    def __init__(self) -> None:
+        self.made = model()
+
+    async def model(self, name: str) -> Model:  # noqa: ARG002 (their signature)
+        return self.made
+
+
+async def single_runs_of_a_spec(count: int) -> None:
+    spec = AgentSpec(model="local:scripted", output_mode="native")
+    runner = Runner(Step("order", agent=spec, contract=Order), models=Scripted())
     for _ in range(count):
         result = await runner.run("go")
         assert result.output == ORDER
@@ -122,8 +168,10 @@ async def steps(count: int) -> None:
     ways: dict[str, Callable[[int], Awaitable[None]]] = {
         "bare agent.run": bare_steps,
         "agent.run with an empty capability": partial(with_capability, capability=Nothing()),
+        "agent.run with the hooks of Aros, empty, added for the run": with_empty_hooks,
         "agent.run with Aros": partial(with_capability, capability=Aros()),
         "Runner, one step": single_runs,
+        "Runner, one step, agent of a blueprint": single_runs_of_a_spec,
         "Runner, pipeline": one_pipeline,
     }
     for work in ways.values():

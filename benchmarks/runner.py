@@ -98,10 +98,10 @@ class Nothing(AbstractCapability[None]):
     """A capability that does nothing, to see what the host's hooks cost by themselves."""
 
 
-class SameHooks(AbstractCapability[None]):
-    """What `Aros` is to the host, without any work: a state for each run, the model wrapped, the hooks around a run."""
+class Idle(AbstractCapability[None]):
+    """Of the form of `Aros`, without any work: a state for each run, the model wrapped, one hook around the run."""
 
-    async def for_run(self, ctx: RunContext[None]) -> SameHooks:  # noqa: ARG002 (their signature)
+    async def for_run(self, ctx: RunContext[None]) -> Idle:  # noqa: ARG002 (their signature)
         return copy(self)
 
     def get_wrapper_model(self, model: Model) -> Model:
@@ -111,10 +111,10 @@ class SameHooks(AbstractCapability[None]):
         return await handler()
 
 
-async def with_empty_hooks(count: int) -> None:
+async def with_idle_capability(count: int) -> None:
     agent = bare_agent()
     for _ in range(count):
-        result = await agent.run("go", capabilities=[SameHooks()])
+        result = await agent.run("go", capabilities=[Idle()])
         assert result.output == ORDER
 
 
@@ -168,7 +168,7 @@ async def steps(count: int) -> None:
     ways: dict[str, Callable[[int], Awaitable[None]]] = {
         "bare agent.run": bare_steps,
         "agent.run with an empty capability": partial(with_capability, capability=Nothing()),
-        "agent.run with the hooks of Aros, empty, added for the run": with_empty_hooks,
+        "agent.run with an idle capability of the same form": with_idle_capability,
         "agent.run with Aros": partial(with_capability, capability=Aros()),
         "Runner, one step": single_runs,
         "Runner, one step, agent of a blueprint": single_runs_of_a_spec,

@@ -96,8 +96,8 @@ PIECES = [
     ),
     *(
         "\ufeff",
-    "\ud83d",
-    "\udc00",
+        "\ud83d",
+        "\udc00",
         "\u00a0",
         "\u2028",
         "\x00",
@@ -244,7 +244,7 @@ def work(job: tuple[int, int, int]) -> Found:
         found.slowest = max(found.slowest, (spent, number, len(text)))
         found.replies += 1
         found.kinds[type(read(text, contract, truncated=truncated)).__name__ if not broken else "broken"] += 1
-        found.broken += [f"{number}: {words}\n   {contract.mode} {ascii(text)}" for words in broken]
+        found.broken += [f"{number}: {words}\n   {contract.mode} {text!a}" for words in broken]
     return found
 
 

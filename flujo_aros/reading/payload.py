@@ -182,11 +182,14 @@ def _moved(outcome: Outcome[T], text: str, raw: str, by: int, repairs: tuple[Rep
     return Accepted(outcome.value, Trust.of(every), outcome.origin, every, text)
 
 
+_TOOL_CALL: Final = re.compile(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>|\Z)", re.S)
+
+
 def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
     """The leading JSON object with all keys that must stand in it, and the prose after it. Reasoning leads nothing."""
     if not contract.keys:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
-    masked = mask_reasoning(text)
+    masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text))  # a call is no answer
     first = next(_values(masked), None)
     mended = _mended_block(masked, contract, len(text) if first is None else first[1])
     if mended is not None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-from flujo_aros import Accepted, Outcome, Output, Rejected, read
+from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, read
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.errors import ContractError
 
@@ -234,3 +234,12 @@ def test_an_instruction_asks_for_the_schema() -> None:
     """The words for the prompt hold the schema, or ask for any JSON value."""
     assert '"sku"' in Output.json(Order).instruction()
     assert "JSON" in Output.json({}).instruction()
+
+
+def test_a_tool_call_written_as_text_is_no_block() -> None:
+    """What stands in the markup of a call was not said to the user."""
+    contract = Output.block("plan", ["next_step"])
+    call = '<tool_call>{"plan": "a", "next_step": "b"}</tool_call>'
+    assert read(call, contract).reason is Reason.NO_JSON
+    said = read(f'{call}\n{{"plan": "c", "next_step": "d"}}\nDone.', contract)
+    assert said.value.fields == {"plan": "c", "next_step": "d"}

@@ -17,11 +17,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from flujo_aros.errors import UsageError
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _Part(BaseModel, frozen=True):
+    model_config = ConfigDict(extra="forbid")
 
 
-class RepairSettings(_Part):
+class RepairSettings(_Part, frozen=True):
     """The stage `llm_repair`."""
 
     max_attempts: int = Field(default=2, ge=0, le=10)
@@ -30,7 +30,7 @@ class RepairSettings(_Part):
     """Whether it is shown to a model at all."""
 
 
-class FallbackSettings(_Part):
+class FallbackSettings(_Part, frozen=True):
     """The stages after `llm_repair`."""
 
     max_stages: int = Field(default=3, ge=0)
@@ -41,14 +41,14 @@ class FallbackSettings(_Part):
     """Whether `degrade` is one of them: the text as it was written, which never counts as success."""
 
 
-class StreamingSettings(_Part):
+class StreamingSettings(_Part, frozen=True):
     """Replies that are streamed."""
 
     aggregate_structured: bool = True
     """Whether a structured reply is put together and read whole at its end."""
 
 
-class TelemetrySettings(_Part):
+class TelemetrySettings(_Part, frozen=True):
     """What observers are told."""
 
     verbose: bool = False
@@ -57,7 +57,7 @@ class TelemetrySettings(_Part):
     """Whether prompts and replies may be kept by observers."""
 
 
-class Settings(_Part):
+class Settings(_Part, frozen=True):
     """All settings with their defaults. Plain values: making one reads nothing.
 
     >>> Settings().repair.max_attempts

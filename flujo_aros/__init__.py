@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from flujo_aros.contract.checks import winner_in
-from flujo_aros.contract.output import Output
+from flujo_aros.contract.output import Output, with_checks
 from flujo_aros.contract.payload import Block, Event
 from flujo_aros.contract.signal import CompletionSignal
 from flujo_aros.errors import (
@@ -148,6 +148,7 @@ __all__ = [
     "read",
     "recording",
     "winner_in",
+    "with_checks",
 ]
 
 _LAZY = {

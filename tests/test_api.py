@@ -88,6 +88,7 @@ PUBLIC = [
     "read",
     "recording",
     "winner_in",
+    "with_checks",
 ]
 
 

@@ -141,7 +141,8 @@ async def _all(batch: Batch, rows: list[Row], writing: _Writing) -> None:
             from flujo_aros.agents.local import LocalModels
 
             models = await held.enter_async_context(LocalModels())  # one engine for all rows
-        runner = Runner(batch.pipeline, observers=() if kept is None else (kept,), models=models)
+        observers, evidence = ((), None) if kept is None else ((kept,), kept.evidence)
+        runner = Runner(batch.pipeline, observers=observers, models=models, evidence=evidence)
         waiting = iter(rows)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(batch.concurrency, len(rows))):

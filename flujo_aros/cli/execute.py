@@ -26,6 +26,7 @@ from flujo_aros.telemetry.words import counted, seconds_words
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.runner import Runner
+    from flujo_aros.telemetry.listening import Together
 
 EXIT_CODES: Final = {
     RunStatus.COMPLETED: 0,
@@ -38,7 +39,7 @@ EXIT_CODES: Final = {
 Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 
 
-def journal() -> AbstractContextManager[Observer | None]:
+def journal() -> AbstractContextManager[Together | None]:
     """What listens beside the terminal: the journal, and OpenTelemetry where the environment asks for it."""
     from flujo_aros.telemetry.listening import listening
 
@@ -61,7 +62,8 @@ def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -
             watching = held.enter_context(progress(console))
             observers: Sequence[Observer] = (watching,) if kept is None else (watching, kept)
             board = watching if isinstance(watching, Board) else None
-            runner = Runner(pipeline, observers=observers, on_result=ended.append)
+            evidence = None if kept is None else kept.evidence
+            runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence)
             return run_until_signal(task(runner, board))
     except Interrupted:
         for result in ended:

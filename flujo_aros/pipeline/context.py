@@ -120,7 +120,7 @@ class StepContext:
     context: Mapping[str, Any]
     spend: Callable[[Usage], None]
     models: ModelSource | None = None
-    evidence: Evidence | None = None
+    evidence: Callable[[], Evidence] | None = None
     said: Conversation = ()
     name: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict[str, Any])

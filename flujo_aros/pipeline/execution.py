@@ -66,7 +66,7 @@ class Execution:
 
     ledger: RunLedger
     models: ModelSource | None = None
-    evidence: Evidence | None = None
+    evidence: Callable[[], Evidence] | None = None
     live: LiveOf | None = None
     gate: Callable[[], Awaitable[None]] | None = None
     sleep: Sleep = asyncio.sleep

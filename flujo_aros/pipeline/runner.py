@@ -39,7 +39,8 @@ class Runner:
     and is not hidden. `on_result` is told once how each run ended, also when it was cancelled and nothing is returned.
     `usage_limits` is what one run may use. Local models that the steps name
     are started when first needed and stopped with the run, unless `models` gives them. `evidence` is what ladders with
-    `adaptive=True` go by, such as `journal.evidence()`. `sleep` waits between retries.
+    `adaptive=True` go by, such as `journal.evidence`, which is then asked where one climbs. `sleep` waits between
+    retries.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
@@ -55,7 +56,7 @@ class Runner:
         on_result: Callable[[RunResult], None] | None = None,
         usage_limits: StepLimits | None = None,
         models: ModelSource | None = None,
-        evidence: Evidence | None = None,
+        evidence: Evidence | Callable[[], Evidence] | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
@@ -66,7 +67,7 @@ class Runner:
         self.on_result = on_result
         self.usage_limits = usage_limits
         self.models = models
-        self.evidence = evidence
+        self.evidence = evidence if evidence is None or callable(evidence) else lambda: evidence
         self.sleep = sleep
 
     async def run(

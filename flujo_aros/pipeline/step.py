@@ -261,13 +261,14 @@ class Step(Common):
         from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
 
         known = self.facts
+        adapts = known.ladder is not None and known.ladder.adaptive
         return await run_agent(
             known.agent,
             prompt,
             known.contract,
             known.ladder,
             models=context.models,
-            evidence=context.evidence,
+            evidence=context.evidence() if adapts and context.evidence is not None else None,
             history=context.said if self.use_history else None,
             usage_sink=context.spend,
             live=context.live,

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from flujo_aros.events import Event, Observer
+from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.journal import open_journal
 from flujo_aros.telemetry.otel import from_environment
 
 
 @contextmanager
-def listening(settings: Settings) -> Generator[Observer | None]:
+def listening(settings: Settings) -> Generator[Together | None]:
     """The observer that the settings and the `OTEL_*` variables ask for, while the block runs; None where none.
 
     Raises `UsageError` when what they ask for cannot be had.
     """
     with ExitStack() as held:
         exporting = from_environment(content=settings.telemetry.content)
-        found: list[Observer | None] = [
-            held.enter_context(open_journal(settings.journal) or nullcontext(None)),
-            held.enter_context(exporting or nullcontext(None)),
-        ]
+        journal = held.enter_context(open_journal(settings.journal) or nullcontext(None))
+        found: list[Observer | None] = [journal, held.enter_context(exporting or nullcontext(None))]
         observers = tuple(observer for observer in found if observer is not None)
-        yield Together(observers) if observers else None
+        yield Together(observers, None if journal is None else journal.evidence) if observers else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,8 @@ class Together:
     """Several observers as one."""
 
     observers: tuple[Observer, ...]
+    evidence: Callable[[], Evidence] | None = None
+    """What ladders that adapt go by: what the journal has seen of them."""
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
         """Tell them all; what they hold open is held open together."""

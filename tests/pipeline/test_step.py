@@ -30,6 +30,7 @@ from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.evidence import Achieved, Evidence
+from flujo_aros.testing import ScriptedModel
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 
@@ -457,3 +458,19 @@ steps:
     assert (contract.mode, contract.risk, step.facts.promoted) == ("tagged", Risk.LOSSLESS, True)
     assert (step.facts.agent.model, step.facts.agent.model_settings) == ("local:other", {"temperature": 0.1})
     assert (step.timeout, step.retries, step.on_degraded, len(step.checks)) == (9, 1, "fail", 1)
+
+
+def test_evidence_is_asked_for_only_where_a_ladder_adapts() -> None:
+    """A journal of a hundred thousand steps is not read for a step that goes by nothing."""
+    asked: list[str] = []
+
+    def evidence() -> Evidence:
+        asked.append("asked")
+        return Evidence()
+
+    plain = Step("plain", Agent(ScriptedModel('{"a": 1}')), dict[str, int])
+    adaptive = Step("adaptive", Agent(ScriptedModel('{"a": 1}')), dict[str, int], processing=Processing(adaptive=True))
+    assert Runner(plain, evidence=evidence).run_sync("x").output == {"a": 1}
+    assert asked == []
+    assert Runner(adaptive, evidence=evidence).run_sync("x").output == {"a": 1}
+    assert asked == ["asked"]

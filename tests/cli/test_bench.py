@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flujo_aros.cli.benching.baml import BamlParser, Unasked
 from flujo_aros.cli.benching.cases import agrees, same
-from flujo_aros.cli.benching.documents import FLOODS, LARGE, SMALL, Order, damaged, documents, order
+from flujo_aros.cli.benching.documents import FLOODS, LARGE, SMALL, Flood, Order, damaged, documents, order
+from flujo_aros.cli.benching.floods import CRASHED, FLOOD_SCHEMA, OVER, Bounded, our_command, time_floods
 from flujo_aros.cli.benching.found import holds, leaves
-from flujo_aros.cli.benching.readers import PEERS
+from flujo_aros.cli.benching.peers import PEERS, Peer
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 
@@ -57,7 +60,8 @@ def _written(file: Path, rows: list[dict[str, Any]]) -> str:
 def test_each_case_counts_in_one_of_four_columns(aros: Aros, corpus: str) -> None:
     result = aros("bench", "reading", corpus, "--rounds", "1", "--json")
     assert result.exit_code == 0
-    ours = json.loads(result.stdout)["readers"][0]
+    (scored,) = json.loads(result.stdout)["corpora"]
+    ours = scored["readers"][0]
     assert ours["total"] == {"n": 6, "right": 2, "rightly_refused": 2, "refused": 1, "silently_wrong": 1}
     assert ours["ids"] == {"refused": ["odd/too-much"], "silently_wrong": ["odd/not-what-is-expected"]}
     assert ours["categories"]["plain"] == {"n": 2, "right": 2, "rightly_refused": 0, "refused": 0, "silently_wrong": 0}
@@ -77,15 +81,15 @@ def test_table_has_a_row_for_each_category_and_names_what_is_wrong(aros: Aros, c
 
 def test_captured_replies_are_held_against_the_known_answer_and_the_reply(aros: Aros, tmp_path: Path) -> None:
     result = aros("bench", "reading", _written(tmp_path / "c.jsonl", CAPTURED), "--rounds", "1", "--json")
-    found = json.loads(result.stdout)
-    assert (found["kind"], found["n"], found["with_gold"], found["cut"]) == ("captured", 4, 3, 2)
+    (found,) = json.loads(result.stdout)["corpora"]
+    assert (found["kind"], found["totals"]) == ("captured", {"n": 4, "with_gold": 3, "cut": 2})
     assert found["readers"][0]["total"] == {"n": 4, "accepted": 3, "right": 1, "cut_accepted": 1, "invented": 0}
 
 
 def test_peers_are_scored_by_the_same_cases_with_their_versions(aros: Aros, corpus: str) -> None:
     pytest.importorskip("json_repair")
     result = aros("bench", "reading", corpus, "--peers", "--rounds", "1", "--json")
-    readers = {reader["name"]: reader for reader in json.loads(result.stdout)["readers"]}
+    readers = {reader["name"]: reader for reader in json.loads(result.stdout)["corpora"][0]["readers"]}
     assert readers["json.loads"]["total"]["right"] == 1
     assert readers["json-repair"]["total"]["right"] >= 2
     assert all(reader["version"] for reader in readers.values())
@@ -94,12 +98,92 @@ def test_peers_are_scored_by_the_same_cases_with_their_versions(aros: Aros, corp
 def test_peers_that_are_not_installed_are_named_with_the_command(
     aros: Aros, corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for peer in PEERS:
-        monkeypatch.setitem(sys.modules, peer.module, None)  # as if it were not installed
+    for module in {module for peer in PEERS if isinstance(peer, Peer) for module in peer.modules}:
+        monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    monkeypatch.setenv("PATH", "")  # and no node
     result = aros("bench", "reading", corpus, "--peers", "--rounds", "1")
     assert result.exit_code == 0
-    assert "pip install json-repair jsonschema fast-json-repair jsonmend" in result.stderr
+    assert "pip install json-repair jsonschema fast-json-repair jsonmend baml-py instructor" in result.stderr
+    assert "npm install jsonrepair" in result.stderr
     assert "json-repair" not in result.stdout
+
+
+def test_markdown_has_one_row_for_each_reader(aros: Aros, corpus: str) -> None:
+    result = aros("bench", "reading", corpus, "--rounds", "1", "--markdown")
+    assert "| reader | right | rightly refused | refused though recoverable | silently wrong |" in result.stdout
+    assert "| **flujo_aros** | 2 | 2 | 1 | 1 |" in result.stdout
+
+
+def test_page_is_one_file_that_needs_no_network(aros: Aros, corpus: str, tmp_path: Path) -> None:
+    file = tmp_path / "bench.html"
+    result = aros("bench", "reading", corpus, "--rounds", "1", "--html", str(file))
+    assert result.exit_code == 0
+    text = file.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert "flujo_aros: 1 silently wrong" in text
+    assert not re.findall(r"(?:src|href)=|url\(|https?:", text)
+    assert "prefers-color-scheme" in text
+
+
+def test_page_that_cannot_be_written_is_said_before_anything_is_measured(aros: Aros, tmp_path: Path) -> None:
+    result = aros("bench", "reading", "--html", str(tmp_path / "no" / "bench.html"))
+    assert result.exit_code == 2
+    assert "--html: cannot write" in result.stderr
+
+
+def test_json_and_markdown_at_once_is_wrong_usage(aros: Aros, corpus: str) -> None:
+    result = aros("bench", "reading", corpus, "--json", "--markdown")
+    assert result.exit_code == 2
+    assert "give one of them" in result.stderr
+
+
+HANGING = "import sys\nprint('{}', flush=True)\nfor line in sys.stdin:\n    while 'hang' in line: pass\n"
+ANSWER = '    sys.exit(1) if \'die\' in line else print(\'{"outcome": "value", "nanos": 7}\', flush=True)'
+
+
+def test_reader_that_hangs_or_dies_is_said_to_and_the_next_question_is_answered() -> None:
+    bounded = Bounded([sys.executable, "-c", HANGING + ANSWER], budget=0.5)
+    try:
+        outcomes = [bounded.ask(text, {})["outcome"] for text in ("well", "hang", "well", "die", "well")]
+    finally:
+        bounded.close()
+    assert outcomes == ["value", OVER, "value", CRASHED, "value"]
+
+
+def test_flood_over_the_budget_is_not_made_larger() -> None:
+    bounded = Bounded([sys.executable, "-c", HANGING + ANSWER], budget=0.5)
+    flood = Flood("slow from 8 on", 16, lambda n: "hang" if n >= 8 else "x" * n)
+    try:
+        (found,) = (one.to_dict() for one in time_floods("x", bounded, tick=lambda _: None, floods=[flood]))
+    finally:
+        bounded.close()
+    assert [point["outcome"] for point in found["points"]] == ["value", "value", OVER]
+    assert (found["outcome"], found["growth"]) == (OVER, None)
+
+
+def test_child_answers_for_our_reader_with_the_time_it_took() -> None:
+    bounded = Bounded(our_command(), budget=30)
+    try:
+        got = bounded.ask("so {a: 'x',}", FLOOD_SCHEMA, keep=True, laps=2)
+    finally:
+        bounded.close()
+    assert (got["outcome"], got["value"]) == ("inferred", {"a": "x"})
+    assert got["nanos"] > 0
+
+
+def test_baml_is_asked_only_what_it_has_types_for() -> None:
+    pytest.importorskip("baml_py")
+    parse = BamlParser()
+    schema = {
+        "type": "object",
+        "properties": {"my name": {"type": "string"}, "kind": {"enum": ["a", "b"]}, "n": {"type": ["integer", "null"]}},
+        "required": ["my name"],
+    }
+    assert parse('so {"my name": "x", kind: "b"}', schema) == {"my name": "x", "kind": "b"}
+    with pytest.raises(ValueError, match="required"):
+        parse("none", schema)
+    with pytest.raises(Unasked):
+        parse("{}", {"not": {}})
 
 
 @pytest.mark.parametrize(
@@ -134,7 +218,7 @@ def test_corpus_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
 @pytest.mark.slow
 def test_speed_set_times_documents_and_floods(aros_process: Aros) -> None:
     result = aros_process("bench", "reading", "--rounds", "1", "--json")
-    found = json.loads(result.stdout)
+    found = json.loads(result.stdout)["speed"]
     ours = {cell["document"]: cell for cell in found["documents"] if cell["reader"] == "flujo_aros"}
     assert {cell["outcome"] for cell in ours.values()} == {"right"}
     assert {"clean 2 KB", "fenced 2 KB", "damaged 2 KB", "damaged 200 KB"} == ours.keys()

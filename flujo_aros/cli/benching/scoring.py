@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from flujo_aros.cli.benching.cases import REFUSED, WRONG, Corpus
+from flujo_aros.cli.benching.baml import Unasked
+from flujo_aros.cli.benching.cases import REFUSED, WRONG, Case, Corpus
 from flujo_aros.cli.benching.readers import Reader
 
 _NS_IN_US = 1_000
@@ -17,12 +17,16 @@ _NS_IN_US = 1_000
 
 @dataclass(slots=True)
 class Score:
-    """The verdicts of one reader, by category, and its CPU time for each case."""
+    """The verdicts of one reader, by category, and its CPU time for each case.
+
+    `unasked` counts the cases whose schema it has no types for; they are left out of its verdicts and times.
+    """
 
     reader: Reader
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     ids: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     micros: list[float] = field(default_factory=list[float])
+    unasked: int = 0
 
     @property
     def total(self) -> Counter[str]:
@@ -32,7 +36,7 @@ class Score:
     @property
     def median(self) -> float:
         """The median over the cases of the median over the rounds, in µs."""
-        return median(self.micros)
+        return median(self.micros) if self.micros else 0.0
 
     def to_dict(self, columns: Sequence[str], ours: float) -> dict[str, Any]:
         """Plain JSON; `ratio` is this reader's median time divided by ours."""
@@ -42,7 +46,8 @@ class Score:
             "total": _figures(self.total, columns),
             "categories": {name: _figures(count, columns) for name, count in sorted(self.counts.items())},
             "median_us": round(self.median, 1),
-            "ratio": round(self.median / ours, 2),
+            "ratio": round(self.median / ours, 2) if ours else 0.0,
+            "unasked": self.unasked,
             "ids": self.ids,
         }
 
@@ -50,19 +55,31 @@ class Score:
 def score(corpus: Corpus, readers: Sequence[Reader], *, rounds: int, tick: Callable[[int], None]) -> list[Score]:
     """Judge and time each reader on each case. The values are judged once, the times taken `rounds` times."""
     scores = [Score(reader) for reader in readers]
-    times: list[list[list[int]]] = [[[] for _ in corpus.cases] for _ in readers]
+    times: list[dict[int, list[int]]] = [{} for _ in readers]
     for lap in range(rounds):
         tick(lap)
         for index, case in enumerate(corpus.cases):
             for result, clocked in zip(scores, times, strict=True):
-                start = time.process_time_ns()
-                got = result.reader.read(case.text, case.contract, case.truncated)
-                clocked[index].append(time.process_time_ns() - start)
-                if lap == 0:
-                    _note(result, case.category, case.id, case.verdicts(got))
+                if lap == 0 or index in clocked:
+                    _take(result, case, clocked.setdefault(index, []), first=lap == 0)
+                if not clocked.get(index):
+                    clocked.pop(index, None)
     for result, clocked in zip(scores, times, strict=True):
-        result.micros = [median(laps) / _NS_IN_US for laps in clocked]
+        result.micros = [median(laps) / _NS_IN_US for laps in clocked.values()]
     return scores
+
+
+def _take(result: Score, case: Case, laps: list[int], *, first: bool) -> None:
+    clock = result.reader.clock
+    start = clock()
+    try:
+        got = result.reader.read(case.text, case.contract, case.truncated)
+    except Unasked:
+        result.unasked += 1
+        return
+    laps.append(clock() - start)
+    if first:
+        _note(result, case.category, case.id, case.verdicts(got))
 
 
 def _note(result: Score, category: str, name: str, verdicts: Iterable[str]) -> None:

@@ -1,0 +1,139 @@
+"""The figures of `aros bench` as tables in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from flujo_aros.cli.benching.cases import REFUSED, WRONG
+from flujo_aros.cli.benching.readers import OURS
+from flujo_aros.cli.benching.speed import HOST
+from flujo_aros.cli.benching.words import (
+    SUMMARY,
+    WORDS,
+    documents_of,
+    flood_summary,
+    floods_of,
+    unasked,
+    versions,
+)
+from flujo_aros.cli.screen import stderr_console, stdout_console
+from flujo_aros.telemetry.words import counted
+
+_LISTED: Final = 12
+_HEADER: Final = 9
+_BAD: Final = frozenset({WRONG, "cut_accepted", "invented"})
+
+
+def print_tables(found: Mapping[str, Any]) -> None:
+    """All that was measured, on stdout; what is not installed, on stderr."""
+    console = stdout_console()
+    for corpus in found["corpora"]:
+        _print_corpus(console, corpus)
+    if found["speed"]:
+        _print_speed(console, found)
+    rounds = counted(found["rounds"], "round")
+    console.print(f"CPU time, median of {rounds}. {versions(found)}.", style="dim", soft_wrap=True)
+    if found["missing"]:
+        words = f"Not installed, so not measured. Add with: {'; '.join(found['missing'])}"
+        stderr_console().print(words, style="dim", soft_wrap=True)
+
+
+# --- a corpus -----------------------------------------------------------------------------------------------------
+
+
+def _print_corpus(console: Console, corpus: Mapping[str, Any]) -> None:
+    totals = ", ".join(f"{value:,} {WORDS[name]}" for name, value in corpus["totals"].items())
+    console.print(f"{corpus['corpus']}: {totals}\n", soft_wrap=True)
+    ours = corpus["readers"][0]
+    if len(ours["categories"]) > 1:
+        console.print(_categories(ours, corpus["columns"]), "")
+    console.print(_comparison(corpus), "")
+    for verdict in (WRONG, REFUSED):
+        _list_ids(console, ours["ids"].get(verdict, []), verdict)
+    if unasked(corpus):
+        console.print(unasked(corpus), style="dim", soft_wrap=True)
+
+
+def _categories(ours: Mapping[str, Any], columns: Sequence[str]) -> Table:
+    table = _table("category", ["n", *columns])
+    for name, count in ours["categories"].items():
+        table.add_row(name or "-", *(_figure(column, count[column]) for column in ("n", *columns)))
+    return table
+
+
+def _comparison(corpus: Mapping[str, Any]) -> Table:
+    table = _table("reader", [*corpus["columns"], "µs", "÷ ours"])
+    for reader in corpus["readers"]:
+        figures = [_figure(column, reader["total"][column]) for column in corpus["columns"]]
+        table.add_row(reader["name"], *figures, f"{reader['median_us']:,.0f}", f"{reader['ratio']:.2f}")
+    return table
+
+
+def _figure(column: str, value: int) -> Text:
+    return Text(str(value), style="red" if column in _BAD and value else "dim" if not value else "")
+
+
+def _list_ids(console: Console, ids: Sequence[str], verdict: str) -> None:
+    if ids:
+        more = f" and {len(ids) - _LISTED} more (--json lists them)" if len(ids) > _LISTED else ""
+        console.print(f"{WORDS[verdict]}: {', '.join(ids[:_LISTED])}{more}", soft_wrap=True)
+
+
+# --- the speed set ------------------------------------------------------------------------------------------------
+
+
+def _print_speed(console: Console, found: Mapping[str, Any]) -> None:
+    speed = found["speed"]
+    console.print(_documents(speed, "µs", lambda cell: f"{cell['us']:,.0f}"), "")
+    console.print(_documents(speed, "÷ ours", lambda cell: f"{cell['ratio']:.2f}"), "")
+    readers, names, cells = floods_of(speed)
+    console.print(_our_floods([cells[OURS, name] for name in names]), "")
+    if len(readers) > 1:
+        table = _table(f"{len(names)} floods", SUMMARY)
+        for one in readers:
+            table.add_row(one, *flood_summary([cells[one, name] for name in names]))
+        console.print(table, "")
+        console.print("--markdown, --html and --json show each reader on each flood.", style="dim", soft_wrap=True)
+    host = documents_of(speed)[2].get((HOST, "clean 2 KB"))
+    if host and host["ratio"]:
+        console.print(f"Clean 2 KB: {1 / host['ratio']:.2f} times {HOST}.", soft_wrap=True)
+
+
+def _documents(speed: Mapping[str, Any], title: str, show: Callable[[Mapping[str, Any]], str]) -> Table:
+    readers, columns, cells = documents_of(speed)
+    table = _table(title, columns)
+    for name in readers:
+        table.add_row(name, *(_cell(cells[name, column], show) for column in columns))
+    return table
+
+
+def _cell(cell: Mapping[str, Any], show: Callable[[Mapping[str, Any]], str]) -> Text:
+    if not cell["us"]:
+        return Text(cell["outcome"], style="dim")
+    return Text(f"{show(cell)} wrong", style="red") if cell["outcome"] == "wrong" else Text(show(cell))
+
+
+def _our_floods(floods: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("flood", ["KB", "ms at n", "ms at 2n", "growth", "ms/MB", "outcome"])
+    for flood in floods:
+        figures = [
+            f"{flood[name] or 0:{form}}"
+            for name, form in (("ms", ",.1f"), ("ms_2n", ",.1f"), ("growth", ".1f"), ("ms_per_mb", ",.0f"))
+        ]
+        table.add_row(flood["input"], f"{flood['chars'] / 1000:,.0f}", *figures, flood["outcome"])
+    return table
+
+
+def _table(first: str, columns: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(first, no_wrap=True)
+    for name in columns:
+        words = WORDS.get(name, name)
+        folded = max(7, *map(len, words.split())) if len(words) > _HEADER else None
+        table.add_column(words, justify="right", width=folded, no_wrap=folded is None)
+    return table

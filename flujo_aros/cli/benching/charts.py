@@ -1,0 +1,155 @@
+"""Charts of figures as inline SVG: stacked bars, times, and time against size on log axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+from flujo_aros.cli.benching.floods import CRASHED, OVER
+from flujo_aros.cli.benching.readers import OURS
+from flujo_aros.cli.benching.words import RAW, WORDS
+
+_ROW, _BAR, _LABEL, _WIDTH = 26, 18, 190, 760
+_PLOT: Final = (46.0, 12.0, 330.0, 196.0)
+"""Left, top, right and bottom of a log-log chart."""
+_DASHES: Final = ("", "6 3", "2 3")
+_HUES: Final = 6
+
+
+def stacked(corpus: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """For each reader one bar of its verdicts, all of the same length."""
+    rows: list[str] = []
+    space = _WIDTH - _LABEL - 10
+    for at, reader in enumerate(corpus["readers"]):
+        count = sum(reader["total"][name] for name in columns) or 1
+        left, top = float(_LABEL), at * _ROW + 4
+        rows.append(_name(reader["name"], top))
+        for name in columns:
+            value = reader["total"][name]
+            width = space * value / count
+            rows.append(_piece(name, left, top, width, f"{reader['name']}: {value} {WORDS[name]}", str(value)))
+            left += width
+    return _svg(_WIDTH, len(corpus["readers"]) * _ROW + 4, "Verdicts of each reader", rows)
+
+
+def _piece(kind: str, left: float, top: float, width: float, said: str, label: str) -> str:
+    if width <= 0:
+        return ""
+    text = f'<text class="in {kind}" x="{left + width / 2:.1f}" y="{top + 13}">{label}</text>' if width > 22 else ""
+    bar = f'<rect class="{kind}" x="{left:.1f}" y="{top}" width="{max(width - 1, 1):.1f}" height="{_BAR}">'
+    return f"{bar}<title>{escape(said)}</title></rect>{text}"
+
+
+def bars(figures: Sequence[tuple[str, float, str]], title: str, *, logarithmic: bool = False) -> str:
+    """One bar for each name with its figure written beside it; a figure of 0 is a word alone."""
+    space = _WIDTH - _LABEL - 130
+    values = [value for _, value, _ in figures if value > 0]
+    low, high = (min(values) / 2, max(values)) if values else (1.0, 1.0)
+    rows: list[str] = []
+    for at, (name, value, label) in enumerate(figures):
+        part = (math.log(value / low) / math.log(high / low) if logarithmic else value / high) if value > 0 else 0
+        top, width = at * _ROW + 4, max(space * part, 2 if value > 0 else 0)
+        kind = "ours" if name == OURS else "peer"
+        rows += [
+            _name(name, top),
+            f'<rect class="{kind}" x="{_LABEL}" y="{top}" width="{width:.1f}" height="{_BAR}"></rect>',
+            f'<text class="figure" x="{_LABEL + width + 6:.1f}" y="{top + 13}">{escape(label)}</text>',
+        ]
+    return _svg(_WIDTH, len(figures) * _ROW + 4, title, rows)
+
+
+def _name(name: str, top: int) -> str:
+    kind = "name ours" if name == OURS else "name"
+    return f'<text class="{kind}" x="{_LABEL - 8}" y="{top + 13}">{escape(name)}</text>'
+
+
+def line_class(at: int) -> str:
+    """The colour of the reader at this place; the first is ours."""
+    return "ours" if at == 0 else f"hue{(at - 1) % _HUES}"
+
+
+def _dash(at: int) -> str:
+    dash = _DASHES[(at - 1) // _HUES % len(_DASHES)] if at else ""
+    return f' stroke-dasharray="{dash}"' if dash else ""
+
+
+def growth(floods: Mapping[str, Mapping[str, Any]], readers: Sequence[str], budget: float) -> str:
+    """Time against size of one flood for all readers, both axes logarithmic; a dotted line has the slope of linear."""
+    points = [point for flood in floods.values() for point in flood["points"] if point["chars"] > 0]
+    across = _decades(point["chars"] for point in points)
+    up = (-2, math.ceil(math.log10(budget * 1000) + 0.01))
+    rows = [*_grid(across, up), *_linear(across, up)]
+    order = sorted(enumerate(readers), key=lambda pair: -pair[0])  # ours is drawn last, so that it lies on top
+    rows += [_line(at, name, floods[name]["points"], across, up) for at, name in order if name in floods]
+    return _svg(340, 226, "Time against size", rows)
+
+
+def _decades(values: Iterator[float] | Any) -> tuple[int, int]:
+    known = list(values)
+    return math.floor(math.log10(min(known))), math.ceil(math.log10(max(known) + 1))
+
+
+def _spot(chars: float, millis: float, across: tuple[int, int], up: tuple[int, int]) -> tuple[float, float]:
+    left, top, right, bottom = _PLOT
+    x = (math.log10(chars) - across[0]) / (across[1] - across[0])
+    y = (min(max(math.log10(max(millis, 1e-9)), up[0]), up[1]) - up[0]) / (up[1] - up[0])
+    return left + x * (right - left), bottom - y * (bottom - top)
+
+
+def _grid(across: tuple[int, int], up: tuple[int, int]) -> Iterator[str]:
+    left, top, right, bottom = _PLOT
+    sizes = {0: "1 B", 1: "10 B", 2: "100 B", 3: "1 KB", 4: "10 KB", 5: "100 KB", 6: "1 MB", 7: "10 MB"}
+    times = {-2: "10 µs", -1: "0.1 ms", 0: "1 ms", 1: "10 ms", 2: "0.1 s", 3: "1 s", 4: "10 s", 5: "100 s"}
+    for power in range(across[0], across[1] + 1):
+        x, _ = _spot(10.0**power, 1, across, up)
+        yield f'<path class="grid" d="M{x:.1f} {top}V{bottom}"/>'
+        yield f'<text class="tick mid" x="{x:.1f}" y="{bottom + 14}">{sizes.get(power, f"1e{power}")}</text>'
+    for power in range(up[0], up[1] + 1):
+        _, y = _spot(1, 10.0**power, (0, 1), up)
+        yield f'<path class="grid" d="M{left} {y:.1f}H{right}"/>'
+        yield f'<text class="tick end" x="{left - 4}" y="{y + 3:.1f}">{times.get(power, f"1e{power}")}</text>'
+
+
+def _linear(across: tuple[int, int], up: tuple[int, int]) -> Iterator[str]:
+    """A guide of 0.1 µs for a character."""
+    ends = [_spot(10.0**power, 10.0**power * 1e-4, across, up) for power in across]
+    (x, y), (x2, y2) = ends
+    yield f'<path class="guide" d="M{x:.1f} {y:.1f}L{x2:.1f} {y2:.1f}"/>'
+
+
+def _line(at: int, name: str, points: Sequence[Mapping[str, Any]], across: tuple[int, int], up: tuple[int, int]) -> str:
+    spots = [_spot(point["chars"], point["ms"], across, up) for point in points if point["outcome"] != CRASHED]
+    spots = spots or [_spot(points[-1]["chars"], 1, across, up)]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
+    last = points[-1]
+    said = f"{name}: {last['outcome']}, {last['ms']:,.2f} ms at {last['chars']:,} characters"
+    kind = line_class(at)
+    return (
+        f'<g class="line {kind}"><title>{escape(said)}</title><path d="{path}"{_dash(at)}/>'
+        f'<path class="wide" d="{path}"/>{_mark(last["outcome"], *spots[-1])}</g>'
+    )
+
+
+def _mark(outcome: str, x: float, y: float) -> str:
+    if outcome == OVER or outcome in RAW:
+        return f'<path class="cross" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"/>'
+    kind = "empty" if outcome == "refused" else "full"
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>'
+
+
+def legend(readers: Sequence[str]) -> str:
+    """The names of the lines, each with its colour and dashes."""
+    return "".join(
+        f'<span class="key"><svg width="26" height="10" aria-hidden="true"><g class="line {line_class(at)}">'
+        f'<path d="M1 5H25"{_dash(at)}/></g></svg>{escape(name)}</span>'
+        for at, name in enumerate(readers)
+    )
+
+
+def _svg(width: int, height: int, title: str, rows: Sequence[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}" '
+        f'style="max-width:{width}px">{"".join(rows)}</svg>'
+    )

@@ -1,0 +1,79 @@
+"""`python -m flujo_aros.cli.benching.child NAME`: one reader in a process of its own, asked line by line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from flujo_aros.cli.benching.baml import Unasked
+from flujo_aros.cli.benching.peers import PEERS, REFUSALS
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.outcome import Accepted
+from flujo_aros.reading.read import read
+
+Attempt = Callable[[str, Mapping[str, Any] | None], tuple[str, Any]]
+"""From text and schema to the word for what came of it, and the value."""
+
+
+def _ours() -> Attempt:
+    contracts: dict[str, Contract[Any]] = {}
+
+    def attempt(text: str, schema: Mapping[str, Any] | None) -> tuple[str, Any]:
+        key = json.dumps(schema)
+        if key not in contracts:
+            contracts[key] = compile_contract(dict(schema or {}))
+        outcome = read(text, contracts[key])
+        if isinstance(outcome, Accepted):
+            return outcome.trust.value, outcome.value
+        return str(outcome.to_dict().get("reason", outcome.kind)), None
+
+    return attempt
+
+
+def _peer(name: str) -> Attempt:
+    with ExitStack() as stack:
+        parse = next(peer for peer in PEERS if peer.name == name).parser(stack).parse
+
+    def attempt(text: str, schema: Mapping[str, Any] | None) -> tuple[str, Any]:
+        try:
+            return "value", parse(text, schema)
+        except RecursionError:
+            return "RecursionError", None
+        except Unasked:
+            return "unasked", None
+        except REFUSALS:
+            return "refused", None
+
+    return attempt
+
+
+def answer(attempt: Attempt, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The outcome with the best time of a few tries; the value only where it is asked for."""
+    attempt_of, best, spent, outcome, value = question["text"], 0, 0, "", None
+    for _ in range(question["laps"]):
+        start = time.process_time_ns()
+        outcome, value = attempt(attempt_of, question.get("schema"))
+        taken = time.process_time_ns() - start
+        best = min(best or taken, taken)
+        spent += taken
+        if spent > question["enough"]:
+            break
+    return {"outcome": outcome, "nanos": best, **({"value": value} if question["keep"] else {})}
+
+
+def main(name: str) -> None:
+    """Say that all is loaded, then answer until the questions end."""
+    attempt = _ours() if name == "flujo_aros" else _peer(name)
+    sys.stdout.write("{}\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(answer(attempt, json.loads(line)), default=str) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,112 @@
+"""Floods of brackets, quotes and prose at several sizes: each reader in a process of its own, under a time budget."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flujo_aros.cli.benching.documents import FLOODS, Flood
+from flujo_aros.cli.benching.lines import Ended, LineProcess
+from flujo_aros.cli.benching.readers import OURS
+
+OVER, CRASHED = "over budget", "crashed"
+FLOOD_SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+_PARTS: Final = (1 / 16, 1 / 4, 1 / 2, 1, 2)
+_LAPS: Final = 5
+_ENOUGH_NS: Final = 300_000_000
+_NS_IN_MS: Final = 1_000_000
+
+
+class Bounded:
+    """A reader in a process of its own. A call that is too long or kills it says so; the next finds a new process."""
+
+    def __init__(self, command: Sequence[str], budget: float) -> None:
+        self._command, self._budget = command, budget
+        self._stack = ExitStack()
+        self._process: LineProcess | None = None
+
+    def ask(self, text: str, schema: dict[str, Any], *, keep: bool = False, laps: int = 1) -> dict[str, Any]:
+        """`{outcome, nanos, value}`; outcome "over budget" or "crashed" where there was no answer."""
+        if self._process is None:
+            self._process = self._stack.enter_context(LineProcess(self._command))
+        question = {"text": text, "schema": schema, "keep": keep, "laps": laps, "enough": _ENOUGH_NS}
+        try:
+            return self._process.ask(question, timeout=self._budget)
+        except TimeoutError:
+            return self._ended(OVER)
+        except Ended:
+            return self._ended(CRASHED)
+
+    def _ended(self, outcome: str) -> dict[str, Any]:
+        self.close()
+        return {"outcome": outcome, "nanos": int(self._budget * 1e9) if outcome == OVER else 0}
+
+    def close(self) -> None:
+        """End the process."""
+        self._stack.close()
+        self._process = None
+
+
+def our_command() -> list[str]:
+    """How to start a process that has our reader."""
+    return [sys.executable, "-m", "flujo_aros.cli.benching.child", OURS]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One size of a flood: what came of it and how long it took."""
+
+    chars: int
+    millis: float
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flooded:
+    """One reader on one flood at growing sizes; it stops at a size that is over the budget or ends the process."""
+
+    reader: str
+    name: str
+    chars: int
+    points: tuple[Point, ...]
+
+    def _at(self, chars: int) -> Point | None:
+        near = [point for point in self.points if abs(point.chars - chars) <= 0.01 * chars + 64]
+        return near[-1] if near and near[-1].outcome not in (OVER, CRASHED) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON. `growth` from n to 2n is 2 where the time is linear; None where there is no time at both."""
+        one, two = self._at(self.chars), self._at(2 * self.chars)
+        both = one is not None and two is not None and one.millis > 0
+        return {
+            "reader": self.reader,
+            "input": self.name,
+            "chars": self.chars,
+            "ms": round(one.millis, 3) if one else None,
+            "ms_2n": round(two.millis, 3) if two else None,
+            "growth": round(two.millis / one.millis, 2) if both and one and two else None,
+            "ms_per_mb": round(two.millis / two.chars * 1e6, 1) if two else None,
+            "outcome": self.points[-1].outcome,
+            "points": [
+                {"chars": point.chars, "ms": round(point.millis, 4), "outcome": point.outcome} for point in self.points
+            ],
+        }
+
+
+def time_floods(
+    name: str, process: Bounded, *, tick: Callable[[str], None], floods: Sequence[Flood] = FLOODS
+) -> Iterator[Flooded]:
+    """One reader on each flood, from small to large; the best of a few tries at each size."""
+    for flood in floods:
+        tick(flood.name)
+        points: list[Point] = []
+        for part in _PARTS:
+            text = flood.make(int(flood.size * part))
+            got = process.ask(text, FLOOD_SCHEMA, laps=_LAPS)
+            points.append(Point(len(text), got["nanos"] / _NS_IN_MS, got["outcome"]))
+            if got["outcome"] in (OVER, CRASHED):
+                break
+        yield Flooded(name, flood.name, len(flood.make(flood.size)), tuple(points))

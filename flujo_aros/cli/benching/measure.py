@@ -1,0 +1,77 @@
+"""Everything that `aros bench reading` measures, as one plain JSON document that all views are made of."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+from flujo_aros.cli.benching.cases import Corpus
+from flujo_aros.cli.benching.documents import documents
+from flujo_aros.cli.benching.floods import Bounded, our_command, time_floods
+from flujo_aros.cli.benching.peers import NodePeer, Parser, Peer, installed
+from flujo_aros.cli.benching.readers import OURS, our_reader, peer_readers
+from flujo_aros.cli.benching.scoring import score
+from flujo_aros.cli.benching.speed import contestant, our_contestants, time_documents
+
+Installed = Sequence[tuple[Peer | NodePeer, Parser]]
+Tick = Callable[[str], None]
+
+
+def measure(
+    corpora: Sequence[Corpus], *, speed: bool, peers: bool, rounds: int, budget: float, tick: Tick
+) -> dict[str, Any]:
+    """Score the readers on each corpus, and time them on the built-in set where `speed` is asked for.
+
+    `budget` is the most seconds for one call of a reader on a flood. `tick` hears what is being measured.
+    """
+    with ExitStack() as stack:
+        others, missing = installed(stack) if peers else ([], [])
+        readers = [our_reader(), *peer_readers([parser for _, parser in others])]
+        scored = [_scored(corpus, readers, rounds, tick) for corpus in corpora]
+        timed = _speed(others, rounds=rounds, budget=budget, tick=tick) if speed else None
+    return {
+        "date": str(datetime.now(UTC).date()),
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "versions": {reader.name: reader.version for reader in readers},
+        "rounds": rounds,
+        "budget": budget,
+        "corpora": scored,
+        "speed": timed,
+        "missing": missing,
+    }
+
+
+def _scored(corpus: Corpus, readers: Sequence[Any], rounds: int, tick: Tick) -> dict[str, Any]:
+    name = f"{len(corpus.cases)} cases of {corpus.source}"
+    scores = score(corpus, readers, rounds=rounds, tick=lambda lap: tick(f"{name}, round {lap + 1} of {rounds}"))
+    ours = scores[0].median
+    return {
+        "corpus": corpus.source,
+        "kind": corpus.kind,
+        "columns": list(corpus.columns),
+        "totals": dict(corpus.totals),
+        "readers": [result.to_dict(corpus.columns, ours) for result in scores],
+    }
+
+
+def _speed(others: Installed, *, rounds: int, budget: float, tick: Tick) -> dict[str, Any]:
+    with ExitStack() as stack:
+        probes = {OURS: Bounded(our_command(), budget)}
+        probes |= {peer.name: Bounded(peer.command(), budget) for peer, _ in others}
+        for probe in probes.values():
+            stack.callback(probe.close)
+        contestants = [*our_contestants(), *(contestant(parser, probes[peer.name]) for peer, parser in others)]
+        tick("documents of 2 KB and 200 KB")
+        timed = [cell.to_dict() for cell in time_documents(documents(), contestants, rounds=rounds)]
+        return {"documents": timed, "floods": list(_floods(probes, tick))}
+
+
+def _floods(probes: dict[str, Bounded], tick: Tick) -> Iterator[dict[str, Any]]:
+    for name, probe in probes.items():
+        for flood in time_floods(name, probe, tick=lambda what, name=name: tick(f"flood {what}, {name}")):  # type: ignore[misc]  # a bound default
+            yield flood.to_dict()
+        probe.close()

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -162,7 +163,8 @@ class LocalServer:
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}{self._last_words()}"
 
     def _why_not_started(self) -> str:
-        if self._settings.port and "couldn't bind" in self._log_text():
+        # The engine may end before its log is written, so the port itself is asked, too.
+        if self._settings.port and ("couldn't bind" in self._log_text() or _is_taken(self._settings.port)):
             return (
                 f"Port {self._settings.port} on 127.0.0.1 is taken: set AROS_LOCAL_PORT to a free port, "
                 "or unset it and the system chooses one."
@@ -181,6 +183,15 @@ class LocalServer:
         errors = [line for line in lines if line[:20].split()[1:2] == ["E"]]
         words = errors[:1] or lines[-1:]
         return f" ({words[0].partition(' E ')[2].strip() or words[0].strip()})" if words else ""
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
 
 
 def _usable_cores() -> int:

@@ -44,7 +44,7 @@ def _piece(kind: str, left: float, top: float, width: float, said: str, label: s
 
 def bars(figures: Sequence[tuple[str, float, str]], title: str, *, logarithmic: bool = False) -> str:
     """One bar for each name with its figure written beside it; a figure of 0 is a word alone."""
-    space = _WIDTH - _LABEL - 130
+    space = _WIDTH - _LABEL - 190
     values = [value for _, value, _ in figures if value > 0]
     low, high = (min(values) / 2, max(values)) if values else (1.0, 1.0)
     rows: list[str] = []
@@ -83,7 +83,7 @@ def growth(floods: Mapping[str, Mapping[str, Any]], readers: Sequence[str], budg
     rows = [*_grid(across, up), *_linear(across, up)]
     order = sorted(enumerate(readers), key=lambda pair: -pair[0])  # ours is drawn last, so that it lies on top
     rows += [_line(at, name, floods[name]["points"], across, up) for at, name in order if name in floods]
-    return _svg(340, 226, "Time against size", rows)
+    return _svg(352, 226, "Time against size", rows)
 
 
 def _decades(values: Iterator[float] | Any) -> tuple[int, int]:

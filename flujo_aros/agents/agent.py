@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -71,6 +72,8 @@ class RunnableAgent(Generic[T]):
     timeout: float | None = None
     schema_sent: bool = False
     ours: bool = False
+    plainly: Callable[[], RunnableAgent[T]] | None = None
+    """The same agent asked for text, for an event whose structured call the provider refuses."""
 
     @classmethod
     async def of(
@@ -195,7 +198,11 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
         capabilities=[Aros(contract, ladder)],
     )
     sent = mode == "native" and output is not str
-    return RunnableAgent(made, contract, ladder, timeout=spec.timeout, schema_sent=sent, ours=True)
+    plainly = None
+    if contract is not None and contract.mode == "event" and output is not str:
+        in_words = spec.model_copy(update={"output_mode": "prompted"})
+        plainly = partial(_from_spec, in_words, model, contract, ladder)
+    return RunnableAgent(made, contract, ladder, timeout=spec.timeout, schema_sent=sent, ours=True, plainly=plainly)
 
 
 def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:
@@ -210,7 +217,10 @@ def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: La
     output = _output_type(contract, "native" if native else "prompted")
     words = _words(contract) if output is str else None
     sent = native and output is not str
-    return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent)
+    plainly = None
+    if contract.mode == "event" and output is not str:
+        plainly = partial(RunnableAgent[T], agent, contract, ladder, str, _words(contract), add)
+    return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent, plainly=plainly)
 
 
 def _words(contract: Contract[Any]) -> str | None:

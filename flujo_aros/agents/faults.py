@@ -108,6 +108,13 @@ def _code(error: Exception) -> str:
     return "content_filter" if isinstance(error, ContentFilterError) else "model_behavior"
 
 
+def refuses_form(error: Exception) -> bool:
+    """Whether a provider could not do what was asked of it, so that asking in another form may help."""
+    if isinstance(error, ModelHTTPError):
+        return error.status_code in (400, 422)
+    return type(error) is UnexpectedModelBehavior
+
+
 def _refuses_schema(error: Exception) -> bool:
     if not isinstance(error, ModelHTTPError) or error.status_code not in (400, 422, 500):
         return False

@@ -10,6 +10,7 @@ from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelConnectionError,
     ModelHTTPError,
+    UnexpectedModelBehavior,
     UsageLimitExceeded,
 )
 from pydantic_ai.messages import ModelResponse, TextPart
@@ -25,6 +26,7 @@ from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Trust
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.testing import ScriptedModel
 from flujo_aros.usage import Usage
 
 from .scripted import OneModel, Script, call
@@ -351,3 +353,33 @@ def test_a_spec_is_strict_data():
         AgentSpec(model="test", sytem_prompt="x")
     spec = AgentSpec.model_validate({"model": "openai:gpt-4o-mini", "model_settings": {"temperature": 0}})
     assert spec.output_mode == "auto"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "error", [UnexpectedModelBehavior("no such mode"), ModelHTTPError(400, "m", {"error": "response_format"})]
+)
+def test_an_event_is_asked_for_in_words_where_its_structured_call_fails(error, streamed):
+    """The turn still gives an event, and the call that failed is counted."""
+    model = ScriptedModel(error, 'Sure: {"kind": "said", "text": "The bell sued the tower."}')
+    shown = []
+
+    async def live(event):
+        shown.append(event)
+
+    spec = AgentSpec(model="local:any", system_prompt="You are a bell.")
+    contract = Output.event(["said", "thought"])
+    run = asyncio.run(run_agent(spec, "Go.", contract, models=OneModel(model), live=live if streamed else None))
+    assert isinstance(run.outcome, Accepted)
+    assert (run.outcome.value.kind, run.outcome.value.text) == ("said", "The bell sued the tower.")
+    assert [asked.output_mode for asked in model.asked] == ["native", "text"]
+    assert "OUTPUT FORMAT" in model.asked[1].prompt
+    assert (run.calls, run.usage.requests, run.usage.unmeasured_requests) == (2, 2, 1)
+    assert bool(shown) == streamed
+
+
+def test_an_event_is_not_asked_for_again_where_the_provider_is_busy():
+    """A rate limit is no matter of form."""
+    model = ScriptedModel(ModelHTTPError(429, "m"))
+    run = asyncio.run(run_agent(AgentSpec(model="local:any"), "Go.", Output.event(["said"]), models=OneModel(model)))
+    assert (run.outcome.reason, model.calls) == (Reason.PROVIDER, 1)

@@ -16,7 +16,7 @@ from flujo_aros.contract.schema import JsonSchema, is_dict, is_list
 GrammarLoss: TypeAlias = tuple[tuple[str | int, ...], str, Literal["dropped", "rejected"]]
 
 _TYPES: Final = ("object", "array", "string", "integer", "number", "boolean", "null")
-_SILENT: Final = frozenset(
+ANNOTATIONS: Final = frozenset(
     (
         "title",
         "description",
@@ -61,7 +61,7 @@ def _losses(node: object, path: tuple[str | int, ...], root: JsonSchema) -> Iter
         return
     enforced = _enforced(node)
     for word in node:
-        if word not in _SILENT and word not in _STRUCTURE and word not in enforced:
+        if word not in ANNOTATIONS and word not in _STRUCTURE and word not in enforced:
             yield path, word, "dropped"
     yield from _inner(node, path, root, enforced)
 

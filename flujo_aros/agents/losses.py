@@ -20,27 +20,13 @@ from pydantic_ai.profiles import JsonSchemaTransformer, ModelProfile
 from pydantic_ai.profiles.google import google_model_profile
 from pydantic_ai.providers import infer_provider_class
 
-from flujo_aros.agents.grammar import grammar_losses
+from flujo_aros.agents.grammar import ANNOTATIONS, grammar_losses
 from flujo_aros.agents.wire import ENVELOPE, object_schema
 from flujo_aros.contract.schema import JsonSchema, is_dict, is_list
 
 Effect: TypeAlias = Literal["dropped", "rejected", "unenforced"]
 Path: TypeAlias = tuple[str | int, ...]
 
-_ANNOTATIONS: Final = frozenset(
-    (
-        "title",
-        "description",
-        "$schema",
-        "$id",
-        "$comment",
-        "examples",
-        "default",
-        "deprecated",
-        "discriminator",
-        "x-aros",
-    )
-)
 _STRUCTURE: Final = frozenset(
     ("type", "properties", "items", "$ref", "$defs", "definitions", "enum", "const", "anyOf", "allOf", "required")
 )
@@ -161,7 +147,7 @@ def _hindrances(schema: JsonSchema, compatible: Callable[[JsonSchema], bool | No
         return
     for path, node in _schemas(schema):
         for word in node:
-            if word in _ANNOTATIONS - {"default"} or (word in _STRUCTURE and word != "required"):
+            if word in ANNOTATIONS - {"default"} or (word in _STRUCTURE and word != "required"):
                 continue
             if not compatible(_with(skeleton, path, word, node[word])):
                 yield Loss(path, word, "unenforced")
@@ -173,7 +159,7 @@ def _words(schema: JsonSchema) -> Iterator[tuple[Path, str, JsonSchema]]:
     """Every word that constrains something, its schema and the path to it."""
     for path, node in _schemas(schema):
         for word in node:
-            if word not in _ANNOTATIONS and word not in ("type", "properties", "$ref", "$defs", "definitions", "items"):
+            if word not in ANNOTATIONS and word not in ("type", "properties", "$ref", "$defs", "definitions", "items"):
                 yield path, word, node
 
 
@@ -253,6 +239,6 @@ def _bare(node: Any) -> Any:
     for word, value in node.items():
         if word in _INNER_MAPS and is_dict(value):
             bare[word] = {name: _bare(each) for name, each in value.items()}
-        elif word not in _ANNOTATIONS:
+        elif word not in ANNOTATIONS:
             bare[word] = _bare(value)
     return bare

@@ -22,6 +22,7 @@ from sqlalchemy import text
 from flujo_aros import Aros, Call, Runner
 from flujo_aros.errors import UsageError
 from flujo_aros.events import observing
+from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.telemetry.journal import Journal, open_journal
 
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline
@@ -77,9 +78,8 @@ def test_an_agent_alone_is_a_run_of_its_own_and_one_in_a_step_is_not(journal: Jo
 
 
 def test_nested_steps_know_what_they_are_in(journal: Journal) -> None:
-    parallel = pytest.importorskip("flujo_aros.pipeline.parallel")
     branches = {"a": pipeline(boat_step("x", GOOD)), "b": pipeline(boat_step("y", MESSY))}
-    Runner(pipeline(parallel.Parallel("both", branches=branches), call()), observers=[journal]).run_sync("")
+    Runner(pipeline(Parallel("both", branches=branches), call()), observers=[journal]).run_sync("")
     story = journal.story()
     top = [chapter.name for chapter in story.children()]
     assert top == ["both", "count"]

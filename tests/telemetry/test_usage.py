@@ -17,6 +17,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from flujo_aros import Aros, OutputError, Pipeline, Runner
 from flujo_aros.events import observing
 from flujo_aros.pipeline.ledger import RunResult
+from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.usage import Usage
 
@@ -68,9 +69,8 @@ def test_usage_is_the_same_everywhere_for_any_replies(scripts: list[list[str]]) 
 
 
 def test_usage_is_the_same_everywhere_for_parallel_branches() -> None:
-    parallel = pytest.importorskip("flujo_aros.pipeline.parallel")
     branches = {"a": Pipeline([scripted("x", [BAD])]), "b": Pipeline([scripted("y", [MESSY])])}
-    result, _, _ = run_told(Pipeline([parallel.Parallel("both", branches=branches)], name="p"))
+    result, _, _ = run_told(Pipeline([Parallel("both", branches=branches)], name="p"))
     assert result.usage.requests == 3
 
 

@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 
-from flujo_aros import Aros, OutputError, Pipeline, Runner
+from flujo_aros import Aros, Loop, OutputError, Pipeline, Runner, Step
 from flujo_aros.events import observing
 from flujo_aros.pipeline.ledger import RunResult
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.telemetry.journal import Journal
+from flujo_aros.testing import ScriptedModel
 from flujo_aros.usage import Usage
 
 from .conftest import Told
@@ -111,3 +113,19 @@ def test_usage_of_an_agent_alone_is_the_same_everywhere(
     run = journal.runs()[0]
     assert run.usage.requests
     assert run.usage == in_asks(journal, run.run_id) == in_spans(told)
+
+
+def test_usage_is_the_same_everywhere_for_a_streamed_loop(tmp_path: Path) -> None:
+    """Repairs inside of a loop, streamed: journal and result agree, and each call is counted once."""
+    model = ScriptedModel("nothing here", "still nothing", '{"a": "x"}', then='{"a": 1}')
+    body = Pipeline([Step("in", agent=Agent(model), contract=dict[str, int])])
+    results: list[RunResult] = []
+
+    async def stream(runner: Runner) -> None:
+        results.extend([event.result async for event in runner.stream("x") if event.result is not None])
+
+    with Journal(f"{tmp_path}/runs.sqlite") as journal:
+        loop = Loop("lp", body, exit="previous_step.a == 1", max_loops=2)
+        asyncio.run(stream(Runner(loop, journal=journal)))
+        assert journal.runs(limit=1)[0].usage == results[0].usage
+    assert results[0].usage.requests == model.calls

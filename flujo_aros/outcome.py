@@ -144,6 +144,7 @@ class Rejected:
 
     `raw_matched` is what stood between the tags of a tagged contract, `draft` the nearest JSON that was read.
     `seen` says for each candidate in the text why it lost. `attempts` tells what a ladder has tried, if there was one.
+    `retry_after` is how many seconds a provider that gave no answer wants to be left alone, if it has said so.
     """
 
     reason: Reason
@@ -153,6 +154,7 @@ class Rejected:
     draft: Draft | None = None
     seen: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = field(default=(), compare=False, repr=False)
+    retry_after: float | None = field(default=None, compare=False, repr=False)
     kind: ClassVar[Literal["rejected"]] = "rejected"
 
     @property

@@ -103,11 +103,19 @@ async def named_model(name: str, models: ModelSource | None) -> Model:
     if name not in kept:
         _make_room(kept)
         try:
-            kept[name] = infer_model(name)
+            kept[name] = _asking_once(infer_model(name))
         except (UserError, ImportError) as error:
             message = f"the model {name!r} cannot be used: {error}"
             raise UsageError(message) from error
     return kept[name]
+
+
+def _asking_once(model: Model) -> Model:
+    """The model without the retries of its provider's client: whoever runs the agent repeats, counts and waits."""
+    client = getattr(model, "client", None)
+    if isinstance(getattr(client, "max_retries", None), int):
+        cast("Any", client).max_retries = 0
+    return model
 
 
 _MOST_KEPT: Final = 128

@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, checked_contract, named_model
 from flujo_aros.agents.asking import adrive, drive
-from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, refuses_form, sentence
+from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, refuses_form, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, recording
 from flujo_aros.contract.checks import Check, is_async
@@ -201,7 +201,8 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
             return await _run(runnable.plainly(), ask, record)
         if record.response is not None and type(error) is UnexpectedModelBehavior:
             return _no_output(record.response, error)
-        return Rejected(reason_of(error), (issue_of(error, schema_sent=runnable.schema_sent),), _last_text(record))
+        issue = issue_of(error, schema_sent=runnable.schema_sent)
+        return Rejected(reason_of(error), (issue,), _last_text(record), retry_after=retry_after_of(error))
     except UserError as error:
         if not runnable.ours:
             raise

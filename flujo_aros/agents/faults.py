@@ -74,6 +74,17 @@ def reason_of(error: Exception) -> Reason:
     return Reason.PROVIDER
 
 
+def retry_after_of(error: Exception) -> float | None:
+    """How many seconds the provider wants to be left alone (`Retry-After`); None where it has not said so.
+
+    Of several models that failed, it is the one that may be asked first again.
+    """
+    if isinstance(error, FallbackExceptionGroup):
+        told = [retry_after_of(inner) for inner in error.exceptions]
+        return min((seconds for seconds in told if seconds is not None), default=None)
+    return error.retry_after if isinstance(error, ModelAPIError) else None
+
+
 def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
     """What went wrong, as one sentence that says what to do where that is known.
 

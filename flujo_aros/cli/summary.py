@@ -16,6 +16,7 @@ from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.screen import STYLES, worded
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
+from flujo_aros.pipeline.execution import may_pass
 from flujo_aros.pipeline.ledger import RunResult, RunStatus, StepResult, StepStatus
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.words import NEXT, cost_words, counted, seconds_words, token_words
@@ -29,6 +30,10 @@ _FIGURES = ("repairs", "calls", "tokens", "cost", "time")
 _HEADERS = {"tokens": "tokens in + out"}
 _WITHOUT_VALUE = (StepStatus.FAILED, StepStatus.DEGRADED)
 _FOLDED = 16
+_REPEATED = (
+    "Nobody has repeated it: `config: {max_retries: 3}` on the step does, after errors like this one, "
+    "and waits as long as the provider asks."
+)
 _LISTED = 12
 _DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust")
 """What a narrow terminal does without, in this order; step, status and time always stay."""
@@ -154,7 +159,8 @@ def _trouble(step: StepResult[object]) -> Iterator[Text]:
     if isinstance(step.outcome, (Rejected, Degraded)):
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
         yield Text(Mask.of_environment()(rejected.explain()))
-        yield Text(NEXT[rejected.reason], style="dim")
+        passing = may_pass(rejected) and step.attempts < 2
+        yield Text(_REPEATED if passing else NEXT[rejected.reason], style="dim")
         return
     yield Text(Mask.of_environment()(step.error or "it ended without saying why"))
     if step.exception is not None and not isinstance(step.exception, ArosError):

@@ -37,6 +37,8 @@ LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"
 
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 30.0
+_LONGEST_TOLD: Final = 600.0
+"""A provider that wants to be left alone for longer has failed the step, also where nothing else limits its time."""
 _INFRASTRUCTURE: Final = frozenset(
     {"no_connection", "timeout", "http_408", "http_425", "http_429", *(f"http_{code}" for code in range(500, 600))}
 )
@@ -175,21 +177,27 @@ class Execution:
         clock = asyncio.timeout(step.timeout) if step.timeout is not None else None
         try:
             async with clock or nullcontext():
-                return await self._attempts(step, frame, slot)
+                return await self._attempts(step, frame, slot, None if clock is None else clock.when())
         except TimeoutError:
             if clock is None or not clock.expired():
                 raise
             issue = Issue("$", "timeout", f"no result within the step's timeout of {step.timeout:g} s")
             return Settlement(Rejected(Reason.PROVIDER, (issue,), ""))
 
-    async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
-        """One attempt, and one more after each error of the infrastructure, as often as the step says."""
+    async def _attempts(self, step: PipelineStep, frame: Frame, slot: Slot, until: float | None) -> Settlement[Any]:
+        """One attempt, and one more after each error of the infrastructure, as often as the step says.
+
+        `until` is when the step's timeout ends: what the provider wants to be waited for beyond it is not waited for.
+        """
         settlement = await self._attempt(step, frame, slot, 0)
         calls = settlement.attempts
         for retry in range(1, step.retries + 1):
             if not _is_infrastructure(settlement):
                 break
-            await self.sleep(_wait_before(retry))
+            told = _told_to_wait(settlement)
+            if told is not None and told > _time_until(until):
+                break
+            await self.sleep(_wait_before(retry, told))
             settlement = await self._attempt(step, frame, slot, retry)
             calls += settlement.attempts
         return settlement if calls == settlement.attempts else replace(settlement, attempts=calls)
@@ -291,9 +299,23 @@ class _Attempt:
         return True
 
 
-def _wait_before(retry: int) -> float:
-    """Seconds to wait before a retry: twice as long each time, and not the same for all that failed together."""
-    return random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(retry - 1, 10))  # noqa: S311 - no secret
+def _wait_before(retry: int, told: float | None) -> float:
+    """Seconds to wait before a retry: twice as long each time, and not the same for all that failed together.
+
+    Never less than what the provider has told, and little more.
+    """
+    own = random.uniform(0.5, 1) * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(retry - 1, 10))  # noqa: S311 - no secret
+    return own if told is None else max(own, told + random.uniform(0, _FIRST_WAIT))  # noqa: S311 - no secret
+
+
+def _time_until(until: float | None) -> float:
+    """How many seconds there are to wait for a provider."""
+    return _LONGEST_TOLD if until is None else until - asyncio.get_running_loop().time()
+
+
+def _told_to_wait(settlement: Settlement[Any]) -> float | None:
+    """How long the provider wants to be left alone."""
+    return settlement.outcome.retry_after if isinstance(settlement.outcome, Rejected) else None
 
 
 def _failed(step: PipelineStep, settlement: Settlement[Any]) -> bool:
@@ -315,8 +337,12 @@ def _is_infrastructure(settlement: Settlement[Any]) -> bool:
     """Whether the attempt failed because of something that may be different the next time, and is nobody's mistake."""
     if isinstance(settlement.exception, (ConnectionError, TimeoutError)):
         return True
-    outcome = settlement.outcome
-    return isinstance(outcome, Rejected) and any(issue.code in _INFRASTRUCTURE for issue in outcome.issues)
+    return isinstance(settlement.outcome, Rejected) and may_pass(settlement.outcome)
+
+
+def may_pass(rejected: Rejected) -> bool:
+    """Whether it is an error of provider or network that may be gone the next time, so that `retries` help."""
+    return any(issue.code in _INFRASTRUCTURE for issue in rejected.issues)
 
 
 def _from_fallback(ended: StepResult[Any]) -> Settlement[Any]:

@@ -76,6 +76,14 @@ def test_failed_step_shows_its_issues_and_what_to_do_but_not_the_reply() -> None
     assert text.rstrip().endswith("failed  run r1")
 
 
+def test_a_busy_provider_shows_how_to_ask_again() -> None:
+    busy = Rejected(Reason.PROVIDER, (Issue("$", "http_429", "the provider of m answered HTTP 429"),), "")
+    failed = replace(REPLY, outcome=busy)
+    assert "config: {max_retries: 3}" in report(failed)
+    assert "max_retries" not in report(replace(failed, attempts=4))
+    assert "max_retries" not in report(REPLY)
+
+
 def test_step_that_raised_shows_one_sentence_and_where_to_look() -> None:
     raised = StepResult(
         "x", "step", StepStatus.FAILED, None, Usage(), 1, 0.1, error="KeyError: 'a'", exception=KeyError("a")

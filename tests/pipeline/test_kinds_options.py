@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from decimal import Decimal
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic_ai import Agent
+from pydantic_ai import Agent, models
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -67,8 +69,8 @@ class Provider:
 BUSY = ModelHTTPError(429, "m", {"message": "slow down"})
 
 
-def run(step: Any, given: Any = "x", **options: Any) -> RunResult:
-    waited: list[float] = []
+def run(step: Any, given: Any = "x", *, waited: list[float] | None = None, **options: Any) -> RunResult:
+    waited = [] if waited is None else waited
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
@@ -79,7 +81,7 @@ def run(step: Any, given: Any = "x", **options: Any) -> RunResult:
     result = runner.run_sync(given)
     check_legal(result, heard)
     assert ended == [result]
-    assert all(0.25 <= each <= 30 for each in waited)
+    assert all(0.25 <= each <= 60 for each in waited)
     return result
 
 
@@ -98,6 +100,65 @@ def test_without_retries_the_first_error_is_the_end():
     provider = Provider(BUSY, '{"n": 1}')
     result = run(provider.step("a"))
     assert (result.status, result.steps[0].reason, provider.calls) == (RunStatus.FAILED, "provider", 1)
+
+
+def test_a_provider_is_left_alone_for_as_long_as_it_wants():
+    waited: list[float] = []
+    provider = Provider(ModelHTTPError(429, "m", headers={"Retry-After": "40"}), '{"n": 1}')
+    assert run(provider.step("a", retries=1), waited=waited).output == {"n": 1}
+    (wait,) = waited
+    assert 40 <= wait <= 41
+
+
+@pytest.mark.parametrize(("told", "options"), [("40", {"timeout": 20}), ("9000", {})])
+def test_what_a_provider_wants_is_not_waited_for_beyond_the_timeout_of_the_step(told: str, options: dict[str, Any]):
+    waited: list[float] = []
+    provider = Provider(ModelHTTPError(429, "m", {"message": "slow down"}, headers={"Retry-After": told}), '{"n": 1}')
+    result = run(provider.step("a", retries=3, **options), waited=waited)
+    assert (waited, provider.calls) == ([], 1)
+    assert "HTTP 429: slow down" in str(result.steps[0].error)
+
+
+def test_steps_around_a_busy_provider_wait_for_it_too():
+    waited: list[float] = []
+    provider = Provider(ModelHTTPError(503, "m", headers={"Retry-After": "9"}), '{"n": 1}')
+    assert run(Parallel("fan", {"a": provider.step("s")}, retries=1), waited=waited).status is RunStatus.COMPLETED
+    assert waited[0] >= 9
+
+
+class Busy(BaseHTTPRequestHandler):
+    """A provider that has no time, and counts how often it is asked."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.asked.append(self.path)
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b'{"error": {"message": "slow down"}}'
+        self.send_response(429)
+        for name, value in (("Retry-After", "7"), ("Content-Type", "application/json"), ("Content-Length", len(body))):
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def test_the_clients_of_providers_repeat_nothing_by_themselves(monkeypatch: pytest.MonkeyPatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    waited: list[float] = []
+    try:
+        result = run(Step("a", AgentSpec(model="openai:gpt-4o-mini"), retries=1), waited=waited)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (result.status, len(Busy.asked), result.usage.requests) == (RunStatus.FAILED, 2, 2)
+    assert waited[0] >= 7
 
 
 @pytest.mark.parametrize("fault", [ModelHTTPError(401, "m"), ModelHTTPError(400, "m")])

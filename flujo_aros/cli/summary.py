@@ -16,8 +16,7 @@ from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.screen import STYLES, worded
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
-from flujo_aros.pipeline.execution import may_pass
-from flujo_aros.pipeline.ledger import RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.words import NEXT, cost_words, counted, seconds_words, token_words
 from flujo_aros.usage import Usage

@@ -20,7 +20,7 @@ from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
-from flujo_aros.pipeline.results import StepResult
+from flujo_aros.pipeline.results import StepResult, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
@@ -39,9 +39,6 @@ _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 30.0
 _LONGEST_TOLD: Final = 600.0
 """A provider that wants to be left alone for longer has failed the step, also where nothing else limits its time."""
-_INFRASTRUCTURE: Final = frozenset(
-    {"no_connection", "timeout", "http_408", "http_425", "http_429", *(f"http_{code}" for code in range(500, 600))}
-)
 
 
 @dataclass(slots=True)
@@ -338,11 +335,6 @@ def _is_infrastructure(settlement: Settlement[Any]) -> bool:
     if isinstance(settlement.exception, (ConnectionError, TimeoutError)):
         return True
     return isinstance(settlement.outcome, Rejected) and may_pass(settlement.outcome)
-
-
-def may_pass(rejected: Rejected) -> bool:
-    """Whether it is an error of provider or network that may be gone the next time, so that `retries` help."""
-    return any(issue.code in _INFRASTRUCTURE for issue in rejected.issues)
 
 
 def _from_fallback(ended: StepResult[Any]) -> Settlement[Any]:

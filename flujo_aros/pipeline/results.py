@@ -23,6 +23,10 @@ T = TypeVar("T")
 
 OnDegraded: TypeAlias = Literal["accept", "fail"]
 
+_INFRASTRUCTURE: Final = frozenset(
+    {"no_connection", "timeout", "http_408", "http_425", "http_429", *(f"http_{code}" for code in range(500, 600))}
+)
+
 
 class StepStatus(StrEnum):
     """How a step ended."""
@@ -285,3 +289,8 @@ def _rejection(outcome: Outcome[Any] | None) -> Rejected | None:
     if isinstance(outcome, Degraded):
         return outcome.because
     return outcome if isinstance(outcome, Rejected) else None
+
+
+def may_pass(rejected: Rejected) -> bool:
+    """Whether it is an error of provider or network that may be gone the next time, so that `retries` help."""
+    return any(issue.code in _INFRASTRUCTURE for issue in rejected.issues)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -56,3 +58,11 @@ def test_version_is_that_of_the_package(aros_process: Aros) -> None:
     result = aros_process("--version")
     assert re.fullmatch(r"aros \d+\.\d+\.\d+\S*\n", result.stdout)
     assert result.exit_code == 0
+
+
+def test_a_command_starts_without_what_only_runs_need() -> None:
+    """The agent framework alone takes longer to load than all that `aros show` does."""
+    told = "import sys, flujo_aros.cli.main as _; print(*sorted({n.partition('.')[0] for n in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True).stdout.split()
+    assert {"pydantic", "rich", "typer"} <= set(loaded)
+    assert not {"pydantic_ai", "sqlalchemy", "opentelemetry", "openai", "jinja2"} & set(loaded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,7 @@ from flujo_aros.telemetry.words import counted, seconds_words
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.runner import Runner
+    from flujo_aros.pipeline.streaming import StreamEvent
     from flujo_aros.telemetry.listening import Together
 
 EXIT_CODES: Final = {
@@ -78,12 +79,16 @@ def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -
         raise BlueprintError(str(blueprint), [(None, str(error))]) from error
 
 
-async def watched(runner: Runner, board: Board | None, given: Any, context: dict[str, Any]) -> RunResult:
-    """Run, and in a terminal show each reply while it is written."""
+async def watched(
+    board: Board | None,
+    run: Callable[[], Coroutine[Any, Any, RunResult]],
+    stream: Callable[[], AsyncGenerator[StreamEvent]],
+) -> RunResult:
+    """Run, and in a terminal show each reply while it is written: the same run, as a stream."""
     if board is None:
-        return await runner.run(given, context)
+        return await run()
     result: RunResult | None = None
-    async with aclosing(runner.stream(given, context)) as events:
+    async with aclosing(stream()) as events:
         async for each in events:
             if isinstance(each.event, RunFinished) and isinstance(each.result, RunResult):
                 result = each.result

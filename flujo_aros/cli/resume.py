@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from flujo_aros.cli.execute import execute, finish, keep_paused
+from flujo_aros.cli.execute import execute, finish, keep_paused, watched
 from flujo_aros.cli.given import file_text, given_text
-from flujo_aros.cli.options import Allow, AllowDegraded, AsJson
+from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, State
 from flujo_aros.cli.plan import load
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.results import RunStatus
+
+if TYPE_CHECKING:  # as in `execute`
+    from flujo_aros.cli.progress import Board
+    from flujo_aros.pipeline.results import RunResult
+    from flujo_aros.pipeline.runner import Runner
 
 
 def resume_command(
@@ -33,19 +39,26 @@ def resume_command(
     as_json: AsJson = False,
     allow: Allow = None,
     allow_degraded: AllowDegraded = False,
+    again: State = None,
 ) -> None:
     """Answer a paused run, and go on with it.
 
-    Steps that had ended do not run again. The state is removed once the run has completed. Exit codes as of `run`.
+    Steps that had ended do not run again. A run that pauses once more leaves its state in the same file, or in that of
+    --state; once it has completed, none is left. Exit codes as of `run`.
 
     Example: aros resume .aros/paused/RUN.json --answer yes
     """
     blueprint, paused = _saved(state)
     pipeline = load(blueprint, allow or [])
     text = given_text(answer, "--answer")
-    result = execute(blueprint, pipeline, lambda runner, _: runner.resume(paused, text), as_json=as_json)
-    question = keep_paused(result, blueprint, state, allow or [])
-    if result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
+
+    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
+        return watched(board, lambda: runner.resume(paused, text), lambda: runner.stream_resumed(paused, text))
+
+    result = execute(blueprint, pipeline, task, as_json=as_json)
+    question = keep_paused(result, blueprint, again or state, allow or [])
+    moved = result.status is RunStatus.PAUSED and again is not None and again.resolve() != state.resolve()
+    if moved or result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
         state.unlink(missing_ok=True)
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 

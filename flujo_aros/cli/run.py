@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
 import typer
 
 from flujo_aros.cli.batch import Batch, run_batch
@@ -21,6 +24,11 @@ from flujo_aros.cli.options import (
     State,
 )
 from flujo_aros.cli.plan import load, print_plan
+
+if TYPE_CHECKING:  # as in `execute`
+    from flujo_aros.cli.progress import Board
+    from flujo_aros.pipeline.results import RunResult
+    from flujo_aros.pipeline.runner import Runner
 
 
 def run_command(  # noqa: PLR0913 - one parameter for each option
@@ -62,6 +70,10 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     if source is None:
         raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--input'")
     text = given_text(source)
-    result = execute(blueprint, pipeline, lambda runner, board: watched(runner, board, text, context), as_json=as_json)
+
+    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
+        return watched(board, lambda: runner.run(text, context), lambda: runner.stream(text, context))
+
+    result = execute(blueprint, pipeline, task, as_json=as_json)
     question = keep_paused(result, blueprint, state, allow or [])
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)

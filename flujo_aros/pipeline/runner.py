@@ -124,6 +124,27 @@ class Runner:
         come back as plain JSON, those of steps with a contract as the contract's type; a typed context needs its
         `context_type`. Raises `UsageError` when the pipeline is not the one that paused.
         """
+        return await self._run(self._resumed(paused, answer, context_type))
+
+    async def stream_resumed(
+        self,
+        paused: PausedRun | Mapping[str, Any],
+        answer: Any,
+        *,
+        context_type: type[BaseModel] | None = None,
+        buffer: int = 16,
+    ) -> AsyncGenerator[StreamEvent]:
+        """`resume`, and each event as it happens, like `stream`. Steps that had settled have no events."""
+        channel = EventChannel(buffer)
+        task = replace(self._resumed(paused, answer, context_type), channel=channel)
+        async with aclosing(channel.events(lambda: self._run(task))) as events:
+            async for event in events:
+                yield event
+
+    def _resumed(
+        self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None
+    ) -> _Task:
+        """What there is to do for a run that goes on. Raises `UsageError` for a state of another pipeline."""
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
             raise UsageError(
@@ -133,7 +154,7 @@ class Runner:
         given: dict[str, Any] = saved.context or {}
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
-        return await self._run(_Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer)))
+        return _Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer))
 
     async def _run(self, task: _Task) -> RunResult:
         for step in self.pipeline.steps:

@@ -48,6 +48,16 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: s
     assert aros("resume", "state.json", "--answer", "no").exit_code == 0
 
 
+def test_a_run_that_pauses_again_leaves_its_state_where_it_is_told(aros: Aros, asking: str) -> None:
+    aros("run", asking, "-i", "hello", "--state", "state.json")
+    ended = aros("resume", "state.json", "--answer", "perhaps", "--state", "next.json")
+    assert ended.exit_code == 3
+    assert "aros resume next.json" in ended.stderr
+    assert not Path("state.json").exists()
+    assert aros("resume", "next.json", "--answer", "no", "--state", "next.json").exit_code == 0
+    assert not Path("next.json").exists()
+
+
 def test_json_has_the_state_and_the_default_file_is_named_after_the_run(aros: Aros, asking: str) -> None:
     document = json.loads(aros("run", asking, "-i", "hello", "--json").stdout)
     assert document["status"] == "paused"

@@ -18,6 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from flujo_aros.errors import UsageError
 from flujo_aros.events import PartialValue, RunFinished, RunStarted, StepFinished, StepStarted, TextDelta
 from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus
@@ -228,3 +229,23 @@ def test_a_provider_error_in_mid_stream_is_read_like_any_reply():
     step = Step("order", agent=Agent(FunctionModel(stream_function=Streaming().broken)), contract=SCHEMA)
     result = result_of(events_of(Pipeline([step])))
     assert (result.status, result.output) == (RunStatus.COMPLETED, VALUE)
+
+
+def test_a_run_that_goes_on_is_streamed_like_one_that_begins():
+    """Only what had not ended has events; the stream ends with the same result as `resume`."""
+    model = Streaming(REPLY)
+    pipeline = Call("draft", function=str.upper) >> Human("ok", "Send?") >> model.step("sort")
+    paused = Runner(pipeline).run_sync("x").paused
+    assert paused is not None
+
+    async def go_on() -> list[StreamEvent]:
+        async with aclosing(Runner(pipeline).stream_resumed(paused.to_dict(), "yes", buffer=1)) as events:
+            return [event async for event in events]
+
+    heard = asyncio.run(go_on())
+    assert {event.step for event in heard if event.step} == {"ok", "sort"}
+    assert "".join(each.event.text for each in heard if isinstance(each.event, TextDelta)) == REPLY
+    result = heard[-1].result
+    assert isinstance(result, RunResult)
+    assert (result.status, result.output) == (RunStatus.COMPLETED, VALUE)
+    assert result.to_dict()["steps"][0]["name"] == "draft"

@@ -9,11 +9,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from flujo_aros.cli.bench_tables import print_tables
-from flujo_aros.cli.benching.cases import load_corpus
-from flujo_aros.cli.benching.markdown import markdown
-from flujo_aros.cli.benching.measure import measure
-from flujo_aros.cli.benching.page import page
 from flujo_aros.cli.screen import print_json, stderr_console
 from flujo_aros.errors import UsageError
 
@@ -58,6 +53,10 @@ def bench_command(
 
     Example: aros bench reading benchmarks/cases.jsonl --speed --peers --html bench.html
     """
+    from flujo_aros.cli.benching.cases import load_corpus  # here: no other command need load what measures
+    from flujo_aros.cli.benching.measure import measure
+    from flujo_aros.cli.benching.page import page
+
     del what  # there is one so far
     if as_json and as_markdown:
         message = "--json and --markdown both print to stdout: give one of them"
@@ -88,6 +87,9 @@ def _writable(html: Path | None) -> None:
 
 
 def _print(found: dict[str, Any], *, as_json: bool, as_markdown: bool) -> None:
+    from flujo_aros.cli.bench_tables import print_tables
+    from flujo_aros.cli.benching.markdown import markdown
+
     if as_json:
         print_json(found)
     elif as_markdown:

@@ -43,8 +43,8 @@ class Candidate(Generic[T]):
     issues: tuple[Issue, ...] = ()
     cut: bool = False
     draft: Draft | None = None
-    rewritten: bool = False
-    """Read by the quick way, so that its nodes are still to be made."""
+    rewritten: Risk | None = None
+    """Read by the quick way, so that its nodes and edits are still to be made; the highest risk among these."""
 
     @property
     def fits(self) -> bool:

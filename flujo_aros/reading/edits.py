@@ -40,25 +40,26 @@ new_edit = cast(
 class RepairLog(Sequence[Repair]):
     """The repairs of a value, built when somebody looks."""
 
-    __slots__ = ("_built", "_edits", "_names", "_root", "_text")
+    __slots__ = ("_built", "_edits", "_names", "_text", "_tree")
 
     def __init__(
         self,
         edits: Sequence[Edit],
         text: str,
-        root: Callable[[], Node | None],
+        tree: Callable[[], tuple[Node | None, Sequence[Edit]]],
         names: dict[int, str] | None = None,
     ) -> None:
+        """`tree` gives the nodes that the edits lie in, and the edits made on the way to them that `edits` has not."""
         self._edits = edits
         self._text = text
-        self._root = root
+        self._tree = tree
         self._names = names or {}
         self._built: tuple[Repair, ...] | None = None
 
     def _all(self) -> tuple[Repair, ...]:
         if self._built is None:
-            root = self._root()
-            self._built = tuple(self._build(edit, root) for edit in self._edits)
+            root, untold = self._tree()
+            self._built = tuple(self._build(edit, root) for edit in (*untold, *self._edits))
         return self._built
 
     def _build(self, edit: Edit, root: Node | None) -> Repair:
@@ -77,7 +78,7 @@ class RepairLog(Sequence[Repair]):
         return self._all()[index]
 
     def __len__(self) -> int:
-        return len(self._edits)
+        return len(self._all())
 
     def __iter__(self) -> Iterator[Repair]:
         return iter(self._all())

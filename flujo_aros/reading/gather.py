@@ -12,7 +12,7 @@ from flujo_aros.contract.values import Valid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Risk
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.edits import Edit, worst
+from flujo_aros.reading.edits import Edit
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_quoted
 from flujo_aros.reading.node import moved
 from flujo_aros.reading.rewrite import rewrite
@@ -122,7 +122,7 @@ class Gathering(ABC, Generic[T]):
             return
         self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
         spot = Spot(start, LINES)
-        candidate = self._try(spot)
+        candidate = self._try(spot, quick=False)
         self.text = whole
         candidate.edits = [
             e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits
@@ -181,7 +181,7 @@ class Gathering(ABC, Generic[T]):
         before = self.text[: candidate.start].rstrip()
         return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
 
-    def _try(self, spot: Spot) -> Candidate[T]:
+    def _try(self, spot: Spot, *, quick: bool = True) -> Candidate[T]:
         text = self.text
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
         end = find_json_end(text, spot.start)
@@ -190,7 +190,7 @@ class Gathering(ABC, Generic[T]):
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        if self.quick and end is None and len(self.found) < _QUICK and self._rewritten(candidate):
+        if quick and self.quick and end is None and len(self.found) < _QUICK and self._rewritten(candidate):
             return self._placed(candidate)
         if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
@@ -221,20 +221,21 @@ class Gathering(ABC, Generic[T]):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
 
     def _rewritten(self, candidate: Candidate[T]) -> bool:
-        """The quick way: common damage mended token by token, and the result taken strictly or not at all."""
-        text = self.text
-        found = rewrite(text, candidate.start)
-        end = find_json_end(found.text, 0) if found else None
-        if found is None or end is None or found.text.startswith("{{"):
+        """The quick way: common damage mended all at once, and the result taken strictly or not at all."""
+        text, start = self.text, candidate.start
+        stop = text.find("```", start) if self.scout.fence is not None else -1
+        if stop < 0:
+            stop = len(text)
+        stop = max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
+        if not stop or self.shape.has_risks or text.startswith("{{", start):
             return False
-        stop = found.origin(end)
-        edits = [edit for edit in found.edits if edit.end <= stop]
-        if (worst(edits) or Risk.LOSSLESS) > self.ceiling or self.shape.has_risks or _GOES_ON.match(text, stop):
+        found = rewrite(text[start:stop])
+        if found is None or found.risk > self.ceiling or _GOES_ON.match(text, stop):
             return False
-        candidate.valid = read_strict(found.text[:end], self.contract)
+        candidate.valid = read_strict(found.text, self.contract)
         if candidate.valid is None:
             return False
-        candidate.end, candidate.edits, candidate.rewritten = stop, edits, True
+        candidate.end, candidate.rewritten = stop, found.risk
         return True
 
     def _placed(self, candidate: Candidate[T]) -> Candidate[T]:

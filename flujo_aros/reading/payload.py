@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from flujo_aros.contract.checks import Check, Judgement, judge, judge_awaiting
 from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
@@ -18,15 +18,13 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repai
 from flujo_aros.reading.candidate import find_json_end
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
+from flujo_aros.reading.garnish import Look, tidied
 from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.tolerant import Machine
 
 T = TypeVar("T")
-Look: TypeAlias = Callable[[str, JsonContract[Any]], Outcome[Any]]
-"""Reads one JSON value out of a text, with the options of the call."""
-
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
 _BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"])")
 
@@ -194,7 +192,7 @@ def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
     mended = _mended_block(masked, contract, len(text) if first is None else first[1])
     if mended is not None:
         fields, node, edits = mended
-        repairs = RepairLog(edits, text, lambda: node)
+        repairs = RepairLog(edits, text, lambda: (node, ()))
         return Accepted(Block(fields, _prose(text, node.start, node.end)), Trust.of(repairs), "first", repairs, text)
     if first is None:
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "there is no JSON object in it"),), text)
@@ -272,7 +270,7 @@ _FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
 _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
 _OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")
 _SCRATCH: Final = re.compile(
-    r"\b(?:we|i) (?:need|must|should|have) to\b|\bJSON\b|\bthoughts?\s*:|\bit must be\b|\bthe (?:user|prompt) \b", re.I
+    r"\b(?:we|i) (?:need|must|should|have) to\b|\bJSON\b|(?<![\w.])thoughts?\s*:|\bit must be\b|\bthe (?:user|prompt) \b", re.I
 )
 
 
@@ -283,6 +281,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
     """
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
     outcome: Outcome[WrittenEvent] = look(heard, JsonContract(contract.values, "json", contract.risk))
+    outcome = tidied(outcome, heard, contract, look)
     if isinstance(outcome, Accepted):
         if _is_slot(outcome.value.text, contract.example):
             return _echoed(text)

@@ -1,92 +1,77 @@
 """The quick way through common damage: rewrite what is odd beyond doubt, and let the C parser judge the result.
 
 Most damaged replies are Python or JavaScript literals: single quotes, bare keys, `True`, trailing commas, comments.
-Each of these is one token, found by one pattern that steps over double-quoted strings; the text rewritten so is either
-valid JSON that satisfies the contract strictly, or it is left to the machine. This is no second parser: it accepts
-nothing that the machine reads otherwise (a property test holds them together), it only spares its price.
+The text is split into strings, comments and what stands between, and each kind of damage is mended everywhere at once,
+so that no Python runs for a single token. The result is either valid JSON that satisfies the contract strictly, or the
+text is left to the machine. This is no second parser: it accepts nothing that the machine reads otherwise (a property
+test holds them together), and it is the machine that tells the repairs when somebody looks.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.cursor import LEFT_OUT
-from flujo_aros.reading.edits import INFERRED, LOSSLESS, Edit, new_edit
 
-_ENDS = r"(?=\s*[,}\]])"
-_TOKEN: Final = re.compile(
-    r"""(?=["'A-Za-z_$,/ \t\r\n])(?:"""
-    r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
-    rf"|'([^'\"\\\x00-\x1f]*)'(?=\s*[:,}}\]])"
-    r"|(?<![\w$-])([A-Za-z_$][\w$-]{0,60}+)(?=\s*:)"
-    rf"|(True|False|None){_ENDS}"
-    r"|(?<![\[{,])(,)(?=(?:\s|/\*[^*]{0,200}\*/|//[^\n]{0,200}\n)*+[}\]])"
-    r"|(//[^\n]*+|/\*[^*]{0,2000}\*/)\s*+"
-    r"|((?<=[\w\"'}\]])[ \t\r\n]++)(?=(?:\"[^\"\\\n]{1,120}\"|'[^'\"\\\n]{1,120}'|[A-Za-z_$][\w$-]{0,60}+)\s*:)"
-    r"|([\"']))"
+# Each match starts with a quote or a slash: a string (first group: what is in it), or else a comment or a quote that
+# starts no plain string, with everything behind it (second group).
+_PIECE: Final = re.compile(
+    r"[\"'/](?:("
+    r'(?<=")[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+(?=")'
+    r"|(?<=')[^'\"\\\x00-\x1f]*+(?='\s*[:,}\]])"
+    r")[\"']"
+    r"|((?<=/)(?:/[^\n]*+|\*[^*]{0,2000}\*/)|(?<=[\"'])(?s:.*))\s*+)"
 )
-_QUOTED, _BARE, _WORD, _TRAILING, _COMMENT, _GAP, _LONE = range(1, 8)
-# For each kind of token: the edit's code and risk, and what comes before and behind what is kept of it.
-_MENDED: Final[dict[int, tuple[str, Risk, str, str]]] = {
-    _QUOTED: ("quotes", LOSSLESS, '"', '"'),
-    _BARE: ("unquoted-key", INFERRED, '"', '"'),
-    _WORD: ("foreign-literal", LOSSLESS, "", ""),
-    _TRAILING: ("trailing-comma", LOSSLESS, "", ""),
-    _COMMENT: ("comment", LOSSLESS, " ", ""),
-    _GAP: ("missing-comma", INFERRED, ",", ""),
-}
-_KEPT: Final = frozenset({_QUOTED, _BARE, _GAP})
-_SPELLED: Final = {"True": "true", "False": "false", "None": "null"}
+_STRING: Final = "\x00"
+"""Stands for a string while the rest is mended; it can stand nowhere else."""
+_BARE: Final = re.compile(r"([A-Za-z_$][\w$-]{0,60}+)(?=\s*:)")
+_GAP: Final = re.compile(
+    r"[ \t\r\n](?<=[\w\"}\]\x00][ \t\r\n])[ \t\r\n]*+(?=(?:\x00|\"[^\"\n]*+\")\s*:)"
+)
+_TRAILING: Final = re.compile(r",(?<![\[{,\s],)(?=\s*+[}\]])")
+_WORDS: Final = tuple(
+    (re.compile(rf"{word}(?=\s*[,}}\]])"), spelled)
+    for word, spelled in (("True", "true"), ("False", "false"), ("None", "null"))
+)
 
 
 class Rewritten(NamedTuple):
-    """The text from one bracket on, with common damage mended."""
+    """A text with common damage mended, and the highest risk of what was mended."""
 
     text: str
-    edits: list[Edit]
-    pieces: list[str]
-    """What the text was made of: by turns as it was, and mended."""
-    length: int
-    """Of the text that was rewritten."""
-
-    def origin(self, at: int) -> int:
-        """The position in the text that was rewritten, for one outside of the mended pieces."""
-        behind = len(self.text) - at
-        if behind <= len(self.pieces[-1]):
-            return self.length - behind
-        seen = 0
-        for index, edit in enumerate(self.edits):
-            seen += len(self.pieces[2 * index])
-            if seen >= at:
-                return edit.start - (seen - at)
-            seen += len(self.pieces[2 * index + 1])
-        return self.length - behind
+    risk: Risk
 
 
-def rewrite(text: str, start: int) -> Rewritten | None:
-    """Mend common damage from `start` up to the first quote that is no plain string; None where there is none of it."""
-    pieces: list[str] = []
-    edits: list[Edit] = []
-    last = start
-    for found in _TOKEN.finditer(text, start):
-        group = found.lastindex
-        if group is None:
-            continue
-        if group == _LONE:
-            break
-        begin, end = found.span()
-        shown = found.end(group) if group == _COMMENT else end
-        raw = found[group]
-        if group == _COMMENT and LEFT_OUT.search(raw):
-            return None
-        code, risk, before, behind = _MENDED[group]
-        mended = _SPELLED[raw] if group == _WORD else f"{before}{raw}{behind}" if group in _KEPT else before
-        edits.append(new_edit(Edit, (code, risk, begin, shown, raw if group in _KEPT else mended, "")))
-        pieces += (text[last:begin], mended)
-        last = end
-    if not edits:
+def rewrite(text: str) -> Rewritten | None:
+    """Mend common damage in a text that holds one value; None where something stands in it that takes more."""
+    if _STRING in text:
         return None
-    pieces.append(text[last:])
-    return Rewritten("".join(pieces), edits, pieces, len(text))
+    pieces = cast("list[str | None]", _PIECE.split(text))
+    rest = _with_marks([piece or "" for piece in pieces[0::3]], pieces[2::3])
+    if rest is None:
+        return None
+    bare = _BARE.split(rest)
+    rest, gaps = _GAP.subn(",", '"'.join(bare))
+    for word, spelled in _WORDS:
+        rest = word.sub(spelled, rest)
+    between = _TRAILING.sub("", rest).split(_STRING)
+    whole = [""] * (2 * len(between) - 1)
+    whole[0::2] = between
+    whole[1::2] = [string for string in pieces[1::3] if string is not None]
+    return Rewritten('"'.join(whole), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
+
+
+def _with_marks(between: list[str], others: list[str | None]) -> str | None:
+    """What stands between strings and comments, with a mark for each string and a space for each comment."""
+    if not between[-1]:
+        return None
+    if others.count(None) == len(others):
+        return _STRING.join(between)
+    if LEFT_OUT.search("\n".join([other for other in others if other is not None])):
+        return None
+    whole = [" "] * (2 * len(between) - 1)
+    whole[0::2] = between
+    whole[1::2] = [_STRING if other is None else " " for other in others]
+    return "".join(whole)

@@ -26,6 +26,7 @@ from flujo_aros.reading.gather import NESTED, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
+from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed
 
@@ -91,7 +92,7 @@ class Search(Gathering[T]):
             return Accepted(verdict.value, Trust.CLEAN, "first", (), self.text)
         end = len(self.text)
         cut = Edit("truncated", Risk.LOSSY, end, end, "", "$")
-        return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text, lambda: None), self.text)
+        return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text, lambda: (None, ())), self.text)
 
     def _scalar(self, body: str, edits: list[Edit]) -> Outcome[T]:
         if not body:
@@ -145,7 +146,8 @@ class Search(Gathering[T]):
         return self._decide([candidate]) if candidate.fits else None
 
     def _any_scalar(self) -> Outcome[T] | None:
-        body, edits = _bare_scalar(self.text)
+        written = read_strict(self.text, self.contract)
+        body, edits = (self.text.strip(), []) if written is not None else _bare_scalar(self.text)
         if body == "" or self.nested:
             return None
         whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)
@@ -299,25 +301,28 @@ class Search(Gathering[T]):
                     else code
                 )
                 edits.append(Edit(name, Risk.LOSSLESS, start, end, "", "$"))
-        touches = not text[candidate.end :].strip()
+        blank = len(text) - candidate.end  # without end, it shows that the value was whole
+        touches = blank <= MOST_BLANK and not text[candidate.end :].strip()
         if self.truncated is True and touches and self.ceiling < Risk.LOSSY:
             return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off right after it"),))
         brackets = candidate.node is not None and candidate.node.kind in (OBJECT, ARRAY)
         if brackets and not edits and find_json_end(text, candidate.start) is None:
             edits.append(Edit("odd-space", Risk.LOSSLESS, candidate.start, candidate.end, "", "$"))
         risk = worst(edits)
+        if candidate.rewritten is not None:
+            risk = candidate.rewritten if risk is None else max(risk, candidate.rewritten)
         trust = Trust.CLEAN if risk is None else (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)[risk]
         if candidate.valid is None:
             raise AssertionError("only a candidate that fits is accepted")
         log = RepairLog(edits, text, partial(self._tree, candidate), candidate.names)
         return Accepted(candidate.valid.value, trust, "first", log, text)
 
-    def _tree(self, candidate: Candidate[T]) -> Node | None:
-        """The nodes, for the paths of the repairs; of what was rewritten they are parsed when somebody looks."""
-        if not candidate.rewritten:
-            return candidate.node
-        parsed = Machine(self.text, candidate.start, self.shape, max_depth=self.max_depth).parse()
-        return None if isinstance(parsed, Failure) else parsed.node
+    def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
+        """The nodes, for the paths of the repairs; what was rewritten is parsed when somebody looks."""
+        if candidate.rewritten is None:
+            return candidate.node, ()
+        parsed = self._machine(Spot(candidate.start, candidate.rank)).parse()
+        return (None, ()) if isinstance(parsed, Failure) else (parsed.node, parsed.edits)
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

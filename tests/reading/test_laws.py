@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flujo_aros import Accepted, Limits, Reason, Rejected, Risk, Trust, read
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.values import Valid
+from flujo_aros.reading.gather import DEPTH
 
 from .given import (
     CALM,
@@ -211,6 +212,25 @@ def test_the_quick_way_and_the_careful_way_agree(text: str) -> None:
     quick, careful = read(text, {}), read(_oddly_spaced(text), {})
     if isinstance(quick, Accepted) and isinstance(careful, Accepted):
         assert exact(quick.value) == exact(careful.value)
+
+
+@examples(400)
+@given(
+    st.one_of(
+        damaged(),
+        st.tuples(whole_objects(st.text(TRICKY, max_size=8)), STYLES).map(lambda d: write(d[0].value, d[1])),
+        st.text(st.sampled_from("""{}[]:,"'/ \n\\a1*T-."""), max_size=24).map(lambda soup: "{a: " + soup + "}"),
+    )
+)
+@example("{'a': 1, // it's\n b: True,}")
+@example("[ , ]")
+def test_what_is_rewritten_is_what_the_machine_reads(text: str) -> None:
+    """The quick way through common damage gives the value, the trust and the repairs of the machine, or nothing."""
+    quick, careful = read(text, {}), read(text, {}, limits=Limits(max_depth=DEPTH - 1))
+    if isinstance(quick, Accepted):
+        assert isinstance(careful, Accepted)
+        assert exact(quick.value) == exact(careful.value)
+        assert (quick.trust, list(quick.repairs)) == (careful.trust, list(careful.repairs))
 
 
 def _oddly_spaced(text: str) -> str:

@@ -46,6 +46,8 @@ class StreamingSettings(_Part, frozen=True):
 
     aggregate_structured: bool = True
     """Whether a structured reply is put together and read whole at its end."""
+    stop_runaway: bool = True
+    """Whether a stream is ended early whose model writes white space, or the same words, without end."""
 
 
 class TelemetrySettings(_Part, frozen=True):

@@ -137,6 +137,7 @@ class Aros(AbstractCapability[Any]):
             buffered=self.buffer_stream,
             capture=self.capture_content,
             behind=None if self.record is None else self._put_behind,
+            stops=current_settings().streaming.stop_runaway,
         )
 
     async def before_model_request(
@@ -151,6 +152,7 @@ class Aros(AbstractCapability[Any]):
         if contract is not None and not record.own_calls:
             refuse_misfit(contract, self._ladder(contract), request_context)
         record.begin_request(request_context)
+        record.is_read = contract is not None or wants_output(request_context.model_request_parameters)
         return request_context
 
     async def on_model_request_error(

@@ -83,6 +83,8 @@ class RunRecord:
     """What the latest request asked the model for."""
     stream: StreamedResponse | None = None
     """The stream of the latest request, if it is streamed."""
+    is_read: bool = False
+    """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
     schema_ignored: bool = False
     """Whether the provider was asked to enforce the schema and the latest reply shows that it did not."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])

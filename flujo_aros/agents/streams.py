@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
@@ -31,6 +31,7 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS
 from flujo_aros.agents.first import first_call
+from flujo_aros.agents.lost import PartsWatched
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.salvage import response_in
 
@@ -43,8 +44,9 @@ class WatchedModel(WrapperModel):
     """Lets every event of a stream through as it comes, and recovers the text of a JSON-mode error raised inside it.
 
     Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
-    stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply. Without a
-    `record` (a durable engine may call from outside of a run) it works the same.
+    stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply. `stops`: a
+    stream whose reply is to be read is ended early where the model has lost its way. Without a `record` (a durable
+    engine may call from outside of a run) it works the same, but for that.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class WatchedModel(WrapperModel):
         buffered: bool = False,
         capture: bool = False,
         behind: Behind | None = None,
+        stops: bool = False,
     ) -> None:
         super().__init__(wrapped)
+        self._stops = stops
         self._record = record
         self._buffered = buffered
         self._capture = capture
@@ -91,6 +95,7 @@ class WatchedModel(WrapperModel):
             stream = WatchedStream(live, parameters, self.model_name, self._end(run_context, messages))
             if self._record is not None:
                 self._record.stream = stream
+                stream.watched = PartsWatched() if self._stops and self._record.is_read else None
             try:
                 if not self._buffered:
                     yield stream
@@ -117,7 +122,8 @@ class WatchedStream(StreamedResponse):
 
     The event that mends it starts the part again, which for the host means that it replaces what was shown of it.
     `final` is the whole reply where it is not what the provider streamed. `end` is told the reply when it has ended,
-    and gives what is to be put behind it.
+    and gives what is to be put behind it. With `watched` it ends early where the model has lost its way: then the reply
+    is one that was cut.
     """
 
     def __init__(
@@ -130,6 +136,7 @@ class WatchedStream(StreamedResponse):
         self.first_at: float | None = None
         self._given: ModelResponse | None = None
         self._asked = asked
+        self.watched: PartsWatched | None = None
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         """The events of the stream, as the live one gives them."""
@@ -140,7 +147,7 @@ class WatchedStream(StreamedResponse):
     async def _get_event_iterator(self) -> AsyncGenerator[ModelResponseStreamEvent]:
         held: PartEndEvent | None = None  # the end of a text, behind which something may still be put
         try:
-            async for event in self.live:
+            async for event in self._live_events():
                 if held is not None:
                     yield held
                     held = None
@@ -161,6 +168,24 @@ class WatchedStream(StreamedResponse):
                 yield event
         if held is not None:
             yield replace(held, part=self.so_far().parts[held.index]) if self.final else held
+
+    async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
+        """The events of the live stream, to its end or to where the model has lost its way."""
+        async for event in self.live:
+            yield event
+            part = self.watched.lost(event) if self.watched is not None else None
+            if part is not None:
+                yield await self._stopped(part)
+                return
+
+    async def _stopped(self, index: int) -> PartEndEvent:
+        """End the live stream in the middle of a part: what has come is the reply."""
+        with suppress(NotImplementedError):  # a model whose streams cannot be closed: nobody reads on in this one
+            await self.live.close_stream()
+        so_far = self.live.get()
+        usage = so_far.usage + RequestUsage(unmeasured_requests=1)  # most providers tell it with the last event
+        self.final = replace(so_far, usage=usage, finish_reason="length", state="complete")
+        return PartEndEvent(index=index, part=self.final.parts[index])
 
     def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
         """The events that put a text behind the last part of text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast, overload
 
@@ -20,6 +21,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk,
 from flujo_aros.reading.candidate import read_strict
 from flujo_aros.reading.gather import DEPTH, Pick
 from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
+from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.search import Search
 
@@ -91,7 +93,8 @@ def read(
         valid = read_strict(text, compiled)
         if valid is not None:
             return judged(Accepted(valid.value, Trust.CLEAN, "first", (), text), compiled.checks)
-    return judged(_read(text, compiled, _Options(risk, truncated, pick, limits)), compiled.checks)
+    outcome = judged(_read(text, compiled, _Options(risk, truncated, pick, limits)), compiled.checks)
+    return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 
 
 def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]:
@@ -107,6 +110,12 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]
     if isinstance(contract, BlockContract):
         return read_block(text, contract)
     return read_event(text, cast("EventContract", contract), look, truncated=options.truncated)
+
+
+def _with_runaway(rejected: Rejected) -> Rejected:
+    """The rejection, with a word on how the reply ended if the model has lost its way there."""
+    lost = ran_away(rejected.text)
+    return rejected if lost is None else replace(rejected, issues=(*rejected.issues, lost))
 
 
 def too_large(text: str, length: int, limits: Limits) -> Rejected:

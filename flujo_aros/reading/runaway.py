@@ -1,4 +1,4 @@
-"""Whether a model that still writes has lost its way: white space without end, or the same words again and again."""
+"""Whether a model has lost its way: white space without end, or the same words again and again."""
 
 from __future__ import annotations
 
@@ -8,36 +8,75 @@ from flujo_aros.outcome import Issue
 
 MOST_BLANK: Final = 2_000
 """White space in a row that no answer has."""
-_LOOK_EVERY: Final = 1_024
-_TAIL: Final = 6_000
+_LOOK_EVERY: Final = 256
+_TAIL: Final = 4_400
 _SPAN: Final = 4_000
 """How long a repetition must go on before it counts,"""
 _TIMES: Final = 20
 """and how often the same must stand in it."""
+WHITESPACE: Final = "runaway_whitespace"
+REPETITION: Final = "runaway_repetition"
 
 
 class Runaway:
-    """Watches the end of a text that grows; a look at it is taken once in a while, so that all looks are linear."""
+    """Watches a text that grows, and keeps the end of it. Looks are taken once in a while, so that all are linear."""
+
+    __slots__ = ("_blank", "_next_look", "_tail", "issue")
 
     def __init__(self) -> None:
-        self.blank = 0
-        self.next_look = _SPAN
         self.issue: Issue | None = None
+        self._blank = 0
+        self._tail = ""
+        self._next_look = _SPAN
 
-    def watch(self, text: str, chunk: str) -> None:
-        """Take note of the next piece; `text` is all of it so far, the piece included."""
+    def watch(self, chunk: str) -> None:
+        """Take note of the next piece."""
         kept = len(chunk.rstrip())
-        self.blank = len(chunk) - kept if kept else self.blank + len(chunk)
-        if self.blank > MOST_BLANK:
-            words = f"nothing but white space for {self.blank} characters"
-            self.issue = Issue("$", "runaway_whitespace", words)
-        elif len(text) >= self.next_look:
-            self.next_look = len(text) + _LOOK_EVERY
-            again = repeated(text[-_TAIL:])
-            words = f"the same again and again: {again[:80]!r}" if again else ""
-            self.issue = Issue("$", "runaway_repetition", words) if again else None
-        elif kept and self.issue is not None and self.issue.code == "runaway_whitespace":
+        self._blank = len(chunk) - kept if kept else self._blank + len(chunk)
+        self._tail += chunk
+        self._next_look -= len(chunk)
+        if self._blank > MOST_BLANK:
+            self.issue = _blank(self._blank)
+        elif self._next_look <= 0:
+            self._next_look = _LOOK_EVERY
+            self._tail = self._tail[-_TAIL:]
+            self.issue = _again(self._tail)
+        elif kept and self.issue is not None and self.issue.code == WHITESPACE:
             self.issue = None
+
+
+def ran_away(text: str) -> Issue | None:
+    """What shows at the end of a text that the model has lost its way; None: nothing does."""
+    if len(text) <= MOST_BLANK:
+        return None
+    blank = len(text) - len(text.rstrip())
+    return _blank(blank) if blank > MOST_BLANK else _again(text[-_TAIL:])
+
+
+def before_runaway(text: str) -> str:
+    """A text without the end in which its model has lost its way; of what it repeats, once.
+
+    >>> before_runaway('{"a": "well' + " and so on" * 900)
+    '{"a": "well and so on'
+    """
+    again = repeated(text[-_TAIL:])
+    if again is None:
+        return text.rstrip() if ran_away(text) else text
+    start = len(text) - len(again)
+    while text.endswith(again, 0, start):
+        start -= len(again)
+    return text[: start + len(again)]
+
+
+def _blank(count: int) -> Issue:
+    return Issue("$", WHITESPACE, f"the model wrote nothing but white space for {count} characters")
+
+
+def _again(tail: str) -> Issue | None:
+    again = repeated(tail)
+    return (
+        None if again is None else Issue("$", REPETITION, f"the model wrote the same again and again: {again[:80]!r}")
+    )
 
 
 def repeated(tail: str) -> str | None:

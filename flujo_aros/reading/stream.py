@@ -78,7 +78,8 @@ class StreamReader(Generic[T]):
     def runaway(self) -> Issue | None:
         """Why the model has lost its way (white space or the same words without end), or None.
 
-        A driver may act on it and end the stream: what was fed until then is read by `close` as a text that is cut.
+        A driver may act on it and end the stream; `close(truncated=True)` then reads what there is as a text that was
+        cut, and its rejection tells of this issue.
         """
         return self._runaway.issue
 
@@ -102,7 +103,7 @@ class StreamReader(Generic[T]):
         text, self._text = self._text, ""
         text += chunk
         self._text = text
-        self._runaway.watch(text, chunk)
+        self._runaway.watch(chunk)
         self._spoilt = self._spoilt or not (chunk.isascii() or SURROGATE.search(chunk) is None)
         if self._spoilt:
             return None

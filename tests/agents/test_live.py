@@ -23,6 +23,7 @@ from flujo_aros.events import (
     AskStarted,
     PartialValue,
     ReadFinished,
+    StagePassed,
     TextAppended,
     TextDelta,
     TextReplaced,
@@ -32,6 +33,9 @@ from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery.stages.resume import Resume
+from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.settings import current_settings
 
 from .scripted import OneModel, Script, call
 
@@ -297,3 +301,82 @@ def test_a_call_that_fails_is_told_with_its_fault():
     (finished,) = [e for e in heard if isinstance(e, AskFinished)]
     assert "503" in finished.fault
     assert finished.usage.unmeasured_requests == 1
+
+
+# --- a model that has lost its way ------------------------------------------------------------------------------------
+
+BLANK = '{"name": "pen",' + " \n" * 50_000
+AGAIN = '{"name": "' + "and then it said " * 5_000
+STAGES = Ladder(stages=(Resume(how="continue"), Retry()))
+
+
+class Endless(Script):
+    """A script that counts the characters which were taken from it."""
+
+    taken = 0
+
+    async def stream(self, messages, info):
+        async for piece in super().stream(messages, info):
+            self.taken += 7
+            yield piece
+
+
+@pytest.mark.parametrize("mode", ["prompted", "native", "tool"])
+@pytest.mark.parametrize(("endless", "code"), [(BLANK, "runaway_whitespace"), (AGAIN, "runaway_repetition")])
+def test_a_model_that_has_lost_its_way_is_stopped_and_the_outcome_tells_it(mode, endless, code):
+    script = Endless(call(endless) if mode == "tool" else endless)
+    _, result = watched(script, ladder=Ladder(stages=()), spec={"output_mode": mode})
+    assert script.taken < 8_000
+    assert result.outcome.reason is Reason.TRUNCATED
+    assert result.outcome.issues[-1].code == code
+    assert result.calls == result.usage.requests == 1
+    assert result.usage.output_tokens > 0
+    assert result.usage.unmeasured_requests == 1
+
+
+@pytest.mark.parametrize("endless", [BLANK, AGAIN])
+def test_the_ladder_goes_on_from_a_stopped_reply_but_asks_for_no_more_of_it(endless):
+    script, heard = Script(endless, GOOD), []
+    with observing(heard.append):
+        pieces, result = watched(script, ladder=STAGES)
+    assert result.outcome.value == PEN
+    assert result.outcome.origin == "retry"
+    assert seen(pieces) == GOOD
+    assert [event.stage for event in heard if isinstance(event, StagePassed)] == ["resume"]
+    assert "again and again" in script.prompt(1) or "nothing but white space" in script.prompt(1)
+    assert len(script.prompt(1)) < 2_000
+
+
+def test_white_space_without_end_takes_nothing_from_a_whole_answer():
+    script = Endless(GOOD + "\n" * 90_000)
+    _, result = watched(script)
+    assert script.taken < 8_000
+    assert result.outcome.value == PEN
+    assert result.outcome.trust.value == "clean"
+
+
+def test_a_plain_text_is_never_stopped():
+    words = "ha " * 4_000
+    pieces, result = watched(Script(words), None, None)
+    assert seen(pieces) == result.outcome.value == words
+
+
+def test_a_stream_that_is_held_back_is_stopped_too():
+    script = Endless(BLANK)
+    agent = Agent(
+        FunctionModel(stream_function=script.stream, profile=script.model.profile),
+        output_type=Item,
+        capabilities=[Aros(ladder=Ladder(stages=()), buffer_stream=True)],
+    )
+    _, result = watched(script, None, None, agent=agent)
+    assert script.taken < 8_000
+    assert result.outcome.issues[-1].code == "runaway_whitespace"
+
+
+def test_the_stop_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("AROS_STREAMING__STOP_RUNAWAY", "false")
+    current_settings.cache_clear()
+    script = Endless(AGAIN + '"}')
+    watched(script, ladder=Ladder(stages=()))
+    current_settings.cache_clear()
+    assert script.taken >= len(AGAIN)

@@ -17,6 +17,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Reason, Rejected
 from flujo_aros.reading.live import Partial
 from flujo_aros.reading.read import Limits, read
+from flujo_aros.reading.runaway import before_runaway
 from flujo_aros.reading.stream import StreamReader
 
 from .given import examples
@@ -281,3 +282,30 @@ def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
     reader: StreamReader[Any] = StreamReader({})
     reader.feed('{"a": [1, 2')
     assert repr(reader.close(truncated=truncated)) == repr(read('{"a": [1, 2', {}, truncated=truncated))
+
+
+def test_a_rejection_tells_that_the_model_has_lost_its_way() -> None:
+    """However it came, in pieces or whole, and for every kind of contract that rejects it."""
+    for contract in (OBJECT, Output.tagged("r", OBJECT), Output.text("r"), Output.block("a"), {"type": "string"}):
+        for text, code in (
+            ('{"title": "x' + " and so on" * 800, "repetition"),
+            ('{"title": 1,' + " \n" * 1500, "whitespace"),
+        ):
+            outcome = read(text, contract, truncated=True)
+            assert isinstance(outcome, Rejected)
+            assert outcome.issues[-1].code == f"runaway_{code}"
+            told = read(text, contract, truncated=False)
+            assert not isinstance(told, Rejected) or told.issues[-1].code != f"runaway_{code}"
+
+
+def test_a_whole_answer_before_white_space_without_end_is_accepted() -> None:
+    """That nothing but white space follows shows that it was not cut."""
+    assert isinstance(read('{"title": "a"}' + " " * 2_001, OBJECT, truncated=True), Accepted)
+    assert isinstance(read('{"title": "a"}' + " " * 100, OBJECT, truncated=True), Rejected)
+
+
+def test_what_a_model_wrote_before_it_lost_its_way() -> None:
+    """Of what is repeated, one stays; a text with nothing wrong in it stays as it is."""
+    assert before_runaway("It said: " + "no, no. " * 900) == "It said: no, no. "
+    assert before_runaway('{"a": 1,' + "\n" * 3_000) == '{"a": 1,'
+    assert before_runaway("as it is\n\n") == "as it is\n\n"

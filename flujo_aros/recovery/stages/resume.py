@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Issue, Outcome, Reason, Rejected
+from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery.kept import keeping
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
 from flujo_aros.recovery.prompts import continue_prompt
@@ -41,7 +42,9 @@ class Resume(Rung):
     """The larger budget itself, where it should not follow from `factor`."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """Nothing to go on from, and no budget that could be made larger."""
+        """Nothing to go on from, no budget that could be made larger, and a model that would go on without end."""
+        if ran_away(past.first.text):
+            return "the model had lost its way: with more room it would go on like that"
         if self._larger(task):
             return None if self._budget(task) else "the budget that has cut the reply is not known"
         return None if past.first.text.strip() else "nothing was written before the cut that could be continued"

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Outcome, Reason, Rejected
+from flujo_aros.reading.runaway import before_runaway, ran_away
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, Way
 from flujo_aros.recovery.prompts import plain_prompt, retry_prompt
 from flujo_aros.recovery.stages.stage import Rung
@@ -22,7 +23,8 @@ class Retry(Rung):
     """
 
     # Not PROVIDER: there is no reply to correct. Not TOO_LARGE: the next one would be as large. TRUNCATED only for a
-    # block, which the model forgot and which is short: anything else would be cut again at the same place.
+    # block, which the model forgot and which is short, and for a model that has lost its way: anything else would be
+    # cut again at the same place.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE}
 
     stage: Literal["retry"] = "retry"
@@ -35,7 +37,8 @@ class Retry(Rung):
         """A cut reply, for the same question would be cut again; the filter of a provider, which no words change."""
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
             return "the provider's filter has ended the reply"
-        if past.current.reason is Reason.TRUNCATED and task.contract.mode != "block":
+        cut = past.current.reason is Reason.TRUNCATED and task.contract.mode != "block"
+        if cut and not ran_away(past.current.text):
             return "the reply was cut: asked for again with the same budget, it would be cut again"
         return None
 
@@ -49,7 +52,8 @@ class Retry(Rung):
             plainly = failing.reason is Reason.ECHOED_SCHEMA and way == "conversation"
             prompt = plain_prompt(task.contract) if plainly else retry_prompt(task.contract, failing)
             # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
-            said = () if plainly or not failing.text.strip() else (*turns, failing.text)
+            wrote = before_runaway(failing.text)
+            said = () if plainly or not wrote.strip() else (*turns, wrote)
             reply = yield Ask(prompt, self.stage, attempt, task.contract, way=way, said=said)
             outcome = read(reply)
             if not isinstance(outcome, Rejected) or outcome.reason is Reason.PROVIDER:

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, Finding, Node
+from flujo_aros.blueprint.files import why_unread
 from flujo_aros.blueprint.findings import UNKNOWN, may_be_left_out, sentence, unknown_key, why_ignored
 from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
@@ -179,7 +180,7 @@ class Loading:
         try:
             text = read_text(file)
         except BlueprintError as error:
-            self.note(place, f"the prompt {block.from_file!r}: {error.findings[0][1]}")
+            self.note(place, f"the prompt {block.from_file!r} {error.findings[0][1]}")
             return None
         return self._filled(text, block.variables, node) if block.variables else text
 
@@ -215,12 +216,15 @@ class Loading:
 
 def read_text(file: Path) -> str:
     """The text of a file. Raises `BlueprintError` when it cannot be read or is too large."""
+    why = why_unread(file)
+    if why is not None:
+        raise BlueprintError(str(file), [(None, why)])
     try:
         if file.stat().st_size > 4 * MAX_CHARS:
-            raise BlueprintError(str(file), [(None, f"the file has more than {MAX_CHARS} characters")])
+            raise BlueprintError(str(file), [(None, f"is too long: it has more than {MAX_CHARS} characters")])
         return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BlueprintError(str(file), [(None, f"not a text in UTF-8 (byte {error.start})")]) from error
+        raise BlueprintError(str(file), [(None, f"is not a text in UTF-8 (byte {error.start})")]) from error
     except OSError as error:
         raise BlueprintError(str(file), [(None, f"cannot be read: {error.strerror or error}")]) from error
 

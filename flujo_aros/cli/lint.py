@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 FOUND: Final = 1
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "cyan", "bold": "bold", "dim": "dim"}
-_SUFFIXES: Final = (".yaml", ".yml")
 
 
 class Format(StrEnum):
@@ -113,19 +112,21 @@ def _update(report: Report, file: Path) -> Report:
 
 def _blueprints(files: list[Path]) -> list[Path]:
     """The files that are meant, named from the working folder; of a folder every YAML file below it."""
+    from flujo_aros.blueprint.files import blueprints_in, why_unread
+
     found: list[Path] = []
     for given in files:
         file = _from_here(given)
         if file.is_dir():
-            inside = sorted(each for each in file.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
+            inside = blueprints_in(file)
             if not inside:
                 message = f"there is no .yaml file in {str(file)!r}"
                 raise UsageError(message)
             found += inside
-        elif file.exists():
+        elif (why := why_unread(file)) is None:
             found.append(file)
         else:
-            message = f"there is no blueprint {str(file)!r}; give the path of a YAML file"
+            message = f"the blueprint {str(file)!r} {why}"
             raise UsageError(message)
     return found
 

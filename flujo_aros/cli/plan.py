@@ -41,10 +41,12 @@ def plan_command(
 
 def load(blueprint: Path, allow: list[str]) -> Pipeline:
     """The pipeline of a blueprint file. Modules that the user allows may lie in the working folder or beside it."""
+    from flujo_aros.blueprint.files import why_unread
     from flujo_aros.blueprint.load import load_blueprint
 
-    if not blueprint.is_file():
-        message = f"there is no blueprint {str(blueprint)!r}; give the path of a YAML file"
+    why = why_unread(blueprint)
+    if why is not None:
+        message = f"the blueprint {str(blueprint)!r} {why}"
         raise UsageError(message)
     for folder in (blueprint.resolve().parent, Path.cwd()):
         if allow and str(folder) not in sys.path:

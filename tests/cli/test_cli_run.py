@@ -133,13 +133,13 @@ def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop:
     ("args", "code", "words"),
     [
         (("run", "post.yaml", "-i", "x"), 4, "--allow shop"),
-        (("run", "nowhere.yaml", "-i", "x"), 2, "no blueprint 'nowhere.yaml'"),
+        (("run", "nowhere.yaml", "-i", "x"), 2, "the blueprint 'nowhere.yaml' is not there"),
         (("run", "post.yaml", "--allow", "shop"), 2, "--input"),
         (("run", "post.yaml", "--allow", "shop", "-i", "@nowhere.txt"), 2, "cannot read 'nowhere.txt'"),
         (("run", "post.yaml", "--allow", "shop", "-i", "x", "--set", "who"), 2, "key=value"),
         (("run", "broken.yaml", "-i", "x"), 4, "broken.yaml:3:"),
         (("plan", "broken.yaml"), 4, "broken.yaml:3:"),
-        (("plan", "nowhere.yaml"), 2, "no blueprint 'nowhere.yaml'"),
+        (("plan", "nowhere.yaml"), 2, "the blueprint 'nowhere.yaml' is not there"),
         (("run", "absent.yaml", "-i", "x", "--allow", "shop"), 4, "has no 'whisper'"),
     ],
 )
@@ -281,3 +281,21 @@ def test_no_line_of_a_pipe_ends_in_spaces(aros: Aros) -> None:
     for command in (("plan", "pack.yaml"), ("run", "pack.yaml", "-i", "0"), ("show", "last"), ("runs",)):
         ended = aros(*command)
         assert not [line for line in (ended.stdout + ended.stderr).splitlines() if line.endswith(" ")]
+
+
+def test_a_folder_or_a_missing_file_is_said_with_what_is_there(aros: Aros, tmp_path: Path) -> None:
+    for name in ("flows/tickets.yaml", "flows/invoices.yml", "empty/readme.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("steps: []", encoding="utf-8")
+    said = {
+        "flows": "'flows' is a folder; name one of the blueprints in it: flows/invoices.yml, flows/tickets.yaml",
+        "empty": "'empty' is a folder; there is no .yaml file in it",
+        "flows/ticket.yaml": "'flows/ticket.yaml' is not there; did you mean 'flows/tickets.yaml'?",
+        "flow/tickets.yaml": "'flow/tickets.yaml' is not there: there is no folder 'flow'",
+        "x" * 300: "File name too long",
+    }
+    for given, words in said.items():
+        for command in (("run", given, "-i", "x"), ("plan", given)):
+            ended = aros(*command)
+            assert (ended.exit_code, ended.stdout) == (2, "")
+            assert words in " ".join(ended.stderr.split())

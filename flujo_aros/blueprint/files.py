@@ -1,0 +1,56 @@
+"""Files that a blueprint is, or that it names: what is said of one that cannot be read."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+SUFFIXES: Final = (".yaml", ".yml")
+"""How the names of blueprints end."""
+
+
+def blueprints_in(folder: Path) -> list[Path]:
+    """The blueprints of a folder, those of the folders in it too, as far as their names tell."""
+    return sorted(each for each in folder.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+
+
+def why_unread(file: Path) -> str | None:
+    """Why there is no such file to read, with what is there in its place; None for a file that is there.
+
+    >>> why_unread(Path("no such folder/a.yaml"))
+    "is not there: there is no folder 'no such folder'"
+    """
+    try:
+        if file.is_dir():
+            return f"is a folder; {_inside(file)}"
+        return None if file.exists() else f"is not there{_beside(file)}"
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        return f"cannot be read: {error.strerror or error}"
+
+
+def _inside(folder: Path) -> str:
+    found = sorted(str(each) for each in folder.iterdir() if each.suffix in SUFFIXES and each.is_file())
+    if not found:
+        return "there is no .yaml file in it"
+    if len(found) == 1:
+        return f"name the blueprint in it: {found[0]}"
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"name one of the blueprints in it: {', '.join(found[:_SHOWN])}{more}"
+
+
+def _beside(file: Path) -> str:
+    folder = file.parent
+    if not folder.is_dir():
+        return f": there is no folder {str(folder)!r}"
+    like = (file.suffix,) if file.suffix and file.suffix not in SUFFIXES else SUFFIXES
+    there = [each for each in folder.iterdir() if each.suffix in like and each.is_file()]
+    # The name is enough where the path is absolute: an import has been made so, and nobody has written that.
+    by_stem = {each.stem: each.name if file.is_absolute() else str(each) for each in there}
+    close = get_close_matches(file.stem, by_stem, 1)
+    if close:
+        return f"; did you mean {by_stem[close[0]]!r}?"
+    return f"; there are: {', '.join(sorted(by_stem.values()))}" if 0 < len(there) <= _SHOWN else ""
+
+
+_SHOWN: Final = 8

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from math import isnan
 from typing import Any, TypeAlias, TypeVar
 
 from flujo_aros.contract.schema import is_dict
@@ -99,7 +100,7 @@ def winner_in(cast: Collection[str] | None) -> Check:
 
     def winner(value: Any) -> Issue | None:
         named = _member(value, "winner")
-        if cast is None or named is None or named in cast:
+        if cast is None or named is None or (isinstance(named, str) and named in cast):
             return None
         return Issue("$.winner", "winner", f"winner is {named!r}; it must be one of: {', '.join(cast)}, or null")
 
@@ -107,20 +108,29 @@ def winner_in(cast: Collection[str] | None) -> Check:
 
 
 def scores_of(cast: Collection[str] | None, low: float = 0, high: float = 10) -> Check:
-    """Cleans `scores`: names outside of the cast are dropped, numbers kept between `low` and `high`. Never asks again.
+    """Cleans `scores`: names outside of the cast and what is no number are dropped, numbers kept within the bounds.
+
+    Never asks again; without a cast everything stays as it is.
 
     >>> scores_of(["p1", "p2"])({"scores": {"p1": 12, "ghost": 5}})
     {'scores': {'p1': 10}}
     """
 
     def scores(value: Any) -> Any:
-        given: Mapping[str, float] | None = _member(value, "scores")
+        given = _member(value, "scores")
         if cast is None or not given:
             return None
-        kept = {name: min(max(score, low), high) for name, score in given.items() if name in cast}
+        entries = given if is_dict(given) else {}
+        kept = {
+            name: min(max(score, low), high) for name, score in entries.items() if name in cast and _is_number(score)
+        }
         return None if kept == given else _with(value, "scores", kept)
 
     return scores
+
+
+def _is_number(score: Any) -> bool:
+    return isinstance(score, (int, float)) and not isinstance(score, bool) and not isnan(score)
 
 
 def _member(value: Any, name: str) -> Any:

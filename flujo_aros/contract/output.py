@@ -20,7 +20,7 @@ from flujo_aros.contract.instruction import (
     json_instruction,
     tagged_instruction,
 )
-from flujo_aros.contract.payload import Block, Event, WrittenEvent, event_model, written_model
+from flujo_aros.contract.payload import Block, Event, LooseEvent, WrittenEvent, event_model, written_model
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.values import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -155,9 +155,19 @@ class EventContract(JsonContract[Event]):
         return event_model(self.kinds, self.fields)
 
     @property
+    def judges_winner(self) -> bool:
+        """Whether a winner counts here: it is asked for or checked, and no mere ornament of an event."""
+        return bool(self.checks) or "winner" in self.fields
+
+    @cached_property
+    def loose(self) -> JsonContract[LooseEvent]:
+        """The same event with anything in the places that can be cleaned: kind, winner and scores."""
+        return JsonContract(TypeValues[LooseEvent](written_model(self.fields, LooseEvent)), "json", self.risk)
+
+    @property
     def is_verdict(self) -> bool:
-        """Whether it names a winner, and has checks that may refuse it."""
-        return bool(self.checks) and "winner" in self.fields
+        """Whether a winner is asked for."""
+        return "winner" in self.fields
 
     @cached_property
     def _model_schema(self) -> JsonSchema:
@@ -284,7 +294,7 @@ class Output:
             message = f"the field {private[0]!r} cannot be asked for: names with a leading underscore are ours"
             raise ContractError(message)
         # What is read first is an event as the model wrote it; `read` makes the event of it.
-        values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further)))
+        values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
         return EventContract(
             values, "event", Risk.INFERRED, known, fallback or known[0], further, example, checks=tuple(checks)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -41,6 +41,11 @@ class Event(BaseModel):
         return bool((self.model_extra or {}).get("_raw_fallback"))
 
     @property
+    def is_no_contest(self) -> bool:
+        """Whether the winner could not be settled, so that the event names none."""
+        return bool((self.model_extra or {}).get("no_contest"))
+
+    @property
     def says_nothing(self) -> bool:
         """Whether the text is a placeholder: the reply held nothing that was meant to be said."""
         return self.text.strip(" .…") == ""
@@ -57,10 +62,24 @@ class WrittenEvent(BaseModel):
     scores: dict[str, float] | None = None
 
 
-def written_model(fields: tuple[str, ...]) -> type[WrittenEvent]:
-    """`WrittenEvent` with these further fields, which may be absent."""
-    further: dict[str, Any] = {name: (Any, None) for name in fields if name not in WrittenEvent.model_fields}
-    return create_model("WrittenEvent", __base__=WrittenEvent, **further) if further else WrittenEvent
+class LooseEvent(BaseModel):
+    """An event with anything at all in the places that can be cleaned."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Any = None
+    text: str
+    winner: Any = None
+    scores: Any = None
+
+
+EventT = TypeVar("EventT", bound=BaseModel)
+
+
+def written_model(fields: tuple[str, ...], base: type[EventT]) -> type[EventT]:
+    """`base` with these further fields, which may be absent."""
+    further: dict[str, Any] = {name: (Any, None) for name in fields if name not in base.model_fields}
+    return create_model(base.__name__, __base__=base, **further) if further else base
 
 
 WELL_KNOWN: Final[dict[str, Any]] = {"winner": (str | None, None), "scores": (dict[str, float], {})}

@@ -270,7 +270,9 @@ _FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
 _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
 _OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")
 _SCRATCH: Final = re.compile(
-    r"\b(?:we|i) (?:need|must|should|have) to\b|\bJSON\b|(?<![\w.])thoughts?\s*:|\bit must be\b|\bthe (?:user|prompt) \b", re.I
+    r"\b(?:we|i) (?:need|must|should|have) to\b|\bJSON\b|(?<![\w.])thoughts?\s*:"
+    r"|\bit must be\b|\bthe (?:user|prompt) \b",
+    re.I,
 )
 
 
@@ -320,16 +322,22 @@ def _echoed(text: str) -> Rejected:
 
 def judged(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
     """The outcome after these checks: what they have against a value rejects it, what they clean is told."""
-    if not checks or not isinstance(outcome, Accepted):
+    if not checks or not isinstance(outcome, Accepted) or _is_settled(outcome):
         return outcome
     return _after(outcome, judge(outcome.value, checks))
 
 
 async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
     """The same as `judged`, for checks that may be async."""
-    if not checks or not isinstance(outcome, Accepted):
+    if not checks or not isinstance(outcome, Accepted) or _is_settled(outcome):
         return outcome
     return _after(outcome, await judge_awaiting(outcome.value, checks))
+
+
+def _is_settled(outcome: Accepted[Any]) -> bool:
+    """Whether checks have had their say: a verdict that was left open because of them need not satisfy them."""
+    made_up = outcome.origin == "synthesize"
+    return made_up and isinstance(outcome.value, Event) and outcome.value.is_no_contest
 
 
 def _after(outcome: Accepted[T], judgement: Judgement[T]) -> Outcome[T]:

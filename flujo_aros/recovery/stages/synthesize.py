@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
+from flujo_aros.contract.checks import judge
 from flujo_aros.contract.output import BlockContract, EventContract
 from flujo_aros.contract.payload import Block, Event
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
@@ -32,18 +33,24 @@ class Synthesize(Rung):
 
     stage: Literal["synthesize"] = "synthesize"
 
-    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
+    def passes(self, task: Task[Any], past: Past) -> str | None:
         """Neither a block nor a verdict."""
         contract = task.contract
-        if isinstance(contract, BlockContract) or (isinstance(contract, EventContract) and contract.is_verdict):
+        if isinstance(contract, BlockContract):
+            return None
+        names_winner = any(issue.path.startswith("$.winner") for issue in past.spoken.issues)
+        if isinstance(contract, EventContract) and (contract.is_verdict or names_winner):
             return None
         return "only a block, or a verdict without a winner, can be made up, and only openly"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
-        """Build it. A verdict is made of the latest answer; what is no event at all stays rejected."""
+        """Build it. A verdict is made of the latest answer that is an event; without any the rejection stays."""
         if isinstance(task.contract, BlockContract):
             return cast("Outcome[T]", _block(task.contract, past.first.text))
-        return cast("Outcome[T]", _undecided(past.spoken, cast("EventContract", task.contract)))
+        contract = cast("EventContract", task.contract)
+        latest = _undecided(past.spoken, contract)
+        settled = _undecided(past.first, contract) if isinstance(latest, Rejected) else latest
+        return cast("Outcome[T]", latest if isinstance(settled, Rejected) else settled)
         yield  # makes this a plan that asks nothing
 
 
@@ -55,15 +62,17 @@ def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
 
 def _undecided(rejected: Rejected, contract: EventContract) -> Outcome[Event]:
     """The verdict of a rejected answer without its winner, which could not be settled; the rejection if it is none."""
-    said = read(rejected.text, replace(contract, checks=()))
+    unjudged = replace(contract, checks=(), fields=tuple(name for name in contract.fields if name != "winner"))
+    said = read(rejected.text, unjudged)
     if not isinstance(said, Accepted):
         return rejected
-    event = said.value
+    event, _, cleaned = judge(said.value, contract.checks)  # what a check only cleans is clean here, too
     kind = NO_CONTEST if NO_CONTEST in contract.kinds else event.kind
     given = event.model_dump(exclude_unset=True)
     settled = Event.model_validate({**given, "kind": kind, "winner": None, NO_CONTEST: True})
     made = Repair("no-contest", Risk.LOSSY, "$.winner", (0, len(rejected.text)), str(event.winner), "null")
-    return Accepted(settled, Trust.SYNTHESIZED, "synthesize", (made,), rejected.text)
+    repairs = (*said.repairs, *cleaned, made)
+    return Accepted(settled, Trust.SYNTHESIZED, "synthesize", repairs, rejected.text)
 
 
 def synthesized_text(contract: BlockContract, prose: str) -> str:

@@ -1,0 +1,118 @@
+"""What is only garnish in an event is put right or left out, and told, so that nobody is asked again because of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from flujo_aros.contract.output import EventContract, JsonContract, compile_contract
+from flujo_aros.contract.payload import LooseEvent, WrittenEvent
+from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
+
+Look: TypeAlias = Callable[[str, JsonContract[Any]], Outcome[Any]]
+"""Reads one JSON value out of a text, with the options of the call."""
+
+_NUMBER: Final = compile_contract(float)
+_OBJECT: Final = compile_contract({"type": "object"})
+
+
+def tidied(outcome: Outcome[WrittenEvent], text: str, contract: EventContract, look: Look) -> Outcome[WrittenEvent]:
+    """The outcome of an event that was rejected for its garnish, cleaned; any other outcome as it is.
+
+    A score that is no number is dropped, `scores` that name nobody are left out, a kind that is no text is a wrong
+    kind. A winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and what names
+    nobody stays rejected. Elsewhere it is garnish, too.
+    """
+    if not isinstance(outcome, Rejected) or outcome.reason not in (Reason.INVALID, Reason.AMBIGUOUS):
+        return outcome
+    loose: Outcome[LooseEvent] = look(text, contract.loose)
+    if not isinstance(loose, Accepted):
+        return _without_garnish(outcome)
+    cleaning = _Cleaning(loose.value, contract, look, len(text))
+    if not cleaning.is_winner_clear:
+        return _without_garnish(outcome)
+    repairs = (*loose.repairs, *cleaning.repairs)
+    event = WrittenEvent.model_validate(cleaning.event)
+    return Accepted(event, Trust.of(repairs), loose.origin, repairs, loose.text)
+
+
+def _without_garnish(outcome: Rejected) -> Rejected:
+    """The rejection without issues about garnish, which nobody is to be asked about."""
+    left = tuple(issue for issue in outcome.issues if not issue.path.startswith(("$.kind", "$.scores")))
+    return replace(outcome, issues=left or outcome.issues)
+
+
+class _Cleaning:
+    """The fields of an event, cleaned, and what was cleaned of them."""
+
+    def __init__(self, written: LooseEvent, contract: EventContract, look: Look, size: int) -> None:
+        self.event: dict[str, Any] = written.model_dump(exclude_unset=True)
+        self.repairs: list[Repair] = []
+        self.is_winner_clear = True
+        self._look = look
+        self._span = (0, size)
+        kind = self.event.get("kind")
+        if kind is not None and not isinstance(kind, str):
+            self.event["kind"] = _shown(kind)  # none of the kinds: the fallback stands in for it
+        self._clean_winner(judged=contract.judges_winner)
+        self._clean_scores()
+
+    def _clean_winner(self, *, judged: bool) -> None:
+        given = self.event.get("winner")
+        if given is None or isinstance(given, str):
+            return
+        named = _name_in(given)
+        if named is None and judged:
+            self.is_winner_clear = False
+        elif named is None:
+            self._drop("winner")
+        else:
+            self.event["winner"] = named
+            code = "envelope" if isinstance(given, (dict, list)) else "number-to-string"
+            self._tell(code, Risk.INFERRED, "$.winner", given, named)
+
+    def _clean_scores(self) -> None:
+        given = self.event.get("scores")
+        if given is None:
+            return
+        if isinstance(given, str):
+            written = self._look(given, _OBJECT)
+            given = written.value if isinstance(written, Accepted) else given
+        if not is_dict(given):
+            self._drop("scores")
+            return
+        if given is not self.event["scores"]:
+            self._tell("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _shown(given))
+        numbers = {name: self._number(name, score) for name, score in given.items()}
+        self.event["scores"] = {name: number for name, number in numbers.items() if number is not None}
+
+    def _number(self, name: str, score: Any) -> float | None:
+        path = f"$.scores.{name}"
+        found = self._look(json.dumps(score), _NUMBER)
+        if not isinstance(found, Accepted):
+            self._tell("cleaned", Risk.LOSSY, path, score, "")
+            return None
+        self.repairs += [replace(repair, path=path, span=self._span) for repair in found.repairs]
+        return float(found.value)
+
+    def _drop(self, name: str) -> None:
+        self._tell("cleaned", Risk.LOSSY, f"$.{name}", self.event.pop(name), "")
+
+    def _tell(self, code: str, risk: Risk, path: str, before: Any, after: str) -> None:
+        self.repairs.append(Repair(code, risk, path, self._span, _shown(before), after[:80]))
+
+
+def _name_in(given: Any) -> str | None:
+    """The one text that stands in a list or an object in the place of a name; None where it is not clear."""
+    if isinstance(given, (bool, int, float)):
+        return json.dumps(given)
+    held = list(given.values()) if is_dict(given) else given if is_list(given) else []
+    texts = [inner for inner in held if isinstance(inner, str) and inner.strip()]
+    return texts[0] if len(texts) == 1 and (is_dict(given) or len(held) == 1) else None
+
+
+def _shown(value: Any) -> str:
+    return value[:80] if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:80]

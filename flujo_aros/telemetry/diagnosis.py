@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, literal, or_, select, true
 
 from flujo_aros.telemetry.advice import Rejections, advise
 from flujo_aros.telemetry.health import Health, ModelHealth, RepairHealth, StageHealth, StepHealth, Trend
@@ -63,7 +64,8 @@ class Span:
 
 def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
     """The health of a journal in this stretch of time; `trend` cuts it into so many pieces."""
-    runs, steps = _ended(connection, span)
+    told = _steps(connection, span)
+    runs, steps = _ended(connection, span, _counted((row.status, row.number) for row in told))
     models = tuple(_models(connection, span))
     repairs = tuple(_repairs(connection, span))
     stages = tuple(_stages(connection, span))
@@ -72,13 +74,13 @@ def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
         until=span.until.timestamp(),
         runs=runs,
         steps=steps,
-        trust=_by(connection, STEPS.c.trust, and_(span.steps(), STEPS.c.trust.is_not(None))),
+        trust=_counted((row.trust, row.number) for row in told),
         usage=Usage.total(model.usage for model in models),
         replies=sum(model.replies for model in models),
         rejected=sum(model.rejected for model in models),
         repaired=sum(model.repaired for model in models),
         wrapped=sum(model.wrapped for model in models),
-        worst_steps=tuple(_worst_steps(connection, span)),
+        worst_steps=tuple(_worst_steps(told)),
         models=models,
         repairs=repairs,
         stages=stages,
@@ -87,13 +89,14 @@ def diagnose(connection: Connection, span: Span, *, trend: int = 0) -> Health:
     )
 
 
-def _ended(connection: Connection, span: Span) -> tuple[dict[str, int], dict[str, int]]:
+def _ended(connection: Connection, span: Span, steps: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """Runs and steps by status. Those whose process is gone are `lost`, although the journal has no end of them."""
     runs = _by(connection, RUNS.c.status, span.runs())
-    steps = _by(connection, STEPS.c.status, span.steps())
     open_runs = select(RUNS.c.run_id, RUNS.c.host, RUNS.c.pid).where(RUNS.c.status == "running")
     alive = [row.run_id for row in connection.execute(open_runs) if not is_gone(row.host, row.pid)]
     for counts, table, which in ((runs, RUNS, span.runs()), (steps, STEPS, span.steps())):
+        if "running" not in counts:
+            continue
         lost = and_(which, table.c.status == "running", table.c.run_id.not_in(alive))
         _rename(counts, "running", "lost", _by(connection, table.c.status, lost).get("running", 0))
     return runs, steps
@@ -127,9 +130,10 @@ def _count(which: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _models(connection: Connection, span: Span) -> Iterator[ModelHealth]:
-    faults = _count(ASKS.c.fault.is_not(None)).label("faults")
-    calls = select(ASKS.c.model, faults, *_sums(ASKS)).where(span.rows(ASKS)).group_by(ASKS.c.model)
-    first = and_(span.rows(READINGS), READINGS.c.stage == "first")
+    calls = select(ASKS.c.model, *_sums(ASKS)).where(span.rows(ASKS)).group_by(ASKS.c.model)
+    failed = and_(span.rows(ASKS), ASKS.c.fault.is_not(None))
+    faults = select(ASKS.c.model, func.count().label("number")).where(failed).group_by(ASKS.c.model)
+    faulty = {row.model: row.number for row in connection.execute(faults)}
     read = select(
         READINGS.c.model,
         func.count().label("replies"),
@@ -138,17 +142,17 @@ def _models(connection: Connection, span: Span) -> Iterator[ModelHealth]:
         _count(READINGS.c.trust == _WRAPPED).label("wrapped"),
     )
     asked = {row.model: row for row in connection.execute(calls)}
-    readings = {row.model: row for row in connection.execute(read.where(first).group_by(READINGS.c.model))}
-    found = [_model(name, asked.get(name), readings.get(name)) for name in {*asked, *readings}]
+    readings = {row.model: row for row in connection.execute(read.where(_first(span)).group_by(READINGS.c.model))}
+    found = [_model(name, asked.get(name), faulty.get(name, 0), readings.get(name)) for name in {*asked, *readings}]
     yield from sorted(found, key=lambda model: (-model.trouble, -model.calls, model.model))
 
 
-def _model(name: str | None, asked: Any, read: Any) -> ModelHealth:
+def _model(name: str | None, asked: Any, faults: int, read: Any) -> ModelHealth:
     usage = Usage() if asked is None else _usage(asked)
     return ModelHealth(
         model=name or "",
         calls=usage.requests,
-        faults=0 if asked is None else int(asked.faults),
+        faults=faults,
         replies=0 if read is None else int(read.replies),
         rejected=0 if read is None else int(read.rejected),
         repaired=0 if read is None else int(read.repaired),
@@ -157,34 +161,42 @@ def _model(name: str | None, asked: Any, read: Any) -> ModelHealth:
     )
 
 
-def _worst_steps(connection: Connection, span: Span) -> Iterator[StepHealth]:
-    failed, degraded = _count(STEPS.c.status == "failed"), _count(STEPS.c.status == "degraded")
-    query = (
-        select(
-            STEPS.c.pipeline,
-            STEPS.c.place,
-            func.count().label("number"),
-            failed.label("failed"),
-            degraded.label("degraded"),
-            func.avg(STEPS.c.seconds).label("seconds"),
-            *_sums(STEPS),
-        )
-        .where(span.steps())
-        .group_by(STEPS.c.pipeline, STEPS.c.place)
-    )
-    found = [
-        StepHealth(
-            pipeline=row.pipeline or "",
-            step=row.place or "",
-            runs=row.number,
-            failed=int(row.failed),
-            degraded=int(row.degraded),
-            seconds=row.seconds or 0.0,
-            usage=_usage(row),
-        )
-        for row in connection.execute(query)
-    ]
+def _steps(connection: Connection, span: Span) -> list[Row[Any]]:
+    """The steps, counted by name, status and trust."""
+    keys = (STEPS.c.pipeline, STEPS.c.place, STEPS.c.status, STEPS.c.trust)
+    timed = (func.sum(STEPS.c.seconds).label("seconds"), func.count(STEPS.c.seconds).label("timed"))
+    query = select(*keys, func.count().label("number"), *timed, *_sums(STEPS)).where(span.steps()).group_by(*keys)
+    return [*connection.execute(query).all()]
+
+
+def _worst_steps(rows: Iterable[Row[Any]]) -> Iterator[StepHealth]:
+    by_step: dict[tuple[str, str], list[Row[Any]]] = defaultdict(list)
+    for row in rows:
+        by_step[row.pipeline or "", row.place or ""].append(row)
+    found = [_step(*key, of) for key, of in by_step.items()]
     yield from sorted(found, key=lambda step: (-step.trouble, -step.runs, step.step))[:_MOST_STEPS]
+
+
+def _step(pipeline: str, place: str, rows: list[Row[Any]]) -> StepHealth:
+    timed = sum(row.timed for row in rows)
+    return StepHealth(
+        pipeline=pipeline,
+        step=place,
+        runs=sum(row.number for row in rows),
+        failed=sum(row.number for row in rows if row.status == "failed"),
+        degraded=sum(row.number for row in rows if row.status == "degraded"),
+        seconds=sum(row.seconds or 0.0 for row in rows) / timed if timed else 0.0,
+        usage=Usage.total(map(_usage, rows)),
+    )
+
+
+def _counted(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
+    """How many there are of each, most first."""
+    found: Counter[str] = Counter()
+    for name, number in pairs:
+        if name is not None:
+            found[name] += number
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _repairs(connection: Connection, span: Span) -> Iterator[RepairHealth]:
@@ -224,7 +236,7 @@ def _stages(connection: Connection, span: Span) -> Iterator[StageHealth]:
 
 
 def _rejections(connection: Connection, span: Span) -> Iterator[Rejections]:
-    first = and_(span.rows(READINGS), READINGS.c.stage == "first")
+    first = _first(span)
     keys = (READINGS.c.model, READINGS.c.step_place)
     rows = connection.execute(select(*keys, func.count()).where(first).group_by(*keys))
     of = {(model, step): number for model, step, number in rows}
@@ -236,24 +248,46 @@ def _rejections(connection: Connection, span: Span) -> Iterator[Rejections]:
 
 
 def _trend(connection: Connection, span: Span, pieces: int) -> Iterator[Trend]:
-    for number in range(pieces):
-        width = (span.until - span.since) / pieces
-        start = span.since + width * number
-        piece = Span(start, start + width, span.step, span.model)
-        steps = _by(connection, STEPS.c.status, piece.steps())
-        read = select(
-            func.count().label("readings"),
-            _count(READINGS.c.outcome == "rejected").label("rejected"),
-            _count(READINGS.c.trust == _WRAPPED).label("wrapped"),
-        )
-        row = connection.execute(read.where(piece.rows(READINGS), READINGS.c.stage == "first")).one()
+    width = (span.until - span.since) / max(pieces, 1)
+    starts = [(span.since + width * number).timestamp() for number in range(pieces)]
+    if not starts:
+        return
+    counts = (
+        _pieces(connection, RUNS.c.started, starts, span.runs()),
+        _pieces(connection, STEPS.c.started, starts, span.steps(), STEPS.c.status),
+        _pieces(connection, READINGS.c.at, starts, _first(span), READINGS.c.outcome, READINGS.c.trust),
+    )
+    for number, start in enumerate(starts):
+        runs, steps, readings = (each[number] for each in counts)
         yield Trend(
-            start=start.timestamp(),
-            runs=sum(_by(connection, RUNS.c.status, piece.runs()).values()),
-            steps=sum(steps.values()),
-            failed=steps.get("failed", 0),
-            degraded=steps.get("degraded", 0),
-            readings=row.readings,
-            rejected=int(row.rejected),
-            wrapped=int(row.wrapped),
+            start=start,
+            runs=runs.total(),
+            steps=steps.total(),
+            failed=steps["failed",],
+            degraded=steps["degraded",],
+            readings=readings.total(),
+            rejected=sum(count for (outcome, _), count in readings.items() if outcome == "rejected"),
+            wrapped=sum(count for (_, trust), count in readings.items() if trust == _WRAPPED),
         )
+
+
+def _pieces(
+    connection: Connection,
+    time: ColumnElement[float],
+    starts: list[float],
+    which: ColumnElement[bool],
+    *keys: ColumnElement[Any],
+) -> list[Counter[tuple[Any, ...]]]:
+    """How many rows there are in each piece of the time, by these keys."""
+    later = [(time < start, number) for number, start in enumerate(starts[1:])]
+    piece = case(*later, else_=len(starts) - 1) if later else literal(0)
+    found: list[Counter[tuple[Any, ...]]] = [Counter() for _ in starts]
+    inner = select(piece.label("piece"), *keys).where(which).subquery()
+    for number, *key, size in connection.execute(select(*inner.c, func.count()).group_by(*inner.c)):
+        found[number][tuple(key)] = size
+    return found
+
+
+def _first(span: Span) -> ColumnElement[bool]:
+    """The first replies."""
+    return and_(span.rows(READINGS), READINGS.c.stage == "first")

@@ -47,6 +47,7 @@ from flujo_aros.telemetry.writing import Row, Writer
 from flujo_aros.usage import Usage
 
 _AGENT_STATUS: Final = {"accepted": "completed", "degraded": "degraded", "cancelled": "cancelled"}
+_MOST_NAME: Final = 200
 _HOST: Final = socket.gethostname()
 _log: Final = logging.getLogger("flujo_aros.journal")
 
@@ -232,7 +233,7 @@ class Journal:
             "parent_id": self._parent_id(scope),
             "pipeline": None if run is None else run["pipeline"],
             "name": event.name,
-            "place": step_place(event.name),
+            "place": _short(step_place(event.name)),
             "kind": event.kind,
             "status": "running",
             "trust": None,
@@ -308,7 +309,7 @@ class Journal:
         if row is None:
             return
         ended = {
-            "model": event.model,
+            "model": _short(event.model),
             "seconds": event.seconds or time.time() - row["started"],
             **_used(event.usage),
             "finish_reason": event.finish_reason,
@@ -343,7 +344,7 @@ class Journal:
         same = {name: reading[name] for name in ("run_id", "step_id", "step_place", "model", "at")}
         known: set[tuple[str, str]] = set()
         for repair in event.repairs:
-            place = value_place(repair.path)
+            place = _short(value_place(repair.path))
             row = {
                 **same,
                 "again": (repair.code, place) in known,
@@ -374,7 +375,7 @@ class Journal:
     def _start_run(self, run_id: str, pipeline: str, kind: str) -> None:
         self._rows[own_scope()] = row = {
             "run_id": run_id,
-            "pipeline": pipeline,
+            "pipeline": _short(pipeline),
             "kind": kind,
             "status": "running",
             "started": time.time(),
@@ -407,7 +408,7 @@ class Journal:
         """What every row of a step begins with."""
         step = self._rows.get(around.step.id) if around.step else None
         belongs = {"step_id": step["id"], "step_place": step["place"]} if step else {"step_id": 0, "step_place": ""}
-        return {"run_id": around.run_id, "id": next(self._ids), **belongs, "model": model}
+        return {"run_id": around.run_id, "id": next(self._ids), **belongs, "model": _short(model)}
 
     def _parent_id(self, own: int) -> int:
         parents = [self._rows[scope.id] for scope in steps_around() if scope.id != own and scope.id in self._rows]
@@ -428,6 +429,11 @@ class Journal:
 
     def _clipped(self, text: str | None) -> str | None:
         return None if text is None else text[: self._max_text]
+
+
+def _short(name: str) -> str:
+    """A name as it may stand in an index: PostgreSQL refuses a row whose indexed texts are too long together."""
+    return name[:_MOST_NAME]
 
 
 def _scope_of_run(around: Where) -> int:

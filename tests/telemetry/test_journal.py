@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import os
 import shutil
@@ -14,18 +15,20 @@ import textwrap
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
 from sqlalchemy import text
 
-from flujo_aros import Aros, Call, Runner
+from flujo_aros import Aros, Call, Runner, Step
 from flujo_aros.errors import UsageError
 from flujo_aros.events import observing
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.telemetry.journal import Journal, open_journal
 
-from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline
+from .scripted import BAD, GOOD, MESSY, Boat, boat_agent, boat_step, model, pipeline
 
 ROOT = Path(__file__).parents[2]
 FORKS = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -355,6 +358,18 @@ def test_postgresql_holds_the_same_story(postgres: str) -> None:
         assert health.usage.requests == result.usage.requests + 1
         assert journal.evidence().table
         assert journal.prune(max_runs=1) == 1
+
+
+@pytest.mark.slow
+def test_postgresql_takes_names_and_keys_that_are_too_long_for_its_indexes(postgres: str) -> None:
+    key = "".join(sha256(bytes([number])).hexdigest() for number in range(200))
+    agent = Agent(model(json.dumps({key: 1, "name": "Alma", "crew": "3"}), name=key), output_type=Boat)
+    with Journal(postgres) as journal:
+        step = Step(key, agent=agent, input="Which boat?")
+        result = Runner(pipeline(step, name=key), observers=[journal]).run_sync("")
+        (chapter,) = journal.story(result.run_id).chapters
+        assert chapter.name == key
+        assert key in "".join(repair.path for repair in chapter.readings[0].repairs)
 
 
 def test_a_journal_that_was_damaged_is_one_sentence(tmp_path: Path) -> None:

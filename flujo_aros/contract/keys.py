@@ -81,11 +81,15 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
     if inner is _unknown or any(not _is_plain(f) for f in model.model_fields.values() if f.annotation is not float):
         return lambda values: sum(map(inner, values))
 
+    same = len(model.model_fields) if all(field.is_required() for field in model.model_fields.values()) else None
+
     def count(values: list[Any]) -> int:
         for name in floats:
             # A sum is finite only if all its parts are; where it overflows, the text is parsed a second time.
             if not isfinite(sum([value.__dict__[name] for value in values])):
                 return UNKNOWN
+        if same is not None:
+            return same * len(values)
         return sum([len(value.__pydantic_fields_set__) for value in values])
 
     return count

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from math import isfinite
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import jiter
 import jsonschema_rs
@@ -31,8 +31,7 @@ _MAX_ISSUES: Final = 50
 _BACKTRACKS: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Valid(Generic[T_co]):
+class Valid(NamedTuple, Generic[T_co]):
     """The typed value. `conversions` names what the validator itself bent (`"3"` read as 3, a key ignored)."""
 
     value: T_co
@@ -134,7 +133,7 @@ class TypeValues(Generic[T]):
             message = f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}"
             raise ContractError(message) from error
         self.shape = compile_shape(self.json_schema)
-        self._validate_json = self.adapter.validate_json
+        self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
     def strict_json(self, text: str) -> Valid[T] | None:
         """The value of a JSON text that needs no lax conversion and has no key to ignore, or None."""

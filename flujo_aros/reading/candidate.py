@@ -70,8 +70,8 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     valid = contract.values.strict_json(text)
     if valid is None:
         return None
-    value: object = valid.value
-    if is_dict(value) and (_echoes(value, contract) or _has_near_miss(value, contract.shape)):
+    value: object = valid[0]
+    if value.__class__ is dict and is_dict(value) and (_echoes(value, contract) or _has_near_miss(value, contract.shape)):
         return None
     return valid
 

@@ -92,7 +92,8 @@ def read(
     if compiled.mode == "json" and truncated is not True and limits.max_depth >= DEPTH:
         valid = read_strict(text, compiled)
         if valid is not None:
-            return judged(Accepted(valid.value, Trust.CLEAN, "first", (), text), compiled.checks)
+            clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)
+            return judged(clean, compiled.checks) if compiled.checks else clean
     outcome = judged(_read(text, compiled, _Options(risk, truncated, pick, limits)), compiled.checks)
     return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 

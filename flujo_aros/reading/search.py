@@ -56,6 +56,8 @@ class Search(Gathering[T]):
         if not self.found:
             self._gather()
         fitting = [candidate for candidate in self.found if candidate.fits]
+        if len(fitting) == len(self.found) == 1:
+            return self._accept(fitting[0])
         if fitting:
             return self._decide(fitting)
         nothing = not self.found or all(c.reason is Reason.ECHOED_SCHEMA for c in self.found)

@@ -30,7 +30,6 @@ from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.climbing import Climb, Question, answer, finish_of
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
 from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
-from flujo_aros.agents.partials import json_so_far
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.runs import agent_span
 from flujo_aros.agents.salvage import response_in
@@ -199,9 +198,10 @@ class Aros(AbstractCapability[Any]):
         handler: WrapOutputValidateHandler,
     ) -> Any:
         """Read the output; give the host what was accepted; climb the ladder for what was not."""
-        if ctx.partial_output:
-            return await handler(json_so_far(output) if isinstance(output, str) else output)
         wire = host_wire(output_context, self._contract, with_context=ctx.validation_context is not None)
+        if ctx.partial_output:
+            growing = self._record.growing
+            return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
         text = self._text_of(output_context, output)
 
         async def validate(accepted: Accepted[Any]) -> Any:

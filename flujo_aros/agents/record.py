@@ -13,6 +13,7 @@ from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameter
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
+from flujo_aros.agents.growing import Growing
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import OutputError
@@ -83,6 +84,8 @@ class RunRecord:
     """What the latest request asked the model for."""
     stream: StreamedResponse | None = None
     """The stream of the latest request, if it is streamed."""
+    growing: Growing = field(default_factory=Growing)
+    """The output that is validated while it streams."""
     is_read: bool = False
     """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
     schema_ignored: bool = False

@@ -412,6 +412,19 @@ def test_partial_values_come_behind_prose_fences_and_thinking(mode, before):
     assert not partials[0].qty
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_partial_values_of_a_damaged_reply_come_while_it_streams(mode):
+    async def main():
+        damaged = "{name: 'pen', /* a note */ 'qty': \"3\",}"
+        made = Agent(Replies([reply(damaged, mode)]), output_type=MODES[mode](Draft), capabilities=[Aros()])
+        async with made.run_stream("x") as stream:
+            return [partial async for partial in stream.stream_output(debounce_by=None)]
+
+    partials = asyncio.run(main())
+    assert Draft(name="pe") in partials
+    assert partials[-1] == Draft(name="pen", qty=3)
+
+
 class Draft(BaseModel):
     name: str = ""
     qty: int = 0

@@ -27,7 +27,7 @@ from pydantic_core import from_json, to_json
 
 from flujo_aros.agents.asking import was_cut
 from flujo_aros.agents.calls import CallsMeant
-from flujo_aros.agents.climbing import Climb, Question, answer, finish_of
+from flujo_aros.agents.climbing import Climb, Question, answer, finish_of, spent_in
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
 from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
@@ -325,7 +325,7 @@ class Aros(AbstractCapability[Any]):
         self._tell(ctx, outcome, settled, text, call_id, wire)
         if isinstance(settled, Accepted):
             return value
-        record.error = output_error(settled, record, record.spent(ctx.usage))
+        record.error = output_error(settled, record, spent_in(ctx, record))
         raise record.error
 
     def _tell(

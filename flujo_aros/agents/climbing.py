@@ -151,8 +151,8 @@ class Climb:
 def _used(record: RunRecord) -> Usage:
     """What the call has used whose reply is to be read."""
     own, known = record.response, record.used
-    if own is None:
-        return Usage()
+    if own is None:  # its stream has not been put into the history yet
+        return usage_of(record.stream.so_far()) if isinstance(record.stream, WatchedStream) else Usage()
     return known[1] if known is not None and known[0] is own else usage_of(own)
 
 
@@ -174,6 +174,15 @@ def finish_of(ctx: RunContext[Any], record: RunRecord) -> FinishReason | None:
     if isinstance(last, ModelResponse):
         return last.finish_reason
     return record.stream.so_far().finish_reason if isinstance(record.stream, WatchedStream) else None
+
+
+def spent_in(ctx: RunContext[Any], record: RunRecord) -> Usage:
+    """What a run has used, with the reply that is being validated and the calls that failed."""
+    counted, uncounted = copy(ctx.usage), _uncounted(ctx, record)
+    if uncounted is not None:
+        counted.incr(uncounted)
+        counted.requests += 1
+    return record.spent(counted)
 
 
 def _uncounted(ctx: RunContext[Any], record: RunRecord) -> RequestUsage | None:

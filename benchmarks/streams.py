@@ -73,7 +73,7 @@ def damaged(text: str) -> str:
 def ours(text: str, *, look: bool = True) -> Run:
     """Feed all pieces, look at each value, and close."""
     start = time.process_time()
-    reader: StreamReader[Any] = StreamReader(SCHEMA, limits=Limits(max_chars=50_000_000))
+    reader = StreamReader(SCHEMA, limits=Limits(max_chars=50_000_000))
     for at in range(0, len(text), PIECE):
         partial = reader.feed(text[at : at + PIECE])
         if look and partial is not None:
@@ -112,7 +112,7 @@ def peers() -> dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]
             (ValueError,),
         )
     if util.find_spec("partial_json_parser"):
-        import partial_json_parser
+        import partial_json_parser  # pyright: ignore[reportMissingTypeStubs] (it has none)
 
         found["partial-json-parser"] = (partial_json_parser.loads, (ValueError,))
     if util.find_spec("json_repair"):
@@ -127,7 +127,7 @@ def many(count: int, size: int) -> tuple[float, float, float]:
     text = document(size)
     StreamReader(SCHEMA).feed(text)  # what all streams share is made before
     tracemalloc.start()
-    readers: list[StreamReader[Any]] = [StreamReader(SCHEMA) for _ in range(count)]
+    readers = [StreamReader(SCHEMA) for _ in range(count)]
     half = len(text) // 2 // PIECE * PIECE
     for at in range(0, half, PIECE):
         for reader in readers[:20]:
@@ -174,7 +174,7 @@ def main() -> None:
     print("\n".join(table()))
     text = document(int(options.megabytes * 1_000_000))
     start = time.process_time()
-    whole: StreamReader[Any] = StreamReader(SCHEMA, limits=Limits(max_chars=50_000_000))
+    whole = StreamReader(SCHEMA, limits=Limits(max_chars=50_000_000))
     whole.feed(text)
     fed = time.process_time() - start
     outcome = whole.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack, overload
 
-from flujo_aros.contract.output import BlockContract, Contract, ContractLike, TaggedContract, compile_contract
+from pydantic import TypeAdapter
+
+from flujo_aros.contract.output import BlockContract, Contract, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Outcome, Risk
 from flujo_aros.reading.follow import Following
@@ -57,7 +59,13 @@ class StreamReader(Generic[T]):
     {'name': 'Ada', 'age': 36}
     """
 
-    def __init__(self, contract: ContractLike[T], **options: Unpack[ReadOptions]) -> None:
+    @overload
+    def __init__(self, contract: Contract[T] | type[T] | TypeAdapter[T], **options: Unpack[ReadOptions]) -> None: ...
+    @overload
+    def __init__(  # a schema, and what type checkers have no type for, such as `int | None`
+        self: StreamReader[Any], contract: Any, **options: Unpack[ReadOptions]
+    ) -> None: ...
+    def __init__(self, contract: Any, **options: Unpack[ReadOptions]) -> None:
         self.contract: Contract[T] = compile_contract(contract)
         check_options("", options.get("risk"), options.get("pick", "last"))
         self._options = options

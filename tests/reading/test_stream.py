@@ -77,7 +77,7 @@ _STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
 
 def stream(text: str, contract: Any, pieces: list[str], **options: Any) -> tuple[list[Partial[Any]], Any]:
     """All partials, and the outcome."""
-    reader: StreamReader[Any] = StreamReader(contract, **options)
+    reader = StreamReader(contract, **options)
     partials = [partial for piece in pieces if (partial := reader.feed(piece)) is not None]
     return partials, reader.close()
 
@@ -236,7 +236,7 @@ def test_a_text_between_tags_grows() -> None:
 
 def test_runaway_white_space_is_told() -> None:
     """A driver may end a stream that only repeats itself; the reader reads on all the same."""
-    reader: StreamReader[Any] = StreamReader({})
+    reader = StreamReader({})
     reader.feed('{"a": 1')
     assert reader.runaway is None
     for _ in range(150):
@@ -247,12 +247,12 @@ def test_runaway_white_space_is_told() -> None:
 
 def test_runaway_repetition_is_told() -> None:
     """The same words again and again are told, a long list of records is not."""
-    again: StreamReader[Any] = StreamReader({})
+    again = StreamReader({})
     for _ in range(500):
         again.feed("and then it said ")
     assert again.runaway is not None
     assert again.runaway.code == "runaway_repetition"
-    records: StreamReader[Any] = StreamReader({})
+    records = StreamReader({})
     records.feed(json.dumps([{"id": at, "name": f"item {at}", "ok": True} for at in range(500)]))
     assert records.runaway is None
 
@@ -270,7 +270,7 @@ def test_the_buffer_is_bounded() -> None:
 
 def test_a_closed_stream_takes_no_more() -> None:
     """One reader reads one reply."""
-    reader: StreamReader[Any] = StreamReader({})
+    reader = StreamReader({})
     reader.close()
     with pytest.raises(UsageError, match="closed"):
         reader.feed("{}")
@@ -279,7 +279,7 @@ def test_a_closed_stream_takes_no_more() -> None:
 @pytest.mark.parametrize("truncated", [None, True, False])
 def test_how_the_model_ended_decides_as_in_read(truncated: bool | None) -> None:
     """`truncated` is told at the end, when it is known."""
-    reader: StreamReader[Any] = StreamReader({})
+    reader = StreamReader({})
     reader.feed('{"a": [1, 2')
     assert repr(reader.close(truncated=truncated)) == repr(read('{"a": [1, 2', {}, truncated=truncated))
 

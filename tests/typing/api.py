@@ -48,6 +48,8 @@ from flujo_aros import (
     recording,
 )
 from flujo_aros.contract.output import JsonContract
+from flujo_aros.reading.live import Partial
+from flujo_aros.reading.stream import StreamReader
 
 
 class Invoice(BaseModel):
@@ -73,6 +75,15 @@ def reading(text: str) -> None:
     read(text, {}).explain()
     read(text, True).explain()
     read(text, Invoice, risk=Risk.LOSSLESS, truncated=True, pick="first", limits=Limits(max_chars=1_000, max_depth=20))
+
+
+def streaming(piece: str) -> None:
+    """A stream reader gives the type of value that `read` gives."""
+    assert_type(StreamReader(Invoice), StreamReader[Invoice])
+    assert_type(StreamReader(list[int]).close(), Outcome[list[int]])
+    assert_type(StreamReader(Output.tagged("result", Invoice), pick="first"), StreamReader[Invoice])
+    assert_type(StreamReader({"type": "object"}), StreamReader[Any])
+    assert_type(StreamReader(int | None).feed(piece), Partial[Any] | None)
 
 
 def contracts() -> None:

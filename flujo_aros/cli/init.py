@@ -62,6 +62,7 @@ steps:
       </text>
     checks: # what a schema cannot say, as expressions over `output`
       - len(output.summary) >= len(output.topic)
+    on_degraded: fail # a text in place of the note is of no use to the step after it
 
   - name: answer
     uses: agents.writer

@@ -19,13 +19,15 @@ class DegradedTextForObject(Rule):
 
     ## What it does
 
-    Finds steps that name `degrade` in their stages or say `on_degraded: accept`, while the next step reads
-    `previous_step.KEY` or a later one reads `steps.NAME.output.KEY`.
+    Finds steps whose ladder ends in `degrade`, while the next step reads `previous_step.KEY` or a later one reads
+    `steps.NAME.output.KEY`. It is a warning where the step names `degrade` in its stages or says
+    `on_degraded: accept`, and an info where the ladder is the one that every step has.
 
     ## Why is this bad
 
-    A degraded step hands on the text of the model, which has no keys, so the next step fails. Where it asks for
-    `previous_step.text`, the text is wrapped for it.
+    A degraded step hands on the text of the model, which has no keys, so the next step fails, and the run names that
+    one instead of the step whose reply could not be used. Where it asks for `previous_step.text`, the text is wrapped
+    for it.
 
     ## Example
 
@@ -61,10 +63,11 @@ class DegradedTextForObject(Rule):
     severity: ClassVar[Severity] = Severity.WARNING
 
     def check(self, subject: Subject) -> Iterator[Finding]:
-        """Look at every step that may degrade by its author's own wish."""
+        """Look at every step that may degrade."""
         for located, step, known in subject.agent_steps():
             if not _may_degrade(step, known):
                 continue
+            wanted = step.on_degraded == "accept" or step.processing.stages is not None
             following = subject.outline.following(located)
             for reader in subject.steps:
                 key = next(
@@ -73,15 +76,19 @@ class DegradedTextForObject(Rule):
                 if key is None:
                     continue
                 message = f"step {located.name!r} may degrade to text, and step {reader.name!r} reads {key!r} of it"
+                cure = "" if wanted else "; say `on_degraded: fail` there"
                 key_node = located.node.members.get("on_degraded") or located.node.members.get("name") or located.node
-                yield self.finding(message, span_of(key_node), step=located.name)
+                severity = Severity.WARNING if wanted else Severity.INFO
+                yield self.finding(f"{message}{cure}", span_of(key_node), step=located.name, severity=severity)
                 break
 
 
 def _may_degrade(step: Step, known: Facts) -> bool:
     if known.ladder is None or not any(stage.stage == "degrade" for stage in known.ladder.stages):
         return False
-    return step.on_degraded == "accept" or (step.processing.stages is not None and step.on_degraded != "fail")
+    if step.fallback is not None:  # which runs instead, unless the text is as good
+        return step.on_degraded == "accept"
+    return step.on_degraded != "fail"
 
 
 def _key(read: Read, name: str, follows: bool) -> str | None:  # noqa: FBT001 (one fact of one read)

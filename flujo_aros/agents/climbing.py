@@ -19,6 +19,7 @@ from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_left, native_of, was_cut
 from flujo_aros.agents.first import usage_of
+from flujo_aros.agents.private import SecretsAtHand
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
@@ -117,7 +118,7 @@ class Climb:
             model=model.model_name,
             native=native_of(model, self.record.parameters, self.contract),
             max_tokens=settings.get("max_tokens"),
-            secrets=self.record.secrets,
+            secrets=SecretsAtHand(self.ctx, self.record),
             evidence=self.record.evidence,
         )
 

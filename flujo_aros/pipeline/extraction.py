@@ -34,7 +34,7 @@ class Extraction(Step):
         if contract is None:  # any text will do
             return await super().run(context)
         text = self._given.text(context.names())
-        vault = Vault(text)
+        vault = Vault(text, labelled=True)
         run = await self._ask(extract_prompt(contract, text, vault), context, self.checks)
         attempts: Sequence[Any] = run.outcome.attempts if isinstance(run.outcome, Rejected) else ()
         said = next((each.text for each in attempts if each.text.strip()), run.outcome.text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -67,8 +67,8 @@ class Task(Generic[T]):
     says that the texts of replies may be kept by observers; off by default, because they may hold private data.
     `clock` gives the seconds for a deadline. `model` is the name of the run's model, `native` whether its provider
     enforces schemas (None: not known), `max_tokens` the budget that its reply had (None: the provider's own).
-    `secrets` are values to be masked in every repair prompt beside the kinds that are known, `evidence` is what a
-    ladder adapts to.
+    `secrets` are values to be masked in every repair prompt beside the kinds that are known (gone through only when
+    there is such a prompt), `evidence` is what a ladder adapts to.
     """
 
     contract: Contract[T]
@@ -77,7 +77,7 @@ class Task(Generic[T]):
     model: str = ""
     native: Native | None = None
     max_tokens: int | None = None
-    secrets: tuple[str, ...] = ()
+    secrets: Iterable[str] = ()
     evidence: Evidence | None = None
 
 

@@ -8,8 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from flujo_aros.recovery.named import labelled_in
+
 _CUT: Final = 16
 """From so many characters on, the beginning of a secret is a secret too: the text may end in the middle of one."""
+_SHORT: Final = 6
+"""A value shorter than that counts only as a word of its own."""
+_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"
 
 _PATTERNS: Final = (
     # A private key, also one whose end was cut off.
@@ -30,7 +35,8 @@ _PATTERNS: Final = (
 class Vault:
     """The secrets of one text, by label. `hide` takes them out, `restore` puts them back where a model copied a label.
 
-    `named` are values that the caller knows to be secret, beside the kinds that are found by their looks.
+    `named` are values that the caller knows to be secret, beside the kinds that are found by their looks. `labelled`:
+    what the text itself calls a password, a key or a token is one, too, wherever it stands.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")
     >>> vault.hide("key: sk-abcdefghijklmnop")
@@ -40,13 +46,17 @@ class Vault:
     """
 
     text: str
-    named: tuple[str, ...] = ()
+    named: Iterable[str] = ()
+    labelled: bool = False
+    _values: tuple[str, ...] = ()
     _labels: dict[str, str] = field(default_factory=dict[str, str])
     _word: str = "secret"
 
     def __post_init__(self) -> None:
         while f"[{self._word}-" in self.text:  # a text that holds our own labels must come back unchanged
             self._word += "x"
+        called = labelled_in(self.text) if self.labelled else ()
+        self._values = tuple(dict.fromkeys(_forms((*self.named, *called))))
 
     def hide(self, text: str) -> str:
         """The text with every known secret replaced by its label; the same secret has the same label."""
@@ -75,7 +85,7 @@ class Vault:
             name = "secret" if "secret" in pattern.groupindex else 0
             # What is hidden already stays as it is.
             yield from (m.span(name) for m in pattern.finditer(text) if not m[name].startswith(f"[{self._word}-"))
-        for value in set(_forms(self.named)):
+        for value in self._values:
             yield from _standing(value, text)
 
     def _label(self, secret: str) -> str:
@@ -84,6 +94,9 @@ class Vault:
 
 def _standing(value: str, text: str) -> Iterator[tuple[int, int]]:
     """Where a value stands in a text, or a beginning of it that is long enough to matter."""
+    if len(value) < _SHORT:
+        yield from (match.span() for match in re.finditer(rf"{_BEFORE}{re.escape(value)}(?![A-Za-z0-9])", text))
+        return
     begin = value[:_CUT]
     at = text.find(begin)
     while at >= 0:

@@ -67,7 +67,7 @@ def extracted(
     Ends with a rejection where the model says that the text does not hold the value, and where the prompt would be
     longer than `max_chars`.
     """
-    vault = Vault(text, task.secrets)
+    vault = Vault(text, task.secrets, labelled=True)
     prompt = extract_prompt(task.contract, text, vault)
     if len(prompt) > max_chars:
         return Rejected(Reason.TOO_LARGE, (), text)

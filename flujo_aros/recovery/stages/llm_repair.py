@@ -46,7 +46,7 @@ class LlmRepair(Rung):
             return "nothing was written that could be repaired"
         if not task.contract.json_schema:
             return "there is no schema to repair towards"
-        longest = len(repair_prompt(task.contract, failing, Vault(failing.text, task.secrets)))
+        longest = len(repair_prompt(task.contract, failing, Vault(failing.text, task.secrets, labelled=True)))
         too_long = f"the prompt would have {longest} characters, more than {self.max_chars}"
         return too_long if longest > self.max_chars else None
 
@@ -55,7 +55,7 @@ class LlmRepair(Rung):
         failing = past.current
         outcome: Outcome[T] = failing
         for attempt in range(1, self.attempts + 1):
-            vault = Vault(failing.text, task.secrets)
+            vault = Vault(failing.text, task.secrets, labelled=True)
             prompt = repair_prompt(task.contract, failing, vault)
             if len(prompt) > self.max_chars:
                 return outcome

@@ -64,7 +64,7 @@ class Patch(Rung):
             form = _form_of(places, schema)
             if draft is None or form is None:
                 return outcome
-            vault = Vault(failing.text, task.secrets)
+            vault = Vault(failing.text, task.secrets, labelled=True)
             prompt = patch_prompt(form, replace(failing, issues=_only(failing, places)), vault)
             if len(prompt) > self.max_chars:
                 return outcome

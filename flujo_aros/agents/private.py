@@ -1,0 +1,42 @@
+"""The secrets that are at hand in a run: none of them may stand in a repair prompt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic_ai.tools import RunContext
+
+from flujo_aros.agents.first import text_of
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.recovery.named import labelled_in, secrets_among, secrets_in
+
+
+@dataclass
+class SecretsAtHand:
+    """What the caller has named, and what says by its name or its label that it is secret.
+
+    Looked for in the environment, the deps of the run, the settings of the model (such as headers), and the prompt.
+    Nothing of it is looked for before a repair prompt is made.
+    """
+
+    ctx: RunContext[Any]
+    record: RunRecord
+
+    def __iter__(self) -> Iterator[str]:
+        """Each value once."""
+        return iter(self._all)
+
+    @cached_property
+    def _all(self) -> tuple[str, ...]:
+        told = (
+            *self.record.secrets,
+            *secrets_in(os.environ),
+            *secrets_among(self.ctx.deps),
+            *secrets_among(self.record.settings),
+            *labelled_in(text_of(self.ctx.messages)),
+        )
+        return tuple(dict.fromkeys(told))

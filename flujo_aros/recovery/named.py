@@ -1,0 +1,159 @@
+"""Which values are secret because of what stands beside them: a label in a text, the name of a field or a variable."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from pydantic import BaseModel
+
+from flujo_aros.contract.schema import is_dict
+
+_NAMES: Final = (
+    r"pass(?:word|wd|phrase|code)|passwort|contrase(?:ñ|n)a|mot[ _-]de[ _-]passe|pwd|secret"
+    r"|(?:api|access|secret|private|signing|encryption|master|account|license)[ _-]?key"
+    r"|(?:auth|access|refresh|session|bearer|api|id|bot|app|csrf|sas|security|personal)[ _-]?token"
+    r"|credentials?|connection[ _-]?string"
+)
+_QUOTED: Final = r"\\\"(?P<escaped>[^\"\\\n]{3,200})|\"(?P<double>(?:[^\"\\\n]|\\.){3,200})|'(?P<single>[^'\n]{3,200})"
+_LABELLED: Final = re.compile(
+    rf"(?i:{_NAMES})(?i:[_-]?(?:key|value|id|text|\d{{1,3}}))?\\?[\"'`*]{{0,3}}\s{{0,3}}(?::=|=>|[:=])[*`]{{0,3}}\s{{0,3}}"
+    rf"(?:{_QUOTED}|`?(?P<bare>[^\s\"'`,;(){{}}\[\]<>\\]{{2,199}}[^\s\"'`,;.:?(){{}}\[\]<>\\]))"
+)
+_HEADER: Final = re.compile(
+    r"(?i:authorization)\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?i:bearer|basic|token)\s+(?P<value>[^\s\"'\\]{4,400})"
+)
+_WEAK: Final = re.compile(
+    r"(?i:(?<![A-Za-z0-9])(?:\w{1,40}[_-])?(?:token|key|auth|authorization|jwt|sid|cookie|login|pin(?:[ _-]code)?|otp))"
+    r"\\?[\"'`*]{0,3}\s{0,3}[:=][*`]{0,3}\s{0,3}(?:(?i:bearer|basic)\s+)?\\?[\"'`]?(?P<random>[\w.+/=~!@#$%^&-]{4,200})"
+)
+_SAID: Final = re.compile(
+    rf"(?i:{_NAMES}|token|pin)[\"'`]?\s+(?i:is|was|are|ist|es|est)[:\s]\s{{0,3}}[\"'`]?(?P<random>[^\s\"'`,;]{{4,200}})"
+)
+_NO_SECRET: Final = re.compile(
+    "null|none|nil|true|false|yes|no|not|your|the|here|required|optional|missing|hidden|redacted|unknown|undefined|empty|unset"
+    "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect"
+)
+"""What may stand in the place of a secret and is none."""
+_FIELD: Final = re.compile(rf"(?i)(?:{_NAMES})(?:[_-]?(?:key|value|\d+))?$")
+_MAYBE: Final = re.compile(r"(?i)(?:^|[_-])(?:key|token|auth|authorization|pin|otp|dsn|cookie|jwt)$")
+_VARIABLE: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
+_PLACES: Final = frozenset({"PWD", "OLDPWD"})
+"""What shells call the folder one is in: no passwords, and hiding them would hide every path."""
+_SHORTEST: Final = 4
+_SHORTEST_VARIABLE: Final = 8
+_MOST: Final = 10_000
+_DEEPEST: Final = 6
+
+
+def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of variables whose names say that they are secret, such as `OPENAI_API_KEY`.
+
+    Values shorter than eight characters are left out: they would be found everywhere.
+
+    >>> secrets_in({"SHOP_API_KEY": "correct-horse", "LANG": "en_GB.UTF-8"})
+    ('correct-horse',)
+    >>> secrets_in({"PWD": "/home/ann/shop", "SHOP_PWD": "correct-horse"})
+    ('correct-horse',)
+    """
+    secret = ((name, value) for name, value in environment.items() if _VARIABLE.search(name))
+    named = (value.strip() for name, value in secret if name not in _PLACES)
+    return tuple(value for value in named if len(value) >= _SHORTEST_VARIABLE)
+
+
+def labelled_in(text: str) -> tuple[str, ...]:
+    """The values that a text calls secret: what stands behind `password:`, `"api_key": `, `the token is`.
+
+    Names that often mean something else, such as `key`, count only where the value looks like no word.
+
+    >>> labelled_in('{"user": "ann", "password": "hunter2", "key": "colour"} The access token is t0ps3cret.')
+    ('hunter2', 't0ps3cret')
+    """
+    found: dict[str, None] = {}
+    for match in _LABELLED.finditer(text):
+        value = next(part for part in match.groups() if part is not None).strip()
+        if _is_value(value):
+            found[value] = None
+    found.update(dict.fromkeys(match["value"] for match in _HEADER.finditer(text)))
+    for pattern in (_WEAK, _SAID):
+        for match in pattern.finditer(text):
+            value = match["random"].rstrip(".!?:")
+            if _is_value(value) and _looks_random(value):
+                found[value] = None
+    return tuple(found)
+
+
+def secrets_among(value: object) -> tuple[str, ...]:
+    """The texts in a value, however deep, whose names say that they are secret, and pydantic's secret types.
+
+    Looks into mappings, lists, models, dataclasses, and the attributes of any other object.
+
+    >>> secrets_among({"user": "ann", "db": {"password": "hunter2"}, "sort_key": "name"})
+    ('hunter2',)
+    """
+    return tuple(dict.fromkeys(_among(value)))
+
+
+def _among(value: object) -> Iterator[str]:
+    pending: list[tuple[str, object, int]] = [("", value, 0)]
+    for _ in range(_MOST):
+        if not pending:
+            return
+        name, here, depth = pending.pop()
+        reveal = _reveal(here)
+        if reveal is not None or isinstance(here, (str, bytes)):
+            yield from _texts_of(name, here if reveal is None else reveal(), known=reveal is not None)
+        elif depth < _DEEPEST:
+            pending.extend((inner, held, depth + 1) for inner, held in _members(here, name, depth))
+
+
+def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = text.strip()
+    sure = known or _FIELD.search(_spelled(name)) is not None
+    maybe = _MAYBE.search(_spelled(name)) is not None and _looks_random(text)
+    if (sure or maybe) and _is_value(text) and len(text) >= _SHORTEST:
+        yield text
+        scheme, space, rest = text.partition(" ")
+        if space and scheme.lower() in ("bearer", "basic", "token"):
+            yield rest
+
+
+def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object]]:
+    """What stands in a value, with its names; the items of a list have the name of the list."""
+    if is_dict(value):
+        return [(str(key), held) for key, held in value.items()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [(name, held) for held in cast("Iterable[object]", value)]
+    if isinstance(value, BaseModel):
+        return [*vars(value).items(), *(value.model_extra or {}).items()]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(part.name, getattr(value, part.name, None)) for part in dataclasses.fields(value)]
+    # An object of the caller's own may hold anything, such as clients with pools: no further than its attributes.
+    return list(getattr(value, "__dict__", {}).items()) if depth == 0 else ()
+
+
+def _reveal(value: object) -> Callable[[], Any] | None:
+    """What gives the text of pydantic's `SecretStr` and kin."""
+    reveal: Callable[[], Any] | None = getattr(type(value), "get_secret_value", None) and getattr(
+        value, "get_secret_value", None
+    )
+    return reveal
+
+
+def _spelled(name: str) -> str:
+    """A name with `_` where a capital letter begins a word: `apiKey` is `api_Key`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+
+
+def _is_value(text: str) -> bool:
+    words = text.casefold().strip("*.…_-<>{}[]")
+    return len(words) > 2 and len(set(words)) > 1 and not _NO_SECRET.fullmatch(words)
+
+
+def _looks_random(text: str) -> bool:
+    """Whether a text is no word: letters and digits in one, or a number of some digits."""
+    digits = sum(letter.isdigit() for letter in text)
+    return digits >= _SHORTEST or (digits > 0 and any(letter.isalpha() for letter in text) and " " not in text)

@@ -31,20 +31,24 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _KEY: Final = re.compile(
     r"\s*(?:(?:(?://|#)[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
     r"(?:[\"“”„«]{1,2}(?P<q>[^\"“”»\n:]{0,120})[\"”“»]{1,2}\s*(?:[:：]|=>?)"
-    r"|['‘`](?P<s>[^'’`\n:]{1,120})['’`]\s*(?:[:：]|=>?)"
-    r"|(?P<b>\w[\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*(?:[\"'“\[{\d\-+tfnTFN]|[yY]es\b)|\s*\Z)"
-    r"|\"(?P<h>\w{1,60}):\s*(?=[\"'\[{\d]))",
+    r"|['‘`]{1,2}(?P<s>[^'’`\n:]{1,120})['’`]{1,2}\s*(?:[:：]|=>?)"
+    r"|(?P<b>[\w$][\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*(?:[\"'“\[{\d\-+tfnTFN]|[yY]es\b)|\s*\Z)"
+    r"|[\"“](?P<h>\w{1,60}):\s*(?=[\"'“‘\[{]|-?\d|(?:true|false|null|True|False|None)\s*[,}]))",
     re.S,
 )
-_KEY_WITHOUT_COLON: Final = re.compile(r"\"(\w{1,60})\"\s+[\"\[{\d]")
+_KEY_WITHOUT_COLON: Final = re.compile(r"[\"'“](\w{1,60})[\"'”]\s*[\"'“\[{\dtfnTFN-]")
+_MEMBER_WITHOUT_COLON: Final = re.compile(
+    r"(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)[ \t]+"
+    r"(?:true|false|null|True|False|None|-?\d[\d.]{0,20}|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}'|“[^”\\\n]{0,80}”)\s*[,}\n]"
+)
 _KNOWN_KEY: Final = re.compile(r"(\w{1,60})\s*[:：]\s")
 _CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
 # What the two patterns above may become when more of the text comes; `\\Z` is its end for now.
 _KEY_BEGUN: Final = re.compile(
     r"\s*(?:/\*.{0,200}\Z|//[^\n]{0,200}\Z|(?:(?://[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
-    r"(?:[\"“”„«]{1,2}[^\"“”»\n:]{0,120}(?:[\"”“»]{1,2}\s*)?|['‘`][^'’`\n:]{0,120}(?:['’`]\s*)?"
-    r"|\w[\w$-]{0,60}[\"'”]?\s*(?:[:：]\s*)?|\"\w{1,60}:\s*)?\Z)",
+    r"(?:[\"“”„«]{1,2}[^\"“”»\n:]{0,120}(?:[\"”“»]{1,2}\s*)?|['‘`]{1,2}[^'’`\n:]{0,120}(?:['’`]{1,2}\s*)?"
+    r"|[\w$][\w$-]{0,60}[\"'”]?\s*(?:[:：]\s*)?|[\"“]\w{1,60}:\s*(?:-|[tfnTFN]\w{0,4}\s*)?)?\Z)",
     re.S,
 )
 _TAIL_BEGUN: Final = re.compile(r"[^\"\n]{0,200}(?:\"\s*(?:,\s*(?:\"(?:[^\"\n]{1,120}(?:\"\s*)?)?)?|\}\s*)?)?\Z")
@@ -52,8 +56,12 @@ _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
+_CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\]]*,?\Z")
+_VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
 _COLON_LATER: Final = re.compile(r"(?:\s|/\*.{0,200}?\*/|//[^\n]{0,200}\n)*[:：]", re.S)
 _MAX_KEY: Final = 120
+_INCH: Final = re.compile(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
+"""Behind a measure a quote stands for inches or feet."""
 
 
 class Surroundings(NamedTuple):
@@ -131,7 +139,7 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
         first, last = _doubled(text, start, stop)
         if first or last:
             start, stop = start + first, stop - last
-            inner = text[pos] in text[start:stop]
+            inner = any(not _is_escaped(text, at) for at in _places(QUOTES[text[pos]], text, start, stop))
             edits.append(("doubled-quotes", Risk.INFERRED, pos, after, '"'))
     if text[pos] != '"' or text[after - 1] != '"':
         edits.append(("quotes", Risk.LOSSLESS, pos, after, text[start:stop]))
@@ -144,13 +152,24 @@ def _finish(text: str, pos: int, start: int, stop: int, *, inner: bool) -> Strin
 
 def _doubled(text: str, start: int, stop: int) -> tuple[bool, bool]:
     """Whether the opening and the closing quote were written twice, which inner quotes in pairs do not look like."""
-    quote = text[start - 1]
-    first, last = text[start] == quote, text[stop - 1] == quote
+    closers = QUOTES[text[start - 1]]
+    first, last = text[start] in closers, text[stop - 1] in closers and not _is_escaped(text, stop - 1)
     if first and last and stop - start > 1:
         return True, True
-    if text.count(quote, start, stop) != 1 or not (first or last):
+    if not (first or last) or sum(not _is_escaped(text, at) for at in _places(closers, text, start, stop)) != 1:
         return False, False
-    return first, last and not text[stop - 2 : stop - 1].isdigit()
+    return first, last and _INCH.search(text, start, stop - 1) is None
+
+
+def _places(closers: str, text: str, start: int, stop: int) -> list[int]:
+    return [at for at in range(start, stop) if text[at] in closers]
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    before = at
+    while text[before - 1] == "\\":
+        before -= 1
+    return (at - before) % 2 == 1
 
 
 def open_at(text: str, role: str, start: int) -> OpenString:
@@ -217,7 +236,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if char == "+":
         await_end(text, _skip(text, after + 1), growing=around.growing)
         return _next_char(text, after + 1) in ('"', "'", "“")
-    return _item_without_comma(around, at, after)
+    return _item_without_comma(around, start, at, after)
 
 
 def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
@@ -237,10 +256,10 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
             return True
         await_end(text, after + 600, growing=around.growing)
     key = text[start:at]
-    return bool(char) and char in "\"'[{0123456789tfn" and (around.knows(around.shape, key) or key.isidentifier())
+    return bool(char) and char in _VALUE_BEGINS and (around.knows(around.shape, key) or key.isidentifier())
 
 
-def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:
+def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -> bool:
     text = around.text
     if around.role == "element":
         return text[after] in "\"'“{[" and after > at + 1
@@ -250,7 +269,9 @@ def _item_without_comma(around: Surroundings, at: int, after: int) -> bool:
     if ahead["b"] is not None:
         if "\n" in text[at:after]:
             return True
-        return not ahead["half"] and (not around.shape.keys or around.knows(around.shape, ahead["b"]))
+        return not ahead["half"] and (around.knows(around.shape, ahead["b"]) if around.shape.keys else after > at + 1)
+    if after == at + 1 and text[start:at].rstrip().endswith(","):
+        return False  # `"Oslo, ""limit": 3`: the comma belongs outside
     name = ahead["q"] or ahead["s"] or ahead["h"] or ""
     await_end(text, _skip(text, ahead.end()), growing=around.growing)
     return after > at + 1 or around.knows(around.shape, name) or text[_skip(text, ahead.end()) :][:1] in '"{[0123456789'
@@ -291,13 +312,22 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return True
     ahead = _key_at(around, after)
     if ahead is None:
-        if _CUT_KEY.match(text, after):
-            await_end(text, len(text), growing=around.growing)
-            return True
-        bare = _KEY_WITHOUT_COLON.match(text, after) or _KNOWN_KEY.match(text, after)
-        return bare is not None and around.knows(around.shape, bare[1])
+        return _member_without_colon(around, after)
     word = ahead["b"]
     return word is None or not around.shape.keys or around.knows(around.shape, word)
+
+
+def _member_without_colon(around: Surroundings, at: int) -> bool:
+    """Whether a member stands here whose colon was forgotten, or the cut begin of one."""
+    text, shape = around.text, around.shape
+    if _CUT_KEY.match(text, at):
+        await_end(text, len(text), growing=around.growing)
+        return True
+    bare = _KEY_WITHOUT_COLON.match(text, at) or _KNOWN_KEY.match(text, at)
+    if bare is not None and around.knows(shape, bare[1]):
+        return True
+    await_end(text, at + 200, growing=around.growing)
+    return not shape.keys and _MEMBER_WITHOUT_COLON.match(text, at) is not None
 
 
 def _next_element_after_comment(around: Surroundings, comment: int) -> bool:
@@ -340,8 +370,15 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     if len(key) > _MAX_KEY or "\n" in key or ":" in key:
         return None
     body = text[start:seen].rstrip()
+    if body.endswith(', "'):
+        body = body[:-1].rstrip()
     apart = body.endswith(",") or "\n" in text[start + len(body) : seen]
-    if not (around.knows(shape, key) or (apart and not shape.keys)):
+    known = around.knows(shape, key)
+    closers = _CLOSERS_BEHIND.search(text, start, start + len(body)) if apart and not known else None
+    if closers is not None and (shape.keys or "\n" in closers[0]):  # the key belongs to a container around
+        stop = closers.start()
+        return StringEnd(start, stop, stop, (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
+    if not (known or (apart and not shape.keys)):
         return None
     after = start + len(body) - body.endswith(",")
     stop = start + len(text[start:after].rstrip())

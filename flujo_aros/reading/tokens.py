@@ -9,7 +9,7 @@ from flujo_aros.contract.schema import ANY, Shape
 from flujo_aros.reading.ahead import OpenString, Wait
 from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, Cursor, Frame
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY
-from flujo_aros.reading.node import BARE, LITERAL, NUMBER, STRING, Node
+from flujo_aros.reading.node import BARE, LITERAL, NUMBER, OBJECT, STRING, Node
 from flujo_aros.reading.quotes import QUOTES, StringEnd, find_end
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, Unescaped, literal_escapes, read_number, unescape
 
@@ -21,7 +21,15 @@ _BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w
 _SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
 _UNSURE: Final = re.compile(
     r"\"\s*[,+]\s*[\"#]|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s"
+    r"|\n[ \t]*\"|\"\s*,\s*(?:\Z|[\[{\n])|\"\s*;\s*\Z|\"\s*[,;]\s*\w+\s*[:=]"
+    r"|\"\s*[}\]]\s*[,;]?\s*(?:[\"\[{\n]|\w+\s*[:=])|\"\s*[\[{]\s*[\"{\[\n]"
 )
+_JSON_MARK: Final = re.compile(r"[{\[:=]")
+_GLUED: Final = re.compile(r"-?\d[\d.]*[^\W\d]\w*\s*[:：]")
+"""A number and the key behind it, without what should stand between."""
+_OTHER_ENDS: Final = frozenset("'’”»")
+_LOST_BEGIN: Final = re.compile(r"[^'’‘“”«»\\]+(?:(?<!\d)['’]|[”»])")
+_NO_BEGIN: Final = re.compile(r"\s*[\[{:=]")
 _ODD: Final = re.compile(r"\"\s*,|,\s*\"")
 _JOINED: Final = re.compile(r"\s*\+\s*(?=[\"'“])")
 _JOIN_BEGUN: Final = re.compile(r"\s*(?:\+\s*)?\Z")
@@ -84,7 +92,9 @@ class Tokens(Cursor):
     def _note_string(self, end: StringEnd) -> None:
         for code, risk, start, stop, after in end.edits:
             inside = self.text[end.start : end.stop]
-            if (code == "inner-quote" and _is_unsure(inside)) or (code == "missing-quote" and '"' in inside):
+            if (code == "inner-quote" and _is_unsure(inside, self.text[end.start - 1])) or (
+                code == "missing-quote" and _lost_too_much(inside)
+            ):
                 raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
@@ -120,13 +130,21 @@ class Tokens(Cursor):
         self.pos = pos + len(text[pos:stop].rstrip())
         if text[stop : stop + 1] == '"' and self._closes_after_quote(stop, member=member):
             self.pos = stop + 1
-            if '"' in raw or "\\" in raw:
+            if '"' in raw or "\\" in raw or self._behind_bare_word():
                 raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
             self._log("missing-quote", INFERRED, pos, self.pos, raw)
             return Node(STRING, raw, pos, self.pos)
         if at_end:
             self.cut = True
+        elif raw[-1:] in _OTHER_ENDS and _LOST_BEGIN.fullmatch(raw):
+            self._log("missing-quote", INFERRED, pos, self.pos, raw[:-1])
+            return Node(STRING, raw[:-1], pos, self.pos)
         return self._word(raw, pos, shape, at_end=at_end)
+
+    def _behind_bare_word(self) -> bool:
+        """Whether the element before has no quotes either: the string may as well have begun there."""
+        frame = self.stack[-1]
+        return frame.kind != OBJECT and bool(frame.items) and frame.items[-1].kind == BARE
 
     def _word(self, raw: str, pos: int, shape: Shape, *, at_end: bool) -> Node:
         end = self.pos
@@ -147,7 +165,7 @@ class Tokens(Cursor):
             raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
         if at_end:
             self._log("truncated", LOSSY, pos, end, raw)
-        elif any(mark in raw for mark in '{["') or ELLIPSIS.search(raw):
+        elif any(mark in raw for mark in '{["') or ELLIPSIS.search(raw) or _GLUED.match(raw):
             raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected")
         else:
             self._log("unquoted-value", INFERRED, pos, end, raw)
@@ -252,10 +270,7 @@ class Tokens(Cursor):
         if text[pos] in QUOTES:
             end = self._find_end(frame, "key", pos)
             if end is not None:
-                self._note_string(end)
-                key = self._decode(end, ANY)
-                self.pos = end.after
-                return self._colon(key)
+                return self._quoted_key(end)
         bare = _BARE_KEY.match(text, pos + (text[pos] in QUOTES))
         if bare is None:
             if self.growing and _BARE_KEY_BEGUN.match(text, pos + (text[pos] in QUOTES)) is not None:
@@ -270,6 +285,14 @@ class Tokens(Cursor):
         if len(key) > 80 or key.count(" ") > 4:
             raise self._stop(f"expected a key, found {key[:40]!r}", "unexpected")
         self._log("unquoted-key", INFERRED, pos, self.pos, key)
+        return self._colon(key)
+
+    def _quoted_key(self, end: StringEnd) -> str:
+        self._note_string(end)
+        key = self._decode(end, ANY)
+        if end.edits and '"' in key and _JSON_MARK.search(key):
+            raise self._stop("a key that has swallowed what follows it", "unsure-quotes")
+        self.pos = end.after
         return self._colon(key)
 
     def _colon(self, key: str) -> str:
@@ -292,7 +315,19 @@ class Tokens(Cursor):
         return key
 
 
-def _is_unsure(text: str) -> bool:
+def _lost_too_much(text: str) -> bool:
+    """Whether a string whose end was lost may have ended before: a quote, a bracket or a separator tells so."""
+    return (
+        '"' in text
+        or text.endswith(";")
+        or (text[-1:] in ("}", "]") and text.count(text[-1]) > text.count("{" if text[-1] == "}" else "["))
+        or _NO_BEGIN.match(text) is not None
+    )
+
+
+def _is_unsure(text: str, quote: str) -> bool:
     """Whether the quotes in a string look like JSON that went on: then nobody can tell where it ends."""
+    if quote != '"' and quote in QUOTES:  # the quotes that matter are those of its own kind
+        text = text.translate({34: 39} | dict.fromkeys(map(ord, QUOTES[quote]), 34))
     odd = text.count('"') % 2 == 1
     return _UNSURE.search(text) is not None or (odd and (text.endswith('"') or _ODD.search(text) is not None))

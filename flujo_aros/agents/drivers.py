@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -99,7 +99,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     settings: Mapping[str, Any] | None = None,
     history: Sequence[ModelMessage] | None = None,
     checks: Sequence[Check] = (),
-    secrets: Sequence[str] = (),
+    secrets: Iterable[str] = (),
     evidence: Evidence | None = None,
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
@@ -124,7 +124,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         allowance=allowance,
         resolve=partial(named_model, models=models),
         checks=tuple(check for check in checks if wanted is None or is_async(check)),
-        secrets=tuple(secrets),
+        secrets=secrets,
         evidence=evidence,
     )
     showing = None if live is None else Showing(live, wanted, record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class RunRecord:
     """What an output must be beyond its contract, where the contract itself cannot say so; they may be async."""
     checked: bool = False
     """Whether the latest outcome was judged by these checks."""
-    secrets: tuple[str, ...] = ()
+    secrets: Iterable[str] = ()
     """Values that no repair prompt may hold."""
     evidence: Evidence | None = None
     """What a ladder that adapts goes by."""

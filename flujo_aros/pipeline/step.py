@@ -26,6 +26,7 @@ from flujo_aros.pipeline.ledger import OnDegraded, Settlement
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.recovery.named import SecretsIn
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import AgentRun, StageRecord
@@ -275,6 +276,7 @@ class Step(Common):
             allowance=context.allowance,
             settings=known.settings or None,
             checks=checks,
+            secrets=SecretsIn([context.context, context.input]),
         )
 
 

@@ -42,6 +42,8 @@ _MAYBE: Final = re.compile(r"(?i)(?:^|[_-])(?:key|token|auth|authorization|pin|o
 _VARIABLE: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
 _PLACES: Final = frozenset({"PWD", "OLDPWD"})
 """What shells call the folder one is in: no passwords, and hiding them would hide every path."""
+_SCHEMES: Final = ("bearer", "basic", "token")
+"""What stands before the secret in a header."""
 _SHORTEST: Final = 4
 _SHORTEST_VARIABLE: Final = 8
 _MOST: Final = 10_000
@@ -96,6 +98,17 @@ def secrets_among(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_among(value)))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class SecretsIn:
+    """The secrets of a value, which is looked through each time that they are gone through, and not before."""
+
+    value: object = dataclasses.field(repr=False)
+
+    def __iter__(self) -> Iterator[str]:
+        """Each secret once."""
+        return iter(secrets_among(self.value))
+
+
 def _among(value: object) -> Iterator[str]:
     pending: list[tuple[str, object, int]] = [("", value, 0)]
     for _ in range(_MOST):
@@ -111,14 +124,12 @@ def _among(value: object) -> Iterator[str]:
 
 def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    text = text.strip()
+    scheme, _, rest = text.strip().partition(" ")
+    text = rest.strip() if rest and scheme.lower() in _SCHEMES else text.strip()
     sure = known or _FIELD.search(_spelled(name)) is not None
     maybe = _MAYBE.search(_spelled(name)) is not None and _looks_random(text)
     if (sure or maybe) and _is_value(text) and len(text) >= _SHORTEST:
         yield text
-        scheme, space, rest = text.partition(" ")
-        if space and scheme.lower() in ("bearer", "basic", "token"):
-            yield rest
 
 
 def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object]]:

@@ -16,7 +16,8 @@ never wrapped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -101,8 +102,13 @@ class Attempt:
     usage: Usage = field(default_factory=Usage)
     why: str = ""
 
-    def explain(self) -> str:
-        """The attempt for a person, with what the model wrote."""
+    def explain(self, *, masked: bool = True) -> str:
+        """The attempt for a person, with what the model wrote; secrets are masked unless told otherwise."""
+        told = self.told()
+        return without_secrets(told) if masked else told
+
+    def told(self) -> str:
+        """The attempt in words, with the text as the model wrote it."""
         if self.outcome == "passed":
             return f"{self.stage}: not run, {self.why}"
         reason = f", {self.reason.value}" if self.reason else ""
@@ -132,6 +138,8 @@ class OutputError(ArosError):
     step, the reason and what was tried. `explain()` says everything. `attempts` has each try with its stage, reason,
     issues, raw text and usage; `context` is whatever the caller wants to reach from the error, such as the id of the
     run and the work that was done before it. The texts that the model wrote are not part of the message.
+
+    What is printed, the message and `explain()`, has its secrets masked. The attributes and `to_dict()` have not.
     """
 
     def __init__(  # noqa: PLR0913 (an error that says everything)
@@ -159,11 +167,23 @@ class OutputError(ArosError):
         self.attempts = attempts
         self.context: dict[str, Any] = dict(context or {})
 
-    def explain(self) -> str:
-        """Everything that is known, for a person: every attempt with what the model wrote, the usage, the context."""
-        lines = [str(self)]
+    def __str__(self) -> str:
+        """The message, which may end up in any log: without secrets, also where a key of a reply was one."""
+        return without_secrets(super().__str__())
+
+    def explain(self, *, masked: bool = True, secrets: Iterable[str] = ()) -> str:
+        """Everything that is known, for a person: every attempt with what the model wrote, the usage, the context.
+
+        Secrets of the known kinds, and what a text itself calls a password, a key or a token, are masked; so are
+        `secrets`, values that you name. With `masked=False` everything stands there as it was written.
+        """
+        told = self._told()
+        return without_secrets(told, secrets) if masked else told
+
+    def _told(self) -> str:
+        lines = [super().__str__()]
         if self.attempts:
-            lines += [_indented(attempt.explain()) for attempt in self.attempts]
+            lines += [_indented(attempt.told()) for attempt in self.attempts]
         else:
             lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
             lines += [_indented(f"| {text}") for text in self.texts]
@@ -183,6 +203,14 @@ class OutputError(ArosError):
             "attempts": [attempt.to_dict() for attempt in self.attempts],
             "usage": self.usage.to_dict() if self.usage is not None else None,
         }
+
+
+def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+    """A text as it may be shown: each secret in it is replaced by a label, the same one by the same label."""
+    # What a secret looks like is known above this layer, and whoever prints nothing need not load it.
+    vault = importlib.import_module("flujo_aros.recovery.secrets").Vault(text, tuple(secrets), labelled=True)
+    shown: str = vault.hide(text)
+    return shown
 
 
 def _spent(usage: Usage) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.errors import Attempt, OutputError
+from flujo_aros.errors import Attempt, OutputError, without_secrets
 from flujo_aros.usage import Usage
 
 T_co = TypeVar("T_co", covariant=True)
@@ -123,9 +123,9 @@ class Accepted(Generic[T_co]):
     kind: ClassVar[Literal["accepted"]] = "accepted"
 
     def explain(self) -> str:
-        """The history of the value, for a person: one line for the trust and one for each repair."""
+        """The history of the value, for a person: a line for the trust and one for each repair. Secrets are masked."""
         head = f"accepted, {self.trust.value}, from {self.origin}"
-        return "\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)])
+        return without_secrets("\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: outcome, value, trust, origin and repairs."""
@@ -193,11 +193,14 @@ class Rejected:
         return f"{self.reason.value}{first}{more}"
 
     def explain(self) -> str:
-        """Why there is no value, for a person: the reason, the issues by path, and why each candidate lost."""
+        """Why there is no value, for a person: the reason, the issues by path, and why each candidate lost.
+
+        Secrets of the known kinds are masked.
+        """
         lines = [f"rejected, {self.reason.value}: {_REASON_WORDS[self.reason]}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]
         lines += [f"  candidate {words}" for words in self.seen]
-        return "\n".join(lines)
+        return without_secrets("\n".join(lines))
 
     def feedback(self) -> str:
         """The message to send back to a model in your own loop: what was wrong and what to do, without the reply."""

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from flujo_aros import LlmRepair, OutputError, Reason, Usage
+from flujo_aros import LlmRepair, OutputError, Reason, Usage, read
 from flujo_aros.outcome import Degraded
 from flujo_aros.recovery.plan import Reply
 from flujo_aros.recovery.stages.retry import Retry
@@ -50,6 +50,48 @@ def test_it_prints_short_and_quotes_no_model_but_explains_everything():
         "expected a whole number",
     ):
         assert words in told
+
+
+KEY = "sk-proj-abcdefghijklmnop"
+
+
+def with_secrets():
+    first = Reply(f'{{"name": "{KEY}", "qty": "many", "password": "hunter2"}}')
+    _, outcome = climbed((LlmRepair(attempts=1),), first, Reply(f"The key is {KEY}."))
+    with pytest.raises(OutputError) as caught:
+        _ = outcome.value
+    caught.value.context["api_key"] = "k-77-a"
+    return caught.value, outcome
+
+
+def test_what_is_explained_has_its_secrets_masked():
+    error, outcome = with_secrets()
+    for told in (error.explain(), str(error), outcome.explain(), *(each.explain() for each in error.attempts)):
+        assert KEY not in told
+        assert "hunter2" not in told
+        assert "k-77-a" not in told
+    assert "The key is [secret-" in error.explain()
+
+
+def test_what_you_name_is_masked_too():
+    assert "many" not in with_secrets()[0].explain(secrets=["many"])
+
+
+def test_attributes_and_data_have_everything_as_it_was_written():
+    error, _ = with_secrets()
+    for raw in (error.explain(masked=False), error.texts[0], error.attempts[0].text, str(error.to_dict())):
+        assert KEY in raw
+        assert "hunter2" in raw
+
+
+def test_a_message_that_names_a_secret_key_is_masked():
+    assert str(OutputError(f"no value: invalid (type at $.{KEY})")) == "no value: invalid (type at $.[secret-1])"
+
+
+def test_what_was_repaired_is_explained_without_secrets():
+    told = read(f"{{'key': '{KEY}'}}", {"type": "object"}).explain()
+    assert KEY not in told
+    assert "[secret-1]" in told
 
 
 def test_what_a_limit_refused_is_explained():

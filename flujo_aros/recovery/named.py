@@ -32,6 +32,10 @@ _WEAK: Final = re.compile(
 _SAID: Final = re.compile(
     rf"(?i:{_NAMES}|token|pin)[\"'`]?\s+(?i:is|was|are|ist|es|est)[:\s]\s{{0,3}}[\"'`]?(?P<random>[^\s\"'`,;]{{4,200}})"
 )
+_WORDS: Final = tuple(
+    "pass contrase mot pwd secret key token credential connection auth jwt sid cookie login pin otp".split()
+)
+"""One of them stands in every name: a text with none of them need not be gone through name by name."""
 _NO_SECRET: Final = re.compile(
     "null|none|nil|true|false|yes|no|not|your|the|here|required|optional|missing|hidden|redacted|unknown|undefined|empty|unset"
     "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect"
@@ -73,6 +77,9 @@ def labelled_in(text: str) -> tuple[str, ...]:
     >>> labelled_in('{"user": "ann", "password": "hunter2", "key": "colour"} The access token is t0ps3cret.')
     ('hunter2', 't0ps3cret')
     """
+    lowered = text.lower()
+    if not any(word in lowered for word in _WORDS):
+        return ()
     found: dict[str, None] = {}
     for match in _LABELLED.finditer(text):
         value = next(part for part in match.groups() if part is not None).strip()

@@ -32,8 +32,9 @@ _WEAK: Final = re.compile(
 _SAID: Final = re.compile(
     rf"(?i:{_NAMES}|token|pin)[\"'`]?\s+(?i:is|was|are|ist|es|est)[:\s]\s{{0,3}}[\"'`]?(?P<random>[^\s\"'`,;]{{4,200}})"
 )
-_WORDS: Final = tuple(
-    "pass contrase mot pwd secret key token credential connection auth jwt sid cookie login pin otp".split()
+_WORDS: Final = (
+    *("pass", "contrase", "mot", "pwd", "secret", "key", "token", "credential", "connection"),
+    *("auth", "jwt", "sid", "cookie", "login", "pin", "otp"),
 )
 """One of them stands in every name: a text with none of them need not be gone through name by name."""
 _NO_SECRET: Final = re.compile(

@@ -2,28 +2,34 @@
 
 Every reply is made from the seed and its number, so a finding is repeated by `--only NUMBER`. Checked for each: `read`
 raises nothing; what is accepted satisfies the contract; what is CLEAN is what `json` reads; a rejection says why;
-reports can be made; any chunking gives the same outcome (a part of the replies). Prints what broke a law and the
-figures; the exit code is 1 if anything did. Findings that were mended are kept in `tests/reading/found.jsonl`.
+reports can be made. A part of the replies is streamed, too: any chunking gives the same outcome, values only grow, and
+what was marked final is in the outcome as it was shown. Prints what broke a law and the figures; the exit code is 1 if
+anything did. Findings that were mended are kept in `tests/reading/found.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import multiprocessing
 import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
 
-from flujo_aros import Accepted, Rejected, read
-from flujo_aros.contract.output import Output, compile_contract
-from flujo_aros.reading.stream import StreamReader
+from laws import broken_by
+from pydantic import BaseModel, ConfigDict, Field
+
+from flujo_aros import read
+from flujo_aros.contract.output import Contract, Output
 from flujo_aros.testing import NOISES
+
+STREAMED = 0.1
+"""The part of the replies that is also read as a stream."""
 
 STRING = {"type": "string"}
 ITEM = {
@@ -45,7 +51,31 @@ RECORD = {
     "required": ["title", "level", "open", "score", "tags", "items"],
     "additionalProperties": False,
 }
-CONTRACTS = [
+
+
+class Item(BaseModel):
+    """A part of a typed record."""
+
+    sku: str
+    qty: int = 1
+    price: float | None = None
+
+
+class Record(BaseModel):
+    """The same record as Python types: with defaults, other names, a set of words and a date."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    title: str
+    level: Literal["low", "medium", "high"] = "low"
+    is_open: bool = Field(default=False, alias="open")
+    score: Decimal | str = "0"
+    tags: set[str] = set()
+    items: list[Item] = []
+    note: date | str | None = None
+
+
+CONTRACTS: list[Contract[Any]] = [
     Output.json(RECORD),
     Output.json({}),
     Output.json({"type": "array", "items": ITEM}),
@@ -56,6 +86,9 @@ CONTRACTS = [
     Output.text("result"),
     Output.block("title", ["level"]),
     Output.event(["said", "thought"]),
+    Output.json(Record),
+    Output.json(list[Item]),
+    Output.json(dict[str, Any]),
 ]
 WORDS = [
     "tea",
@@ -122,6 +155,7 @@ class Found:
     """What one worker saw."""
 
     replies: int = 0
+    streamed: int = 0
     kinds: Counter[str] = field(default_factory=Counter[str])
     broken: list[str] = field(default_factory=list[str])
     slowest: tuple[float, int, int] = (0.0, 0, 0)
@@ -146,7 +180,7 @@ def record(rng: random.Random) -> Any:
     }
 
 
-def reply(seed: int, number: int) -> tuple[str, Any, bool | None]:
+def reply(seed: int, number: int) -> tuple[str, Contract[Any], bool | None]:
     """The text, the contract and what is known of its end."""
     rng = random.Random(seed * 1_000_003 + number)
     value = record(rng)
@@ -185,50 +219,6 @@ def mutated(text: str, rng: random.Random) -> str:
             return text[:at] + rng.choice(PIECES) * rng.randrange(2, 30) + text[at:]
 
 
-def laws_broken(text: str, contract: Any, rng: random.Random, *, truncated: bool | None) -> Iterator[str]:
-    """Each law that the reading of this text breaks, in words."""
-    outcome = read(text, contract, truncated=truncated)
-    if isinstance(outcome, Rejected):
-        if not outcome.issues:
-            yield "a rejection without an issue"
-    elif isinstance(outcome, Accepted):
-        yield from _accepted(text, contract, outcome)
-    outcome.explain()
-    json.dumps(outcome.to_dict(), default=str, ensure_ascii=False).encode()
-    if rng.random() < 0.1:
-        again = _streamed(text, contract, rng, truncated=truncated)
-        if again.to_dict() != outcome.to_dict():
-            yield f"chunks give {again.to_dict()!r}, the whole text {outcome.to_dict()!r}"
-
-
-def _accepted(text: str, contract: Any, outcome: Accepted[Any]) -> Iterator[str]:
-    if contract.mode == "json":
-        if type(contract.validate(outcome.value)).__name__ == "Invalid":
-            yield f"accepted, and not valid: {outcome.value!r}"
-        if outcome.trust == "clean" and contract.json_schema.get("type") != "string":
-            try:
-                plain = json.loads(text)
-            except ValueError:
-                yield f"clean, and not JSON: {outcome.value!r}"
-            else:
-                if plain != outcome.value and not (isinstance(plain, float) and math.isnan(plain)):
-                    yield f"clean, and another value: {outcome.value!r}"
-    for repair in outcome.repairs:
-        start, end = repair.span
-        if not 0 <= start <= end <= len(text):
-            yield f"a repair outside of the text: {repair!r}"
-
-
-def _streamed(text: str, contract: Any, rng: random.Random, *, truncated: bool | None) -> Any:
-    reader = StreamReader(contract)
-    at = 0
-    while at < len(text):
-        size = rng.choice([1, 1, 2, 3, 7, 20])
-        reader.feed(text[at : at + size])
-        at += size
-    return reader.close(truncated=truncated)
-
-
 def work(job: tuple[int, int, int]) -> Found:
     seed, start, end = job
     found = Found()
@@ -236,14 +226,17 @@ def work(job: tuple[int, int, int]) -> Found:
         text, contract, truncated = reply(seed, number)
         rng = random.Random(number)
         begun = time.perf_counter()
+        kind, streamed = "broken", rng.random() < STREAMED
         try:
-            broken = list(laws_broken(text, contract, rng, truncated=truncated))
+            outcome, broken = broken_by(text, contract, rng, truncated=truncated, streamed=streamed)
+            kind = outcome.kind
         except Exception as error:  # noqa: BLE001 - this is what is looked for
             broken = [f"raised {error!r}"]
         spent = time.perf_counter() - begun
         found.slowest = max(found.slowest, (spent, number, len(text)))
         found.replies += 1
-        found.kinds[type(read(text, contract, truncated=truncated)).__name__ if not broken else "broken"] += 1
+        found.streamed += streamed
+        found.kinds["broken" if broken else kind] += 1
         found.broken += [f"{number}: {words}\n   {contract.mode} {text!a}" for words in broken]
     return found
 
@@ -258,7 +251,7 @@ def main() -> None:
     if options.only is not None:
         text, contract, truncated = reply(options.seed, options.only)
         print(repr(text), contract.mode, contract.json_schema, truncated)
-        print(read(text, compile_contract(contract), truncated=truncated).explain())
+        print(read(text, contract, truncated=truncated).explain())
         sys.exit()
     begun, size = time.perf_counter(), 5_000
     jobs = [(options.seed, at, min(at + size, options.count)) for at in range(0, options.count, size)]
@@ -266,6 +259,7 @@ def main() -> None:
     with multiprocessing.Pool(options.processes) as pool:
         for found in pool.imap_unordered(work, jobs):
             total.replies += found.replies
+            total.streamed += found.streamed
             total.kinds += found.kinds
             total.slowest = max(total.slowest, found.slowest)
             for each in found.broken:
@@ -275,6 +269,7 @@ def main() -> None:
     spent, number, length = total.slowest
     print(
         f"{total.replies:,} replies, seed {options.seed}: {len(total.broken)} laws broken; {dict(total.kinds)}; "
+        f"{total.streamed:,} of them as streams; "
         f"{seconds / total.replies * 100_000:.0f} s per 100,000 with {options.processes} processes; "
         f"slowest {spent * 1000:.0f} ms (number {number}, {length} characters)"
     )

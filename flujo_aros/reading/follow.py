@@ -11,9 +11,11 @@ from flujo_aros.contract.payload import WrittenEvent
 from flujo_aros.contract.schema import ANY, fold
 from flujo_aros.contract.values import TypeValues
 from flujo_aros.outcome import Issue, Reason, Risk
+from flujo_aros.reading.anew import written_anew
 from flujo_aros.reading.candidate import Candidate
 from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.gather import ESCAPED, KEY_FIRST, Pick, Region
+from flujo_aros.reading.fragments import KEY_FIRST, key_without_opener
+from flujo_aros.reading.gather import ESCAPED, Pick, Region
 from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
 from flujo_aros.reading.payload import event_of, is_example
@@ -197,6 +199,10 @@ class Following(Search[T]):
             self.fitting = [track for track in self.fitting if track.spot.start >= self.scout.reasoned_to]
         if spot is None:
             return False
+        lost = key_without_opener(self.text) if not self.found else None
+        if lost is not None and lost.start < spot.start:
+            self.blind = True
+            return False
         if len(self.found) >= self.max_candidates or self.budget < 0 or ESCAPED.match(self.text, spot.start):
             self.blind = True
             return False
@@ -209,6 +215,7 @@ class Following(Search[T]):
     def _rules(self, spot: Spot) -> Rules:
         contract = self.contract
         typed = isinstance(contract.values, TypeValues)
+        anew = written_anew(contract.values) if isinstance(contract.values, TypeValues) else frozenset[str]()
         kinds = contract.kinds if isinstance(contract, EventContract) else ()
         in_a_row = bool(self.found) and BETWEEN.fullmatch(self.text, self.before, spot.start) is not None
         lists = self.shape.anything or self._is_list()
@@ -219,7 +226,7 @@ class Following(Search[T]):
         blank = typed and self.shape is ANY
         of_a_line = spot.rank == INLINE and self._is_known_line(spot)
         finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or contract.checks)
-        return Rules(typed=typed, finals=finals, kinds=kinds)
+        return Rules(typed=typed, finals=finals, kinds=kinds, anew=anew)
 
     def _is_known_line(self, spot: Spot) -> bool:
         """Whether it stands in a line of a key that is asked for: the reply may be such lines."""
@@ -232,7 +239,9 @@ class Following(Search[T]):
         if end is None or track is None or track.candidate is None:
             return False
         self.region = None
+        again = self._try(track.spot)  # what is JSON as it stands is taken so, whatever the machine had to guess
         track.candidate.end = end
+        track.candidate = again if again.fits else track.candidate
         self._done(track)
         return True
 

@@ -14,7 +14,7 @@ from flujo_aros.reading.cursor import Frame
 from flujo_aros.reading.edits import Path
 from flujo_aros.reading.envelope import WRAPPING
 from flujo_aros.reading.live import NOTHING, Finals, OpenText, Slice, Snapshot
-from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.scalars import unescape
 from flujo_aros.reading.tolerant import Machine
 
@@ -34,6 +34,8 @@ class Rules(NamedTuple):
     """Whether anything can stand before the end."""
     kinds: tuple[str, ...] = ()
     """Of an event: the kinds that are kept as they are written."""
+    anew: frozenset[str] = frozenset()
+    """The members that the Python type may write anew, with all that is in them; `""`: all of them."""
 
 
 class Part(NamedTuple):
@@ -47,10 +49,12 @@ class Part(NamedTuple):
 class Level:
     """An open container: what is shown of it, and what is known about its place."""
 
-    __slots__ = ("closed", "container", "done", "doubted", "frame", "kept", "path", "pure", "shape", "step")
+    __slots__ = ("closed", "container", "done", "doubted", "frame", "kept", "path", "pure", "shape", "step", "sure")
 
-    def __init__(self, frame: Frame, shape: Shape | None, path: Path, step: str | int) -> None:
+    def __init__(self, frame: Frame, shape: Shape | None, path: Path, step: str | int, *, sure: bool) -> None:
         self.frame = frame
+        self.sure = sure
+        """No validator of a Python type changes what is in it."""
         self.shape = shape
         """None: what the schema says here is not certain before the end of it."""
         self.path = path
@@ -148,13 +152,14 @@ class Grown:
 
     def _level(self, frame: Frame) -> Level:
         if not self.levels:
-            return Level(frame, self._resolved(self.shape, frame.kind), self.path, self.path[1] if self.path else "")
+            shape, step = self._resolved(self.shape, frame.kind), self.path[1] if self.path else ""
+            return Level(frame, shape, self.path, step, sure="" not in self.rules.anew)
         parent = self.levels[-1]
         self._doubt(parent)
         step = self._step_of(parent)
         shape = None if parent.shape is None else self._shape_at(parent.shape, parent, step)
         inner = None if shape is None else self._resolved(shape, frame.kind)
-        return Level(frame, inner, (parent.path, step), step)
+        return Level(frame, inner, (parent.path, step), step, sure=parent.sure and step not in self.rules.anew)
 
     def _step_of(self, level: Level) -> str | int:
         """The place in a container where the next value will stand."""
@@ -243,9 +248,10 @@ class Grown:
             self._begin_anew()
 
     def _note(self, level: Level, step: str | int, part: Part) -> None:
-        if not part.stands:
+        stands = part.stands and level.sure and step not in self.rules.anew
+        if not stands:
             level.kept = False
-        if level.shape is not None and part.stands:
+        if level.shape is not None and stands:
             self._stand((level.path, step), part.value if part.deep else NOTHING)
 
     def _part(self, level: Level, node: Node, shape: Shape | None, step: str | int, raw: Any) -> Part:
@@ -289,8 +295,7 @@ class Grown:
         value = coercion.value(node, shape, (level.path, step))
         if coercion.issues:
             return Part(node.value, stands=False)
-        decimal = self.rules.typed and node.kind == NUMBER and shape.allows("number") and shape.allows("string")
-        return Part(value, not decimal and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
+        return Part(value, all(self._stays(value, branch) for branch in shape.branches or (shape,)))
 
     def _stays(self, value: Any, shape: Shape) -> bool:
         """Whether a Python type keeps such a text as it is written."""

@@ -10,6 +10,7 @@ from flujo_aros.contract.reasoning import REASONING_TAGS
 from flujo_aros.contract.schema import ANY
 from flujo_aros.contract.values import TypeValues, Valid
 from flujo_aros.outcome import Risk
+from flujo_aros.reading.anew import written_anew
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.live import NOTHING
@@ -127,8 +128,10 @@ class FollowingTags:
             strict = self.contract.strict
             shape = ANY if strict else self.contract.shape
             self.machine = Machine(self.text, start, shape, max_depth=self.max_depth, growing=True)
-            typed = isinstance(self.contract.values, TypeValues)
-            rules = Rules(typed=typed, exact=strict, finals=not self.contract.checks)
+            values = self.contract.values
+            anew = written_anew(values) if isinstance(values, TypeValues) else frozenset[str]()
+            typed = isinstance(values, TypeValues)
+            rules = Rules(typed=typed, exact=strict, finals=not self.contract.checks, anew=anew)
             self.track = Shown(Grown(self.text, self.contract.shape, rules))
         return True
 

@@ -8,6 +8,8 @@ import pytest
 from flujo_aros import Accepted, Rejected, StreamReader, read
 from flujo_aros.contract.output import compile_contract
 
+from .test_stream import check
+
 LINES = (Path(__file__).parent / "found.jsonl").read_text(encoding="utf-8").split("\n")
 FOUND = [json.loads(line) for line in LINES if line]
 
@@ -37,3 +39,13 @@ def test_what_was_found_reads_the_same_in_pieces(case):
         reader.feed(char)
     whole = read(case["text"], contract, truncated=case["truncated"])
     assert reader.close(truncated=case["truncated"]).to_dict() == whole.to_dict()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("size", [1, 5, 20])
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{n}-{case['why']}") for n, case in enumerate(FOUND)])
+def test_what_was_final_on_the_way_is_in_the_outcome(case, size):
+    """Values only grow, and nothing final is taken back."""
+    text = case["text"]
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    check(text, compile_contract(case["schema"] or True), pieces)

@@ -4,13 +4,14 @@ import json
 import re
 from ast import literal_eval
 from datetime import date
+from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, PlainSerializer, StringConstraints, model_validator
 
 from flujo_aros.contract.output import Output
 from flujo_aros.errors import UsageError
@@ -199,6 +200,41 @@ def test_a_whole_answer_is_shown_as_its_type_has_it() -> None:
     partial = last_of('{"title": "t", "items": [{"sku": "A"}]} and', Order)
     assert partial.value == {"title": "t", "due": None, "items": [{"sku": "A", "qty": 1}], "note": None}
     assert {"$", "$.items[0].qty"} <= partial.final_paths
+
+
+class Written(BaseModel):
+    """Values that a Python type writes in another way than they came."""
+
+    amount: Decimal | None = None
+    code: Annotated[str, AfterValidator(str.upper)] = ""
+    name: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    parts: list[Annotated[str, PlainSerializer(len)]] = []
+    note: str = ""
+    day: date | None = None
+
+
+@pytest.mark.parametrize("size", [1, 4, 200])
+def test_what_a_type_writes_anew_is_not_final_before_the_whole_is(size: int) -> None:
+    """Validators, serializers and settings of a type change what was shown; what stands beside them is final."""
+    text = '{"note": " n ", "amount": "1e-07", "code": "ab", "name": " x ", "parts": ["a", "bc"], "day": "2024-05-01"'
+    check(text + "} there", Written, [(text + "} there")[at : at + size] for at in range(0, len(text) + 7, size)])
+    assert last_of(text + ', "x": 1', Written).final_paths == frozenset({"$.note", "$.day"})
+
+
+def test_a_validator_of_the_whole_leaves_nothing_final() -> None:
+    """It may change any member; the members of a model inside are certain where only the outer one is judged."""
+
+    class Whole(BaseModel):
+        a: int
+        inner: Item
+
+        @model_validator(mode="after")
+        def shifted(self) -> Self:
+            self.a += 1
+            return self
+
+    assert last_of('{"a": 1, "inner": {"sku": "x", "qty": 2}, "x": 1', Whole).final_paths == frozenset()
+    check('{"a": 1, "inner": {"sku": "x", "qty": 2}} ok', Whole, list('{"a": 1, "inner": {"sku": "x", "qty": 2}} ok'))
 
 
 def test_a_better_candidate_restarts() -> None:

@@ -1,0 +1,147 @@
+"""The laws of the reader, as the fuzzers check them: each that a text breaks is told in words."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from ast import literal_eval
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from flujo_aros import Accepted, Rejected, read
+from flujo_aros.contract.output import Contract
+from flujo_aros.outcome import Outcome
+from flujo_aros.reading.live import Partial
+from flujo_aros.reading.stream import StreamReader
+
+_STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
+LOOKS = 12
+"""How many of the partial values of a stream are looked at, beside the last: each look takes time in its size."""
+
+
+def broken_by(
+    text: str, contract: Contract[Any], rng: random.Random, *, truncated: bool | None, streamed: bool
+) -> tuple[Outcome[Any], list[str]]:
+    """What a text comes to, and each law that its reading breaks; `streamed`: the laws of streams, too."""
+    outcome = read(text, contract, truncated=truncated)
+    outcome.explain()
+    json.dumps(outcome.to_dict(), default=str, ensure_ascii=False).encode()
+    broken: list[str] = []
+    if isinstance(outcome, Rejected) and not outcome.issues:
+        broken.append("a rejection without an issue")
+    if isinstance(outcome, Accepted):
+        broken += _accepted(text, contract, outcome)
+    if streamed:
+        broken += _streamed(text, contract, rng, outcome, truncated=truncated)
+    return outcome, broken
+
+
+def _accepted(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Iterator[str]:
+    plain = outcome.to_dict()["value"]
+    if contract.mode == "json":
+        if type(contract.validate(plain)).__name__ == "Invalid":
+            yield f"accepted, and not valid: {outcome.value!r}"
+        if outcome.trust == "clean" and contract.json_schema.get("type") != "string":
+            yield from _clean(text, contract, outcome)
+    for repair in outcome.repairs:
+        start, end = repair.span
+        if not 0 <= start <= end <= len(text):
+            yield f"a repair outside of the text: {repair!r}"
+
+
+def _clean(text: str, contract: Contract[Any], outcome: Accepted[Any]) -> Iterator[str]:
+    try:
+        plain = json.loads(text)
+    except ValueError:
+        yield f"clean, and not JSON: {outcome.value!r}"
+        return
+    if contract.values.strict(plain) is None:
+        yield f"clean, and not valid as it stands: {outcome.value!r}"
+    elif isinstance(outcome.value, (dict, list)) and plain != outcome.value and not _holds_nan(plain):
+        yield f"clean, and another value: {outcome.value!r}"
+
+
+def _holds_nan(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isnan(value)
+    return any(map(_holds_nan, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
+
+
+def _streamed(
+    text: str, contract: Contract[Any], rng: random.Random, outcome: Outcome[Any], *, truncated: bool | None
+) -> Iterator[str]:
+    """Any chunking gives the same; without a restart values only grow; what is final is in the outcome."""
+    reader = StreamReader(contract)
+    sizes, at, partials = rng.choice([(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60)]), 0, list[Partial[Any]]()
+    while at < len(text):
+        size = rng.choice(sizes)
+        partial = reader.feed(text[at : at + size])
+        at += size
+        if partial is not None:
+            partials.append(partial)
+    again = reader.close(truncated=truncated)
+    if again.to_dict() != outcome.to_dict():
+        yield f"chunks give {again.to_dict()!r}, the whole text {outcome.to_dict()!r}"
+    begin = max((index for index, partial in enumerate(partials) if partial.restarted), default=0)
+    looked = sorted({*rng.sample(range(len(partials)), min(LOOKS, len(partials))), begin, len(partials) - 1} - {-1})
+    if not partials:
+        return
+    yield from _grown(partials, looked)
+    if isinstance(outcome, Accepted):
+        value = outcome.to_dict()["value"]
+        for index in looked:
+            if index >= begin:
+                yield from _kept(partials[index], value, "outcome")
+
+
+def _grown(partials: Sequence[Partial[Any]], looked: Sequence[int]) -> Iterator[str]:
+    for before, after in pairwise(looked):
+        if any(partial.restarted for partial in partials[before + 1 : after + 1]):
+            continue
+        first, second = partials[before], partials[after]
+        if not _grows(first.value, second.value):
+            yield f"shown {first.value!r}, and then {second.value!r}, without a restart"
+        if not first.final_paths <= second.final_paths:
+            yield f"no longer final: {sorted(first.final_paths - second.final_paths)!r}, without a restart"
+        else:
+            yield from _kept(first, second.value, "next partial")
+
+
+def _kept(partial: Partial[Any], value: Any, where: str) -> Iterator[str]:
+    for path in partial.final_paths:
+        shown = at(partial.value, path)
+        if not same(shown, at(value, path)):
+            yield f"final at {path}: {shown!r}, and in the {where} {at(value, path)!r}"
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at a path; a sentence where nothing does."""
+    try:
+        for key, index, quoted in _STEP.findall(path[1:]):
+            value = value[key or (int(index) if index else literal_eval(quoted))]
+    except (LookupError, TypeError):
+        return "<nothing stands there>"
+    return value
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same, NaN included."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other or (one != one and other != other)) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _grows(before: Any, after: Any) -> bool:
+    """Whether a value is another one, or the begin of it."""
+    if isinstance(before, dict):
+        return isinstance(after, dict) and all(key in after and _grows(before[key], after[key]) for key in before)
+    if isinstance(before, list):
+        return isinstance(after, list) and len(before) <= len(after) and all(map(_grows, before, after))
+    if isinstance(before, str):
+        return isinstance(after, str) and after.startswith(before)
+    return same(before, after)

@@ -16,6 +16,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.model_names import mistaken, unowned
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract, TaggedContract, with_checks
@@ -105,7 +106,7 @@ async def named_model(name: str, models: ModelSource | None) -> Model:
         try:
             kept[name] = _asking_once(infer_model(name))
         except (UserError, ImportError) as error:
-            message = f"the model {name!r} cannot be used: {error}"
+            message = unowned(name) or mistaken(name) or f"the model {name!r} cannot be used: {error}"
             raise UsageError(message) from error
     return kept[name]
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.agents.model_names import mistaken
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, Finding, Node
 from flujo_aros.blueprint.files import why_unread
@@ -140,6 +141,7 @@ class Loading:
         sound = self.schema(node.members.get("output_schema"))
         if block is None or not (sound or self.lenient):
             return None
+        self.model(node.members.get("model"))
         return AgentSpec.model_validate(block.model_dump())
 
     def schema(self, node: Node | None) -> bool:
@@ -151,6 +153,12 @@ class Loading:
                 self.doubt(node.at(error.path), str(error))
             return False
         return True
+
+    def model(self, node: Node | None) -> None:
+        """Note it as a mistake when what stands here is known to be no name of a model."""
+        why = mistaken(node.value) if node is not None and isinstance(node.value, str) else None
+        if node is not None and why is not None:
+            self.doubt(node.place, why)
 
     def permit(self, place: Place, what: str, module: str) -> None:
         """Note it as a mistake when this module is none that may be imported."""

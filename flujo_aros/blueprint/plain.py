@@ -87,6 +87,9 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
             making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
         )
     check_settings(making.loading, making.member("model_settings"))
+    stages = making.member("processing", "stages")
+    for node in (making.node, *(stages.elements if stages is not None else [])):
+        making.loading.model(member(node, "model"))
     processing = block.processing or Processing()
     contract: Any = None if block.contract is None else _contract(making)
     if block.output_schema is not None and block.contract is not None and processing.schema is None:
@@ -131,6 +134,8 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
     if schema is not None:
         common["checks"] = (Shaped.by(schema), *common["checks"])
     params = {**target.params, **(block.params or {})}
+    if target.builtin is not None:
+        making.loading.model(making.member("params", "model") or making.member("agent", "params", "model"))
     given = said(block, "input")
     if target.sets_context:
         return _context_set(making, block, params, common)

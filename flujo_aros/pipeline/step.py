@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.agents.model_names import unowned
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.signal import CompletionSignal, refuse_iterations
@@ -229,6 +230,14 @@ class Step(Common):
     @property
     def _given(self) -> Input:
         return cast("Input", self.__dict__["_input"])
+
+    def prepare(self) -> None:
+        """Raise a `UsageError` for a model that nobody can have."""
+        for name in sorted(self.models):
+            why = unowned(name)
+            if why is not None:
+                raise UsageError(f"step {self.name!r}: {why}")
+        super().prepare()
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the agent. The outcome may be a rejection: that is a failed step, not an exception."""

@@ -1,0 +1,69 @@
+"""The names of models: what can be known to be wrong with one before anything is asked of anybody."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from difflib import get_close_matches
+from typing import Final
+
+from pydantic_ai import providers
+from pydantic_ai.models import known_model_names
+
+LOCAL: Final = "local"
+"""What stands before the name of a model on this machine."""
+
+_NAMES: Final = frozenset(known_model_names())
+
+_PROVIDERS: Final = tuple(
+    sorted(
+        {LOCAL, "openai-responses"}
+        | {name.partition(":")[0] for name in _NAMES if ":" in name}
+        | {each.name.replace("_", "-") for each in pkgutil.iter_modules(providers.__path__) if each.name[0] != "_"}
+    )
+)
+"""What may stand before the colon. Found when this is imported: loading a blueprint looks into no folder."""
+
+_FAMILIES: Final = (
+    (re.compile(r"gpt-|chatgpt-|o[134](-|$)"), "openai"),
+    (re.compile(r"claude-"), "anthropic"),
+    (re.compile(r"gemini-"), "google"),
+    (re.compile(r"(open-)?(mistral|mixtral|ministral|magistral|codestral|pixtral|devstral)-"), "mistral"),
+    (re.compile(r"command-"), "cohere"),
+    (re.compile(r"grok-"), "xai"),
+    (re.compile(r"deepseek-"), "deepseek"),
+    (re.compile(r"kimi-"), "moonshotai"),
+)
+"""Whose models are called so."""
+
+
+def mistaken(name: str) -> str | None:
+    """What is wrong with the name of a model, and how it should be; None where nothing is known to be.
+
+    >>> mistaken("gpt-4o-mini")
+    "the model 'gpt-4o-mini' does not say whose it is; did you mean 'openai:gpt-4o-mini'?"
+    >>> mistaken("opnai:gpt-4o")
+    "there is no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
+    >>> mistaken("openai:gpt-4o"), mistaken("my-own-model")
+    (None, None)
+    """
+    provider, colon, model = name.partition(":")
+    if colon:
+        nearest = [] if provider in _PROVIDERS else get_close_matches(provider.lower(), _PROVIDERS, 1, cutoff=0.8)
+        known = nearest and not any(provider.startswith(f"{other}-") for other in _PROVIDERS)
+        return f"there is no provider of models for {name!r}; did you mean '{nearest[0]}:{model}'?" if known else None
+    owner = next((owner for family, owner in _FAMILIES if family.match(name.lower())), None) or _owner(name)
+    return None if owner is None else f"the model {name!r} does not say whose it is; did you mean '{owner}:{name}'?"
+
+
+def unowned(name: str) -> str | None:
+    """What is wrong with a name that names no provider; None for any other. No such model can be had."""
+    if ":" in name or name in _NAMES:
+        return None
+    return mistaken(name) or f"the model {name!r} does not say whose it is; write PROVIDER:{name}, or local:NAME"
+
+
+def _owner(name: str) -> str | None:
+    """The provider of a model that is known by this name; rather its maker than somebody who hands it on."""
+    owners = {known.partition(":")[0] for known in _NAMES if known.partition(":")[2] == name}
+    return min(owners, key=lambda owner: ("/" in owner, len(owner), owner), default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from copy import copy
+from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -33,7 +33,7 @@ from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.runs import agent_span
 from flujo_aros.agents.salvage import response_in
-from flujo_aros.agents.silence import allows_nothing, no_output_in, wants_output, with_blank
+from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import WatchedModel
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
@@ -80,7 +80,8 @@ class Aros(AbstractCapability[Any]):
     clean_history: bool = False
     evidence: Evidence | None = None
     id: str | None = "aros"
-    record: RunRecord | None = field(default=None, init=False, repr=False, compare=False)
+    _runs: dict[str, RunRecord] = field(default_factory=dict[str, RunRecord], init=False, repr=False, compare=False)
+    """The records of the runs that are under way, by their ids."""
 
     def __post_init__(self) -> None:
         if self.contract is not None:
@@ -115,27 +116,28 @@ class Aros(AbstractCapability[Any]):
         """Inside of `Instrumentation`, so that what we do shows up under the spans of the run."""
         return CapabilityOrdering(wrapped_by=[Instrumentation])
 
-    async def for_run(self, ctx: RunContext[Any]) -> Aros:  # noqa: ARG002 (the host's signature)
-        """A copy with the state of this one run."""
-        own = copy(self)
-        own.record = claim_record()
-        if self.evidence is not None:
-            own.record.evidence = self.evidence
-        return own
-
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        """Tell the observers that the run of an agent begins and ends."""
-        with agent_span(ctx, self._record):
-            return await handler()
+        """Keep a record of this one run, and tell the observers that it begins and ends."""
+        # Not in a copy of this object for each run: the host would put all capabilities in order once more.
+        run_id, record = ctx.run_id or "", claim_record()
+        if self.evidence is not None:
+            record.evidence = self.evidence
+        self._runs[run_id] = record
+        try:
+            with agent_span(ctx, record):
+                return await handler()
+        finally:
+            self._runs.pop(run_id, None)
 
     def get_wrapper_model(self, model: Model) -> Model | None:
         """The model with its streams watched, so that an error in mid-stream can be mended."""
+        record = self._runs.get(_asking.get())
         return WatchedModel(
             model,
-            self.record,
+            record,
             buffered=self.buffer_stream,
             capture=self.capture_content,
-            behind=None if self.record is None else self._put_behind,
+            behind=None if record is None else self._put_behind,
             stops=current_settings().streaming.stop_runaway,
         )
 
@@ -145,11 +147,11 @@ class Aros(AbstractCapability[Any]):
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
         """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
-        record = self._record
-        contract = self._wanted(ctx)
-        record.context = run_context(ctx, contract)
+        record = self._record(ctx)
+        contract = self._wanted(ctx, record)
+        _asking.set(ctx.run_id or "")
         if contract is not None and not record.own_calls:
-            refuse_misfit(contract, self._ladder(contract), request_context)
+            refuse_misfit(contract, self._ladder(contract, record), request_context)
         record.begin_request(request_context)
         record.is_read = contract is not None or wants_output(request_context.model_request_parameters)
         return request_context
@@ -172,22 +174,23 @@ class Aros(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """Find the call of an output tool that was meant: written as text, or with a wrong name."""
-        record = self._record
+        record = self._record(ctx)
         record.response = response
-        record.parameters = request_context.model_request_parameters
+        record.parameters = parameters = request_context.model_request_parameters
         record.prompt_cut = prompt_cut(request_context, response)
         record.better_mode = better_mode(request_context)
-
-        cut = was_cut(response.finish_reason)
+        cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries  # before that the host asks again
 
         def ours(contract: Contract[Any], rejected: Rejected) -> bool:
             # A reply without any JSON is asked for again by the host, where it has a retry left and one may help.
-            attempted = rejected.reason is not Reason.NO_JSON and self._ladder(contract).answers(rejected.reason)
-            return attempted or cut is True or ctx.retry >= ctx.max_retries
+            attempted = rejected.reason is not Reason.NO_JSON
+            return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
 
-        meant = CallsMeant(record.parameters, self._contract, ours, record.raw_arguments, cut).applied(response)
-        last = ctx.retry >= ctx.max_retries  # before that the host asks again
-        return with_blank(meant, record.parameters, record.raw_arguments) if last and self._asks_anew(ctx) else meant
+        if parameters.output_tools:
+            response = CallsMeant(parameters, self._contract(record), ours, record.raw_arguments, cut).applied(response)
+        if last and says_nothing(response) and self._asks_anew(ctx, record):
+            return with_blank(response, parameters, record.raw_arguments)
+        return response
 
     async def wrap_output_validate(
         self,
@@ -198,11 +201,12 @@ class Aros(AbstractCapability[Any]):
         handler: WrapOutputValidateHandler,
     ) -> Any:
         """Read the output; give the host what was accepted; climb the ladder for what was not."""
-        wire = host_wire(output_context, self._contract, with_context=ctx.validation_context is not None)
+        record, with_context = self._record(ctx), ctx.validation_context is not None
+        wire = host_wire(output_context, self._contract(record), with_context=with_context)
         if ctx.partial_output:
-            growing = self._record.growing
+            growing = record.growing
             return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
-        text = self._text_of(output_context, output)
+        text = _text_of(output_context, output, record)
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if accepted.trust is Trust.CLEAN and accepted.text == text:
@@ -213,14 +217,14 @@ class Aros(AbstractCapability[Any]):
 
         call = output_context.tool_call
         call_id, output_function = call.tool_call_id if call else None, output_context.has_function
-        return await self._recovered(ctx, wire, text, validate, call_id, output_function=output_function)
+        return await self._recovered(ctx, record, wire, text, validate, call_id, output_function=output_function)
 
     async def wrap_output_process(
         self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
     ) -> Any:
         """Read a text output, if a contract was named for it; the host, or the function, gets what was accepted."""
-        own = contract_of(output_context.function_name)
-        wanted = own or self._contract
+        own, record = contract_of(output_context.function_name), self._record(ctx)
+        wanted = own or self._contract(record)
         plain = output_context.mode == "text" or own is not None
         if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
@@ -230,73 +234,66 @@ class Aros(AbstractCapability[Any]):
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
-        return await self._recovered(ctx, wire, output, validate)
+        return await self._recovered(ctx, record, wire, output, validate)
 
     # The name is part of what engines keep for their workflows: it can never change.
     @durable_operation(name="ask")
     async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
         """Make one model call of a ladder; for a durable engine a unit of its own, that is never paid for twice."""
-        return await answer(ctx, self.record, question, capture=self.capture_content)
+        return await answer(ctx, self._runs.get(ctx.run_id or ""), question, capture=self.capture_content)
 
-    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:  # noqa: ARG002 (the host's signature)
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Tell in the metadata of the run what its output is worth."""
-        record = self._record
+        record = self._record(ctx)
         if record.outcome is not None:
             tell_run(result, summary_of(record.outcome, record, content=self.capture_content))
         return result
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
         """Say of a reply with no output in it why there is none; raise every other error again."""
-        record = self._record
+        record = self._record(ctx)
         response, parameters = record.response, record.parameters
         silent = isinstance(error, UnexpectedModelBehavior) and record.outcome is None
         if not silent or response is None or parameters is None:
             raise error
-        if not wants_output(parameters) and self._wanted(ctx) is None:
+        wanted = self._wanted(ctx, record)
+        if not wants_output(parameters) and wanted is None:
             raise error
         rejected = no_output_in(response, parameters)
         if rejected is None:
             raise error
         record.outcome = rejected
         record.texts.append(rejected.text)
-        record.error = output_error(rejected, record, record.spent(ctx.usage))
+        record.error = output_error(rejected, record, record.spent(ctx.usage), run_context(ctx, wanted))
         raise record.error from error
 
-    @property
-    def _record(self) -> RunRecord:
-        if self.record is None:  # a durable engine may call hooks outside of a run
-            self.record = RunRecord()
-        return self.record
+    def _record(self, ctx: RunContext[Any]) -> RunRecord:
+        known = self._runs.get(ctx.run_id or "")
+        return RunRecord() if known is None else known  # a durable engine may call hooks outside of a run
 
-    @property
-    def _contract(self) -> Contract[Any] | None:
-        return self.contract if self.contract is not None else self._record.contract
+    def _contract(self, record: RunRecord) -> Contract[Any] | None:
+        return self.contract if self.contract is not None else record.contract
 
-    def _wanted(self, ctx: RunContext[Any]) -> Contract[Any] | None:
+    def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
         """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
-        return agent_contract(ctx) or self._contract
+        return agent_contract(ctx) or self._contract(record)
 
-    def _asks_anew(self, ctx: RunContext[Any]) -> bool:
+    def _asks_anew(self, ctx: RunContext[Any], record: RunRecord) -> bool:
         """Whether silence is no answer here, and the ladder has a stage for it."""
-        silence_will_do = ctx.agent is None or allows_nothing(ctx.agent.output_type)
-        return not silence_will_do and self._ladder(self._wanted(ctx) or _ANY).answers(Reason.NO_JSON)
+        if ctx.agent is None or allows_nothing(ctx.agent.output_type):
+            return False
+        return self._ladder(self._wanted(ctx, record) or _ANY, record).answers(Reason.NO_JSON)
 
-    def _ladder(self, contract: Contract[Any]) -> Ladder:
-        return self.ladder or self._record.ladder or ladder_for(contract, current_settings())
+    def _ladder(self, contract: Contract[Any], record: RunRecord) -> Ladder:
+        return self.ladder or record.ladder or ladder_for(contract, current_settings())
 
-    def _text_of(self, output_context: OutputContext, output: RawOutput) -> str:
-        """What the model wrote. An output tool called without arguments means an empty object to the host."""
-        call = output_context.tool_call
-        written = self._record.raw_arguments.get(call.tool_call_id) if call else None
-        if written is not None:
-            return written
-        if not isinstance(output, str):
-            return to_json(output, inf_nan_mode="constants").decode()
-        return "{}" if call and not output else output
+    def _climb(self, ctx: RunContext[Any], record: RunRecord, contract: Contract[Any]) -> Climb:
+        return Climb(ctx, record, self._ladder(contract, record), contract, self.ask, self.capture_content)
 
     async def _recovered(
         self,
         ctx: RunContext[Any],
+        record: RunRecord,
         wire: Wire,
         text: str,
         validate: Validate,
@@ -304,8 +301,7 @@ class Aros(AbstractCapability[Any]):
         *,
         output_function: bool = False,
     ) -> Any:
-        record, finish = self._record, finish_of(ctx, self._record)
-        climb = Climb(ctx, record, self._ladder(wire.contract), wire.contract, self.ask, self.capture_content)
+        climb, finish = self._climb(ctx, record, wire.contract), finish_of(ctx, record)
         record.texts.append(text)
         known = record.settled is not None and record.settled[0] == text
         outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
@@ -322,37 +318,32 @@ class Aros(AbstractCapability[Any]):
             settled = wire.settled(outcome, None)
         record.checked = not output_function
         settled = _with_cut(_with_silence(settled, text, record), record)
-        self._tell(ctx, outcome, settled, text, call_id, wire)
+        record.outcome = settled
+        if isinstance(outcome, Accepted) and is_mended(outcome, text):
+            self._tell(ctx, record, outcome, call_id, wire)
         if isinstance(settled, Accepted):
             return value
-        record.error = output_error(settled, record, spent_in(ctx, record))
+        context = run_context(ctx, self._wanted(ctx, record))
+        record.error = output_error(settled, record, spent_in(ctx, record), context)
         raise record.error
 
     def _tell(
-        self,
-        ctx: RunContext[Any],
-        outcome: Outcome[Any],
-        settled: Outcome[Any],
-        text: str,
-        call_id: str | None,
-        wire: Wire,
+        self, ctx: RunContext[Any], record: RunRecord, mended: Accepted[Any], call_id: str | None, wire: Wire
     ) -> None:
-        record = self._record
-        record.outcome = settled
-        if isinstance(outcome, Accepted) and is_mended(outcome, text):
-            tell_message(record, ctx.messages, summary_of(settled, record, content=self.capture_content))
-            # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it.
-            if self.clean_history or wire.contract.mode == "block":
-                clean_history(record, ctx.messages, wire.text_of(outcome), call_id)
+        if record.outcome is not None:
+            told = summary_of(record.outcome, record, content=self.capture_content)
+            tell_message(record, ctx.messages, told)
+        # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it.
+        if self.clean_history or wire.contract.mode == "block":
+            clean_history(record, ctx.messages, wire.text_of(mended), call_id)
 
     async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
         """The block that a reply lacks which has been shown already: it can only be put behind it."""
-        contract, text = self._wanted(ctx), response.text
+        record, text = self._record(ctx), response.text
+        contract = self._wanted(ctx, record)
         if not isinstance(contract, BlockContract) or response.tool_calls or not text or self.buffer_stream:
             return ""
-        record = self._record
-        climb = Climb(ctx, record, self._ladder(contract), contract, self.ask, self.capture_content)
-        outcome = await climb.outcome(text, response.finish_reason)
+        outcome = await self._climb(ctx, record, contract).outcome(text, response.finish_reason)
         record.settled = (text, outcome)
         if not isinstance(outcome, Accepted) or outcome.origin == "first":
             return ""
@@ -363,8 +354,21 @@ class Aros(AbstractCapability[Any]):
 
 
 _ANY: Final = compile_contract({})
+_asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
+"""The run whose request is made ready: the host does not say whose it is when it asks for the wrapper of a model."""
 
 Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
+
+
+def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord) -> str:
+    """What the model wrote. An output tool called without arguments means an empty object to the host."""
+    call = output_context.tool_call
+    written = record.raw_arguments.get(call.tool_call_id) if call else None
+    if written is not None:
+        return written
+    if not isinstance(output, str):
+        return to_json(output, inf_nan_mode="constants").decode()
+    return "{}" if call and not output else output
 
 
 async def _validated(

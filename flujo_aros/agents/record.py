@@ -94,8 +94,6 @@ class RunRecord:
     """What the model really wrote, by the id of the tool call that was made of it."""
     better_mode: str | None = None
     """The output mode that the profile of the model speaks for, where another one was asked for."""
-    context: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What an error of the run can tell of it: its id, its agent, the tag, and the caller's own metadata."""
     claimed: bool = False
 
     def begin_request(self, context: ModelRequestContext) -> None:
@@ -158,8 +156,11 @@ def claim_record() -> RunRecord:
     return record
 
 
-def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage) -> OutputError:
-    """The error for a run whose ladder ended without a value, with everything that is known about it."""
+def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, context: dict[str, Any]) -> OutputError:
+    """The error for a run whose ladder ended without a value, with everything that is known about it.
+
+    `context` is what it can tell of the run: its id, its agent, the tag, and the caller's own metadata.
+    """
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
     stages = tuple(stage.stage for stage in record.stages)
     tried = f"; tried: {', '.join(stages)}" if stages else ""
@@ -172,5 +173,5 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage) 
         usage=usage,
         raw_matched=rejected.raw_matched,
         attempts=rejected.attempts,
-        context=record.context,
+        context=context,
     )

@@ -40,15 +40,19 @@ _BLANK: Final = " "
 """As little text as the host takes for one."""
 
 
+def says_nothing(response: ModelResponse) -> bool:
+    """Whether there is nothing in a response but thinking and white space."""
+    return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
+
+
 def with_blank(response: ModelResponse, parameters: ModelRequestParameters, written: dict[str, str]) -> ModelResponse:
-    """The response, with a blank in the place of the output if it says nothing at all.
+    """A response that says nothing, with a blank in the place of the output.
 
     The host would give up; a blank it hands on, so that the ladder can ask. Not where the reply was cut or filtered.
     """
-    says = any(not isinstance(part, ThinkingPart) and not _is_blank(part) for part in response.parts)
     tool = only_tool(parameters)
     where = parameters.output_object is not None or tool is not None
-    if says or not where or response.finish_reason in ("length", "content_filter"):
+    if not where or response.finish_reason in ("length", "content_filter"):
         return response
     part = TextPart(_BLANK) if tool is None else ToolCallPart(tool.name, "")
     if isinstance(part, ToolCallPart):

@@ -256,6 +256,11 @@ def emit(event: Event) -> None:
         observer(event)
 
 
+def is_heard() -> bool:
+    """Whether anybody listens here: what only observers want need not be found out otherwise."""
+    return bool(_observers.get())
+
+
 def scopes() -> tuple[Scope, ...]:
     """Everything that is under way around the caller, outermost first: run, step, stage, ask.
 

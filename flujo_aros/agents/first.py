@@ -14,7 +14,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.events import AskFinished, AskStarted, emit, span
+from flujo_aros.events import AskFinished, AskStarted, emit, is_heard, span
 from flujo_aros.usage import Allowance, Usage
 
 FIRST: Final = "first"
@@ -49,7 +49,7 @@ async def first_call(
     settle = None if allowance is None else await _reserved(allowance, record)
     call, began, attempt = FirstCall(), perf_counter(), 1 if record is None else record.own_calls
     native = parameters.output_mode == "native"
-    prompt = text_of(messages)
+    prompt = text_of(messages) if is_heard() else ""
     started = AskStarted(
         stage=FIRST, attempt=attempt, model=model.model_name, constrained=native, prompt=prompt, capture=capture
     )
@@ -61,23 +61,24 @@ async def first_call(
             call.fault = sentence(error)
             raise
         finally:
-            used = call.usage
-            if settle is not None:
-                settle(used)
-            if record is not None:
-                record.used = (call.response, used)
-            emit(
-                AskFinished(
-                    stage=FIRST,
-                    attempt=attempt,
-                    model=model.model_name,
-                    usage=used,
-                    seconds=perf_counter() - began,
-                    finish_reason=None if call.response is None else call.response.finish_reason,
-                    fault=call.fault,
-                    first_seconds=None if call.first_at is None else call.first_at - began,
+            if settle is not None or is_heard():  # otherwise nobody asks what it has used: a price is long to find
+                used = call.usage
+                if settle is not None:
+                    settle(used)
+                if record is not None:
+                    record.used = (call.response, used)
+                emit(
+                    AskFinished(
+                        stage=FIRST,
+                        attempt=attempt,
+                        model=model.model_name,
+                        usage=used,
+                        seconds=perf_counter() - began,
+                        finish_reason=None if call.response is None else call.response.finish_reason,
+                        fault=call.fault,
+                        first_seconds=None if call.first_at is None else call.first_at - began,
+                    )
                 )
-            )
 
 
 async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[[Usage], None]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import StepFinished, StepStarted, emit, span
+from flujo_aros.events import StepFinished, StepStarted, emit, is_heard, span
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.context import Answer, BodyResult, StepContext
@@ -171,12 +170,14 @@ class Execution:
 
     async def _in_time(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
         """All attempts of a step, within its timeout."""
-        clock = asyncio.timeout(step.timeout) if step.timeout is not None else None
+        if step.timeout is None:
+            return await self._attempts(step, frame, slot, None)
+        clock = asyncio.timeout(step.timeout)
         try:
-            async with clock or nullcontext():
-                return await self._attempts(step, frame, slot, None if clock is None else clock.when())
+            async with clock:
+                return await self._attempts(step, frame, slot, clock.when())
         except TimeoutError:
-            if clock is None or not clock.expired():
+            if not clock.expired():
                 raise
             issue = Issue("$", "timeout", f"no result within the step's timeout of {step.timeout:g} s")
             return Settlement(Rejected(Reason.PROVIDER, (issue,), ""))
@@ -260,6 +261,8 @@ class Execution:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
 
     def _announce(self, slot: Slot) -> None:
+        if not is_heard():
+            return
         ended = slot.result
         emit(
             StepFinished(

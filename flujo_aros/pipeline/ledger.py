@@ -275,10 +275,14 @@ class RunLedger:
     @property
     def result(self) -> RunResult:
         """The run as it ended. Asking while a step is still open is a programming error."""
+        return self.result_with(None)
+
+    def result_with(self, context: Any) -> RunResult:
+        """The same, with the context as the steps have left it."""
         skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
         steps = (*(slot.result for slot in self._slots.values()), *skipped)
         seconds = time.perf_counter() - self._started if self._seconds is None else self._seconds
-        return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, seconds)
+        return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, seconds, context)
 
 
 def _skipped(name: str, kind: str) -> StepResult[Any]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from pydantic import BaseModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import Observer, RunFinished, RunStarted, emit, observing, span
+from flujo_aros.events import Observer, RunFinished, RunStarted, emit, is_heard, observing, span
 from flujo_aros.pipeline.budget import Budget
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.context import Answer
@@ -181,30 +182,35 @@ class Runner:
         return ended
 
     async def _steps(self, task: _Task, ledger: RunLedger) -> None:
+        if self.models is not None or not self._wants_local_models:
+            await self._executed(task, ledger, self.models)
+            return
+        from flujo_aros.agents.local import LocalModels  # here: only a run that needs a local model needs its engine
+
+        async with LocalModels() as models:
+            await self._executed(task, ledger, models)
+
+    async def _executed(self, task: _Task, ledger: RunLedger, models: ModelSource | None) -> None:
+        channel = task.channel
+        execution = Execution(
+            ledger=ledger,
+            models=models,
+            evidence=self.evidence,
+            live=None if channel is None else channel.live,
+            gate=None if channel is None else channel.gate,
+            sleep=self.sleep,
+            recorded=task.recorded,
+            asked=task.asked,
+            answer=task.answer,
+        )
+        if channel is not None:
+            channel.ledger = ledger
         budget = None if self.usage_limits is None else Budget(self.usage_limits, "the run")
-        async with AsyncExitStack() as held:
-            models = self.models
-            if models is None and self._wants_local_models():
-                models = await _local_models(held)
-            channel = task.channel
-            execution = Execution(
-                ledger=ledger,
-                models=models,
-                evidence=self.evidence,
-                live=None if channel is None else channel.live,
-                gate=None if channel is None else channel.gate,
-                sleep=self.sleep,
-                recorded=task.recorded,
-                asked=task.asked,
-                answer=task.answer,
-            )
-            if channel is not None:
-                channel.ledger = ledger
-            said = {} if task.answer is None else {"resume_input": task.answer.value}
-            await execution.steps(self.pipeline.steps, Frame("", task.given, task.given, {}, said, task.shared, budget))
+        said = {} if task.answer is None else {"resume_input": task.answer.value}
+        await execution.steps(self.pipeline.steps, Frame("", task.given, task.given, {}, said, task.shared, budget))
 
     def _ended(self, task: _Task, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
-        result = replace(ledger.result, context=task.shared.value)
+        result = ledger.result_with(task.shared.value)
         if pause is None:
             return result
         try:
@@ -217,6 +223,8 @@ class Runner:
             channel.result = ended
         if self.on_result is not None:
             self.on_result(ended)
+        if not is_heard():
+            return
         emit(
             RunFinished(
                 run_id=ended.run_id,
@@ -227,6 +235,7 @@ class Runner:
             )
         )
 
+    @cached_property
     def _wants_local_models(self) -> bool:
         return any(model.startswith(_LOCAL) for model in self.pipeline.models)
 
@@ -242,12 +251,6 @@ class _Task:
     asked: str | None = None
     answer: Answer | None = None
     channel: EventChannel | None = None
-
-
-async def _local_models(held: AsyncExitStack) -> ModelSource:
-    from flujo_aros.agents.local import LocalModels  # here: only a run that needs a local model needs its engine
-
-    return await held.enter_async_context(LocalModels())
 
 
 def _loop_is_running() -> bool:

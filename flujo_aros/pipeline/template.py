@@ -28,7 +28,7 @@ from flujo_aros.pipeline.names import (
     place_in,
     references_of,
 )
-from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, PRESENT, Work, work
+from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, MAX_OUTPUT_CHARS, PRESENT, Work, work
 from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
 
 MAX_SOURCE_CHARS: Final = 100_000
@@ -60,6 +60,7 @@ class InputTemplate:
         self.reads: tuple[Read, ...] = tuple(self._reads(tree))
         self._variables = {read.root for read in self.reads} & VARIABLES.keys()
         lone = _lone_expression(tree)
+        self._name = lone.name if isinstance(lone, nodes.Name) else None
         self._program = self._compile(tree)
         self._expression = None if lone is None else self._compile(_assigning(lone))
 
@@ -84,6 +85,9 @@ class InputTemplate:
 
     def text(self, names: Mapping[str, Any]) -> str:
         """The text that a model reads. Objects and lists in it are JSON. Raises `TemplateError`."""
+        lone = names.get(self._name) if self._name is not None else None
+        if type(lone) is str and len(lone) <= MAX_OUTPUT_CHARS:
+            return lone  # the common case, `{{ previous_step }}`: there is nothing to render
         return "".join(self._run(self._program, names)[0])
 
     def value(self, names: Mapping[str, Any]) -> Any:

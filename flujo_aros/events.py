@@ -24,10 +24,14 @@ from flujo_aros.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """A pipeline began."""
+    """A pipeline began.
+
+    `secrets` are values in its context and its blueprint that no observer may let out: told by their names.
+    """
 
     run_id: str
     pipeline: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +72,14 @@ class StepFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStarted:
-    """A run of an agent that has `Aros` on it began; outside of a pipeline it is the outermost thing there is."""
+    """A run of an agent that has `Aros` on it began; outside of a pipeline it is the outermost thing there is.
+
+    `secrets` are values in its dependencies that no observer may let out: told by their names or types.
+    """
 
     run_id: str
     name: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

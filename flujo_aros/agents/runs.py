@@ -15,8 +15,9 @@ from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.asking import difference
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.events import AgentFinished, AgentStarted, emit, span
+from flujo_aros.events import AgentFinished, AgentStarted, emit, is_heard, span
 from flujo_aros.outcome import Accepted, Rejected
+from flujo_aros.recovery.named import secrets_among
 from flujo_aros.usage import Usage
 
 
@@ -25,7 +26,8 @@ def agent_span(ctx: RunContext[Any], record: RunRecord) -> Generator[None]:
     """Everything inside belongs to this run of an agent."""
     run_id, name = ctx.run_id or "", (ctx.agent.name if ctx.agent else None) or ""
     before, started = copy(ctx.usage), time.perf_counter()
-    with span(AgentStarted(run_id=run_id, name=name)):
+    secrets = _secrets_of(ctx) if is_heard() else ()
+    with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)):
         try:
             yield
         finally:
@@ -41,6 +43,14 @@ def agent_span(ctx: RunContext[Any], record: RunRecord) -> Generator[None]:
                     seconds=time.perf_counter() - started,
                 )
             )
+
+
+def _secrets_of(ctx: RunContext[Any]) -> tuple[str, ...]:
+    """What the dependencies and the model settings of a run hold under names that say that it is secret."""
+    settings = getattr(ctx.agent, "model_settings", None)
+    if ctx.deps is None and not settings:
+        return ()
+    return (*secrets_among(ctx.deps), *secrets_among(settings))
 
 
 def _ended(raised: BaseException | None, record: RunRecord) -> str:

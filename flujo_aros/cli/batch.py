@@ -26,6 +26,7 @@ from flujo_aros.cli.execute import journal
 from flujo_aros.cli.given import file_text, given_text
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.screen import stderr_console, stdout_reserved
+from flujo_aros.cli.secrecy import new_mask, without_secrets
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.telemetry.words import counted
 from flujo_aros.usage import Usage
@@ -128,7 +129,7 @@ class _Writing:
         right = self.tally.count(result["status"], allow_degraded=self.allow_degraded)
         trouble = cast("dict[str, Any]", result["error"] or {})
         message = None if right else trouble.get("message") or result["status"]
-        self.bar.advance(self.tally, None if message is None else f"row {row.key}: {message}")
+        self.bar.advance(self.tally, None if message is None else without_secrets(f"row {row.key}: {message}"))
 
 
 async def _all(batch: Batch, rows: list[Row], writing: _Writing) -> None:
@@ -141,7 +142,8 @@ async def _all(batch: Batch, rows: list[Row], writing: _Writing) -> None:
             from flujo_aros.agents.local import LocalModels
 
             models = await held.enter_async_context(LocalModels())  # one engine for all rows
-        observers, evidence = ((), None) if kept is None else ((kept,), kept.evidence)
+        hear = new_mask().hear
+        observers, evidence = ((hear,), None) if kept is None else ((hear, kept), kept.evidence)
         runner = Runner(batch.pipeline, observers=observers, models=models, evidence=evidence)
         waiting = iter(rows)
         async with asyncio.TaskGroup() as group:

@@ -6,6 +6,8 @@ import sys
 import traceback
 from contextvars import ContextVar
 
+from flujo_aros.cli.secrecy import without_secrets
+
 _wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)
 
 
@@ -22,4 +24,4 @@ def tracebacks_wanted() -> bool:
 def show_traceback(error: BaseException) -> None:
     """The traceback of an error on stderr, if tracebacks are wanted."""
     if tracebacks_wanted():
-        traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.write(without_secrets("".join(traceback.format_exception(error))))

@@ -15,6 +15,7 @@ from flujo_aros.cli.debug import show_traceback
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.progress import Board, progress
 from flujo_aros.cli.screen import print_json, print_result, stderr_console, stdout_reserved
+from flujo_aros.cli.secrecy import new_mask, without_secrets
 from flujo_aros.cli.summary import print_summary
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.events import Observer, RunFinished
@@ -61,7 +62,7 @@ def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -
             held.enter_context(stdout_reserved())
             kept = held.enter_context(journal())
             watching = held.enter_context(progress(console))
-            observers: Sequence[Observer] = (watching,) if kept is None else (watching, kept)
+            observers: Sequence[Observer] = (new_mask().hear, watching, *(() if kept is None else (kept,)))
             board = watching if isinstance(watching, Board) else None
             evidence = None if kept is None else kept.evidence
             runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence)
@@ -108,7 +109,7 @@ def finish(result: RunResult, *, as_json: bool, allow_degraded: bool, question: 
         if result.status is RunStatus.COMPLETED or (allow_degraded and result.status is RunStatus.DEGRADED):
             print_result(result.to_dict()["output"])
     if question:
-        stderr_console().print(question, soft_wrap=True)
+        stderr_console().print(without_secrets(question), soft_wrap=True)
     for step in result.steps:
         if step.exception is not None:
             show_traceback(step.exception)

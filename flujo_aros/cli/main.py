@@ -28,6 +28,7 @@ from flujo_aros.cli.run import run_command
 from flujo_aros.cli.runs import runs_command
 from flujo_aros.cli.schema import schema_command
 from flujo_aros.cli.screen import complain
+from flujo_aros.cli.secrecy import new_mask
 from flujo_aros.cli.show import show_command
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
 
@@ -88,6 +89,7 @@ app.command("bench", no_args_is_help=True)(bench_command)
 def main() -> None:
     """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
     sys.excepthook = _one_sentence
+    new_mask()
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the host's advertisement would stand among our progress
     command = get_command(app)
     try:

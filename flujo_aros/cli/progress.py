@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flujo_aros.cli.screen import worded
+from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.events import (
     AskStarted,
     Event,
@@ -32,7 +33,7 @@ from flujo_aros.telemetry.words import seconds_words
 
 Clock = Callable[[], float]
 
-_KEPT: Final = 400
+_KEPT: Final = 2_000
 _NAMES: Final = 45
 _LEAST: Final = 20
 """How much of a reply is kept, how many columns the rest of a row takes, and the least that is shown."""
@@ -153,7 +154,7 @@ class Board:
 
 def _tail(row: _Row, width: int) -> str:
     """What a step is doing: the stage of its recovery, or the end of what the model has written so far."""
-    text = " ".join(row.text.split())
+    text = " ".join(without_secrets(row.text).split())
     room = max(width - _NAMES, _LEAST)
     return row.doing or (text if len(text) <= room else f"…{text[-room:]}") or "running"
 

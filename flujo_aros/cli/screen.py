@@ -13,6 +13,8 @@ from typing import IO, Any, Final, TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
+from flujo_aros.cli.secrecy import without_secrets
+
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _UNWRAPPED: Final = 1_000
@@ -114,7 +116,7 @@ def stdout_reserved() -> Generator[None]:
 
 def complain(message: str) -> None:
     """One error on stderr, as `error: <sentence>`; further lines of the message are indented beneath."""
-    first, *more = message.strip().splitlines() or ["something went wrong without saying what"]
+    first, *more = without_secrets(message).strip().splitlines() or ["something went wrong without saying what"]
     text = Text("error: ", style="bold red") + Text(first, style="not bold default")
     console = stderr_console()
     console.print(text, soft_wrap=True)

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.screen import STYLES, worded
+from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
-from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.words import NEXT, cost_words, counted, seconds_words, token_words
 from flujo_aros.usage import Usage
 
@@ -99,16 +99,16 @@ def _repairs(step: StepResult[object]) -> tuple[Repair, ...]:
     return tuple(step.outcome.repairs) if isinstance(step.outcome, Accepted) else ()
 
 
-def _without_secrets(repair: Repair) -> Repair:
-    """A repair as it may stand on a screen, and in the log of a build."""
-    mask = Mask.of_environment()
-    return replace(repair, before=mask(repair.before), after=mask(repair.after))
+def _shown(repair: Repair) -> Repair:
+    """A repair as it may stand on a screen: keys, too, may hold a secret."""
+    path, before, after = map(without_secrets, (repair.path, repair.before, repair.after))
+    return replace(repair, path=path, before=before, after=after)
 
 
 def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
     repaired = [(step.name, repair) for step in result.steps for repair in _repairs(step)]
     if repaired:
-        shown = [(name, _without_secrets(repair)) for name, repair in repaired[:_LISTED]]
+        shown = [(name, _shown(repair)) for name, repair in repaired[:_LISTED]]
         rows = [repair_rows(shown, console.width - 2)]
         more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
         yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
@@ -136,16 +136,15 @@ def _stage_lines(result: RunResult) -> Iterator[Text]:
 
 def _replaced_lines(result: RunResult) -> Iterator[Text]:
     """Which fallbacks ran, and why: a value that one of them gave looks like any other in the table."""
-    mask = Mask.of_environment()
     for step in result.steps:
         if step.replaced is not None:
-            yield Text(mask(f"{step.name}: its fallback ran, because it failed: {step.replaced}"))
+            yield Text(without_secrets(f"{step.name}: its fallback ran, because it failed: {step.replaced}"))
 
 
 def _excused_line(step: StepResult[object]) -> Text:
     """A step that ended badly, and the one that goes on in spite of it."""
     why = f": {step.error}" if step.error else ""
-    return Text(Mask.of_environment()(f"{step.name} {step.status.value}, {step.excused_by} goes on{why}"))
+    return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} goes on{why}"))
 
 
 def _stage_line(step: str, stage: StageRecord) -> Text:
@@ -157,11 +156,11 @@ def _trouble(step: StepResult[object]) -> Iterator[Text]:
     """Why a step gave no value, and what to do next."""
     if isinstance(step.outcome, (Rejected, Degraded)):
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
-        yield Text(Mask.of_environment()(rejected.explain()))
+        yield Text(without_secrets(rejected.explain()))
         passing = may_pass(rejected) and step.attempts < 2
         yield Text(_REPEATED if passing else NEXT[rejected.reason], style="dim")
         return
-    yield Text(Mask.of_environment()(step.error or "it ended without saying why"))
+    yield Text(without_secrets(step.error or "it ended without saying why"))
     if step.exception is not None and not isinstance(step.exception, ArosError):
         yield Text("aros --debug shows where it was raised.", style="dim")
 

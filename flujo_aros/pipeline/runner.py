@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from flujo_aros.pipeline.pause import PausedRun, fingerprint, paused_run, record
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
+from flujo_aros.recovery.named import secrets_among
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
@@ -70,6 +71,7 @@ class Runner:
         self.models = models
         self.evidence = evidence if evidence is None or callable(evidence) else lambda: evidence
         self.sleep = sleep
+        self._own_secrets: tuple[str, ...] | None = None
 
     async def run(
         self,
@@ -170,7 +172,8 @@ class Runner:
         ledger = RunLedger(task.run_id, name, planned)
         began = task.shared.value
         pause: PauseRun | None = None
-        with span(RunStarted(run_id=task.run_id, pipeline=name)):
+        secrets = self._secrets(task) if is_heard() else ()
+        with span(RunStarted(run_id=task.run_id, pipeline=name, secrets=secrets)):
             try:
                 with ledger:
                     await self._steps(task, ledger)
@@ -180,6 +183,12 @@ class Runner:
                 ended = self._ended(task, ledger, pause, began)
                 self._announce(ended, task.channel)
         return ended
+
+    def _secrets(self, task: _Task) -> tuple[str, ...]:
+        """What the context and the steps hold under names that say that it is secret."""
+        if self._own_secrets is None:
+            self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline.steps)))
+        return (*self._own_secrets, *secrets_among(task.shared.value))
 
     async def _steps(self, task: _Task, ledger: RunLedger) -> None:
         if self.models is not None or not self._wants_local_models:
@@ -251,6 +260,15 @@ class _Task:
     asked: str | None = None
     answer: Answer | None = None
     channel: EventChannel | None = None
+
+
+def _secrets_in(steps: Iterable[PipelineStep]) -> Iterator[str]:
+    for step in steps:
+        yield from secrets_among(step)
+        for body in step.bodies.values():
+            yield from _secrets_in(body.steps)
+        if step.fallback is not None:
+            yield from _secrets_in([step.fallback])
 
 
 def _loop_is_running() -> bool:

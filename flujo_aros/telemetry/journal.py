@@ -86,7 +86,8 @@ class Journal:
         self.url = url
         self._engine: Engine = open_database(url, create=create)
         self._engine_pid = os.getpid()
-        self._writer = Writer(self._engine_here, Mask.of_environment(secrets))
+        self._mask = Mask.of_environment(secrets)
+        self._writer = Writer(self._engine_here, self._mask)
         self._content = content
         self._max_text = max_text
         self._ids = count(time.time_ns())
@@ -114,6 +115,7 @@ class Journal:
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
+        self._mask.hear(event)
         take = self._takes.get(type(event))
         if take is not None:
             take(event)

@@ -56,6 +56,7 @@ class Logging:
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
+        self._mask.hear(event)
         take = self._takes.get(type(event))
         if take is not None and self.logger.isEnabledFor(logging.WARNING):
             take(event)

@@ -51,7 +51,7 @@ class OpenTelemetry:
         content: bool = False,
         secrets: Iterable[str] = (),
     ) -> None:
-        mask = Mask.of_environment(secrets)
+        self._mask = mask = Mask.of_environment(secrets)
         self._traced = tracer_provider is not None
         self._measured = meter_provider is not None
         tracer = trace.get_tracer(names.SCOPE, tracer_provider=tracer_provider)
@@ -60,6 +60,7 @@ class OpenTelemetry:
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
         """Take one event; the span of a started one is held open by who told of it."""
+        self._mask.hear(event)
         if self._measured or _heard(metrics.get_meter_provider()):
             self._measures.take(event)
         return self._spans.take(event) if self._traced or _heard(trace.get_tracer_provider()) else None

@@ -77,6 +77,7 @@ WHY: Final = {
     "dropped-item": "The element did not fit, and was left out.",
     "dropped-end": "What came after the last whole element was left out.",
     "not-in-output": "The model that repaired the reply stated a value that the reply did not hold.",
+    "cleaned": "It did not fit where it stood and is of no weight: it was left out, or made what fits.",
     "prose-wrapped": "Prose came in place of an event: it was wrapped as the text of one.",
 }
 """By the code of the repair."""

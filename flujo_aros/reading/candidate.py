@@ -28,6 +28,10 @@ _SUSPECT: Final = re.compile(
 )
 
 
+BRACKETS: Final = frozenset({"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener"})
+"""Edits of brackets: what belongs where is then known from what stands there alone."""
+
+
 @dataclass(slots=True)
 class Candidate(Generic[T]):
     """A part of the text, what it was read as, and why it lost if it did."""
@@ -45,6 +49,11 @@ class Candidate(Generic[T]):
     draft: Draft | None = None
     rewritten: Risk | None = None
     """Read by the quick way, so that its nodes and edits are still to be made; the highest risk among these."""
+
+    @property
+    def bent(self) -> bool:
+        """Whether brackets had to be added, changed or taken away to read it."""
+        return any(edit.code in BRACKETS for edit in self.edits)
 
     @property
     def fits(self) -> bool:
@@ -71,7 +80,11 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     if valid is None:
         return None
     value: object = valid[0]
-    if value.__class__ is dict and is_dict(value) and (_echoes(value, contract) or _has_near_miss(value, contract.shape)):
+    if (
+        value.__class__ is dict
+        and is_dict(value)
+        and (_echoes(value, contract) or _has_near_miss(value, contract.shape))
+    ):
         return None
     return valid
 
@@ -120,7 +133,8 @@ def judge(
         return candidate
     if _is_echo(parsed.node, contract.shape):
         return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
-    coercion = Coercion(text, ceiling=ceiling, pristine=not parsed.edits).run(parsed.node, contract.shape)
+    bent = tuple(edit.start for edit in parsed.edits if edit.code in BRACKETS)
+    coercion = Coercion(text, ceiling=ceiling, pristine=not parsed.edits, bent=bent).run(parsed.node, contract.shape)
     candidate.edits += coercion.edits
     candidate.names = coercion.names
     candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))

@@ -30,6 +30,7 @@ _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
 """A number in the place of one of these would be read as seconds since 1970."""
+_LISTS: Final = ("wrapped-in-list", "unwrapped-list")
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 KIND_OF: Final = {OBJECT: "object", ARRAY: "array", STRING: "string", BARE: "string"}
@@ -52,8 +53,12 @@ def risk_of(shape: Shape, inherited: Risk) -> Risk:
 class Coercion:
     """One value on its way to what a shape wants."""
 
-    def __init__(self, text: str, *, ceiling: Risk, pristine: bool, nested: int = 0) -> None:
+    def __init__(
+        self, text: str, *, ceiling: Risk, pristine: bool, nested: int = 0, bent: tuple[int, ...] = ()
+    ) -> None:
         self.text = text
+        self.bent = bent
+        """Where brackets were added or taken away: what stands in a list there is not known beyond doubt."""
         self.ceiling = ceiling
         self.pristine = pristine
         """The text was JSON as it stood; a repaired one may not have duplicate keys."""
@@ -187,7 +192,16 @@ class Coercion:
 
     def _array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value
-        return [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
+        mark = len(self.edits)
+        values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
+        if self.bent and self._is_bent(node) and any(edit.code in _LISTS for edit in self.edits[mark:]):
+            return self._issue(path, "ambiguous", "a bracket is missing or too much, and it could stand elsewhere")
+        return values
+
+    def _is_bent(self, node: Node) -> bool:
+        return any(
+            node.start <= at <= node.end or (at > node.end and not self.text[node.end : at].strip()) for at in self.bent
+        )
 
     def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value

@@ -13,6 +13,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Risk
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit
+from flujo_aros.reading.fragments import goes_on, is_fragment, key_without_opener
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_quoted
 from flujo_aros.reading.node import moved
 from flujo_aros.reading.rewrite import rewrite
@@ -22,11 +23,7 @@ from flujo_aros.reading.tolerant import Machine, Parsed
 T = TypeVar("T")
 
 ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
-_GOES_ON: Final = re.compile(r"[\s}\]]*,?\s*\"[^\"\n]{1,120}\"\s*:")
-_CAME_BEFORE: Final = re.compile(r"\"[^\"\n]{0,80}\"\s*:\s*[\"\d\[{tfn-].{0,400}[\"\]}\w]\s*,\s*\Z", re.S)
-_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
 _MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
-KEY_FIRST: Final = re.compile(r"\"[^\"\n{}]{1,80}\"\s*:")
 _CANNOT: Final = re.compile(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
 )
@@ -105,6 +102,8 @@ class Gathering(ABC, Generic[T]):
         """Where the next candidate may begin."""
         self.before = 0
         """Where the last one ended."""
+        self.mended = 0
+        """Up to where the quick way was tried."""
         self.budget = 8 * len(text) + 4_096
 
     @abstractmethod
@@ -117,11 +116,13 @@ class Gathering(ABC, Generic[T]):
 
     def _without_opener(self) -> None:
         """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
-        start = len(self.text) - len(self.text.lstrip())
-        if not KEY_FIRST.match(self.text, start):
+        place = key_without_opener(self.text)
+        if place is None:
             return
+        start = place.start
+        self.scout.reasoning = not place.first and place.rank == LINES
         self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
-        spot = Spot(start, LINES)
+        spot = Spot(start, place.rank)
         candidate = self._try(spot, quick=False)
         self.text = whole
         candidate.edits = [
@@ -135,7 +136,9 @@ class Gathering(ABC, Generic[T]):
             candidate.lose(Reason.MALFORMED, Issue("$", "risk", "reading it takes edits above the allowed risk"))
         if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows behind its end"))
-        self.found.append(candidate)
+        if candidate.fits or place.first:
+            self.found.append(candidate)
+            self.at = self.before = len(self.text) if place.first else candidate.end
 
     # --- gathering --------------------------------------------------------------------------------------------
 
@@ -169,12 +172,9 @@ class Gathering(ABC, Generic[T]):
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
         """Whether it directly follows what could not be read, or members that no bracket holds."""
-        gap = self.text[before : candidate.start]
         last = self.found[-1] if self.found else None
         broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
-        if not before and _LOST_KEY.fullmatch(gap):
-            return True
-        return (broken and not gap.strip(" \t\r\n,")) or _CAME_BEFORE.search(gap[-600:]) is not None
+        return is_fragment(self.text, before, candidate.start, broken=broken)
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
         """An inline value in a sentence after a refusal shows the form of an answer; it is none."""
@@ -185,7 +185,7 @@ class Gathering(ABC, Generic[T]):
         text = self.text
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
         end = find_json_end(text, spot.start)
-        if self.quick and end is not None and not _GOES_ON.match(text, end):
+        if self.quick and end is not None and not goes_on(text, end):
             valid = read_strict(text[spot.start : end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
@@ -217,12 +217,15 @@ class Gathering(ABC, Generic[T]):
         return self._placed(candidate)
 
     def _drop_if_it_goes_on(self, candidate: Candidate[T]) -> None:
-        if candidate.fits and _GOES_ON.match(self.text, candidate.end):
+        if candidate.fits and goes_on(self.text, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
 
     def _rewritten(self, candidate: Candidate[T]) -> bool:
         """The quick way: common damage mended all at once, and the result taken strictly or not at all."""
         text, start = self.text, candidate.start
+        if start < self.mended:
+            return False
+        self.mended = start + 1
         stop = text.find("```", start) if self.scout.fence is not None else -1
         if stop < 0:
             stop = len(text)
@@ -230,7 +233,7 @@ class Gathering(ABC, Generic[T]):
         if not stop or self.shape.has_risks or text.startswith("{{", start):
             return False
         found = rewrite(text[start:stop])
-        if found is None or found.risk > self.ceiling or _GOES_ON.match(text, stop):
+        if found is None or found.risk > self.ceiling or goes_on(text, stop):
             return False
         candidate.valid = read_strict(found.text, self.contract)
         if candidate.valid is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -15,6 +16,7 @@ _LINE: Final = re.compile(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:\*\*|__|`)?([^\W\d][\w \-]{0,60}?)(?:\*\*|__|`)?"
     r"[ \t]*[:：][ \t]*(?:\*\*|__)?[ \t]*(.*)"
 )
+_CLOSERS: Final = re.compile(r"\s*[}\]][}\],;\s]*")
 _MAX_LINES: Final = 200
 _WRAPPED: Final = re.compile(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
 
@@ -33,6 +35,8 @@ def read_lines(text: str, shape: Shape) -> Node | None:
         found = _LINE.fullmatch(line.rstrip("\r"))
         name = shape.keys.get(found[1]) or shape.folded.get(fold(found[1])) if found else None
         if found is None or name is None:
+            if members and _CLOSERS.fullmatch(line):
+                return None  # the end of an object that was never opened: its values may be anything
             pending = pending or (bool(members) and bool(line.strip()))
             continue
         if name in members or pending or not found[2].strip():
@@ -49,6 +53,8 @@ def _value(found: re.Match[str], offset: int, shape: Shape) -> Node:
     raw = found[2].rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") else raw
     end = start + len(raw)
+    if raw[:1] == '"' and (decoded := _decoded(raw)) is not None:
+        return Node(STRING, decoded, start, end)
     quoted = _WRAPPED.fullmatch(raw)
     if quoted:
         return Node(STRING, quoted[2], start, end)
@@ -60,6 +66,13 @@ def _value(found: re.Match[str], offset: int, shape: Shape) -> Node:
         return Node(LITERAL, LITERALS[raw] if raw in LITERALS else FOREIGN[raw][0], start, end)
     number = read_number(raw)
     return Node(NUMBER, number.value, start, end) if number else Node(BARE, raw, start, end)
+
+
+def _decoded(raw: str) -> str | None:
+    try:
+        return str(json.loads(raw))
+    except ValueError:
+        return None
 
 
 def list_of(nodes: list[Node]) -> Node:

@@ -33,6 +33,7 @@ from flujo_aros.reading.tolerant import Machine, Parsed
 T = TypeVar("T")
 
 BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
+CLOSER: Final = re.compile(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
@@ -40,6 +41,8 @@ _DECLINED: Final = re.compile(
     r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
     re.I,
 )
+_OPENERS: Final = frozenset("{[")
+_CLOSERS: Final = frozenset("}]")
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _LONGEST_SCALAR: Final = 20_000
 
@@ -49,12 +52,14 @@ class Search(Gathering[T]):
 
     def run(self) -> Outcome[T]:
         """The outcome. The one place that decides."""
-        scalar = self._whole_scalar()
-        if scalar is not None:
-            return scalar
+        whole = self._whole_scalar() or self._whole_mended()
+        if whole is not None:
+            return whole
+        encoded = self._encoded()
+        if encoded is not None:
+            return encoded
         self._without_opener()
-        if not self.found:
-            self._gather()
+        self._gather()
         fitting = [candidate for candidate in self.found if candidate.fits]
         if len(fitting) == len(self.found) == 1:
             return self._accept(fitting[0])
@@ -83,6 +88,17 @@ class Search(Gathering[T]):
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
         return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
+
+    def _whole_mended(self) -> Outcome[T] | None:
+        """A text that is one value with common damage, and nothing else: the quick way needs no search."""
+        text = self.text
+        start = len(text) - len(text.lstrip())
+        if not self.quick or text[start : start + 1] not in _OPENERS or text.rstrip()[-1:] not in _CLOSERS:
+            return None
+        if self.truncated is True or find_json_end(text, start) is not None:
+            return None
+        candidate: Candidate[T] = Candidate(start, start + 1, LINES)
+        return self._accept(candidate) if self._rewritten(candidate) else None
 
     def _text_as_written(self) -> Outcome[T]:
         if self.truncated is True and self.ceiling < Risk.LOSSY:
@@ -148,8 +164,7 @@ class Search(Gathering[T]):
         return self._decide([candidate]) if candidate.fits else None
 
     def _any_scalar(self) -> Outcome[T] | None:
-        written = read_strict(self.text, self.contract)
-        body, edits = (self.text.strip(), []) if written is not None else _bare_scalar(self.text)
+        body, edits = _bare_scalar(self.text)
         if body == "" or self.nested:
             return None
         whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)
@@ -179,6 +194,13 @@ class Search(Gathering[T]):
             max_candidates=self.max_candidates,
             nested=self.nested + 1,
         ).run()
+
+    def _encoded(self) -> Outcome[T] | None:
+        """A whole text that is one JSON string with JSON in it: what stands inside is read as it was meant."""
+        text = self.text.strip()
+        if text[:2] not in ('"{', '"[', '"\\') or self.shape.anything or find_json_end(text, 0) != len(text):
+            return None
+        return self._inside_quotes()
 
     def _inside_quotes(self) -> Outcome[T] | None:
         """The whole answer written as one JSON string, or put between quotes."""
@@ -272,6 +294,8 @@ class Search(Gathering[T]):
             return None
         if self._is_list() and self.text[group[0].start] == "[":
             return None
+        if any(c.bent for c in group) or CLOSER.match(self.text, group[-1].end):
+            return None
         nodes: list[Node] = []
         edits: list[Edit] = []
         for candidate in group:
@@ -324,7 +348,10 @@ class Search(Gathering[T]):
         if candidate.rewritten is None:
             return candidate.node, ()
         parsed = self._machine(Spot(candidate.start, candidate.rank)).parse()
-        return (None, ()) if isinstance(parsed, Failure) else (parsed.node, parsed.edits)
+        if isinstance(parsed, Parsed) and parsed.end == candidate.end and worst(parsed.edits) == candidate.rewritten:
+            return parsed.node, parsed.edits
+        # What the machine would have left alone: strings that hold what looks like the end of a string.
+        return None, (Edit("rewritten", candidate.rewritten, candidate.start, candidate.end, "", "$"),)
 
     # --- rejecting --------------------------------------------------------------------------------------------
 

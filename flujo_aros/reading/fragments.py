@@ -1,0 +1,75 @@
+"""What is only a part of an answer: a value that members stand around which no bracket holds, or that follows a break.
+
+Where the damage around a value cannot be read, the value itself often can; but it is not the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from flujo_aros.contract.reasoning import REASONING_TAGS
+from flujo_aros.reading.locate import FENCE, LINES
+
+_KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"
+_GOES_ON: Final = re.compile(rf"[\s}}\]]*,?\s*{_KEY}\s*[:：]")
+_CAME_BEFORE: Final = re.compile(
+    rf"(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*[\"'“\d\[{{tfnTFN-](?:.{{0,400}}[\"'”\]}}\w])?\s*,\s*"
+    rf"(?:(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*)?\Z",
+    re.S | re.M,
+)
+_MEMBER_OF: Final = re.compile(r"[{\[]\s*[^\s{}\[\]\"][^{}\[\]\"\n]{0,60}[:=]\s*\Z")
+_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
+_JOINED: Final = re.compile(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*\w{{1,60}}\s*[:：=]\s*)?")
+_CLOSED: Final = re.compile(r"([}\]])(?:\s|\\[nrt])*,(?:\s|\\[nrt])*\Z")
+_OPENERS: Final = {"}": "{", "]": "["}
+_NEAR: Final = 600
+KEY_FIRST: Final = re.compile(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
+"""The first member of an object whose opening brace was lost."""
+_AFTER_A_MARK: Final = re.compile(
+    rf"(?:(?P<fence>```[ \t]*[\w+-]*[ \t]*\n)|</(?:{REASONING_TAGS})\s*>)\s*(?={KEY_FIRST.pattern})", re.I
+)
+
+
+class Opening(NamedTuple):
+    """Where members begin that no brace opens, how good a place it is, and whether it is the first of the text."""
+
+    start: int
+    rank: int
+    first: bool
+
+
+def key_without_opener(text: str) -> Opening | None:
+    """Members that no brace opens, at the begin of the text, of its first such fence, or behind reasoning."""
+    start = len(text) - len(text.lstrip())
+    if KEY_FIRST.match(text, start):
+        return Opening(start, LINES, first=True)
+    found = _AFTER_A_MARK.search(text)
+    return None if found is None else Opening(found.end(), FENCE if found["fence"] else LINES, first=False)
+
+
+def goes_on(text: str, end: int) -> bool:
+    """Whether members follow behind the end of a value."""
+    return _GOES_ON.match(text, end) is not None
+
+
+def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
+    """Whether the value at `start` is held by something that ends at `before`, or by members without a bracket.
+
+    `broken` tells that a value ended at `before` that cannot be read.
+    """
+    gap = text[before:start]
+    if not before and _LOST_KEY.fullmatch(gap):
+        return True
+    if broken and (_JOINED.fullmatch(gap) is not None or _in_a_string(gap)):
+        return True
+    near = gap[-_NEAR:]
+    closed = _CLOSED.search(near)
+    if closed is not None and near.count(closed[1]) > near.count(_OPENERS[closed[1]]):
+        return True
+    return _CAME_BEFORE.search(near) is not None or _MEMBER_OF.search(near[-100:]) is not None
+
+
+def _in_a_string(gap: str) -> bool:
+    """Whether a string that began behind a break is still open: the value stands in it."""
+    return (gap.count('"') - gap.count('\\"')) % 2 == 1

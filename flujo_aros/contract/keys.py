@@ -26,6 +26,9 @@ _of_class: dict[type, Callable[[Any], int]] = {}
 def count_keys(value: Any) -> int:
     """How many keys the JSON of this value had; negative where that is not certain, or where a number is not finite."""
     kind = cast("type[object]", type(value))
+    counter = _of_class.get(kind)
+    if counter is not None:
+        return counter(value)
     if kind in _SCALARS:
         return 0
     if kind is list:
@@ -34,11 +37,9 @@ def count_keys(value: Any) -> int:
         return 0 if isfinite(value) else UNKNOWN
     if kind is dict:
         return len(value) + sum(map(count_keys, value.values()))
-    counter = _of_class.get(kind)
-    if counter is None:
-        if not isinstance(value, BaseModel):
-            return UNKNOWN
-        counter = _of_class[kind] = _counter_of(type(value))
+    if not isinstance(value, BaseModel):
+        return UNKNOWN
+    counter = _of_class[kind] = _counter_of(type(value))
     return counter(value)
 
 

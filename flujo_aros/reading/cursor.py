@@ -18,12 +18,12 @@ _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|
 LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
 KEY_AHEAD: Final = re.compile(
     r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{0,120})[\"”“»](?=\s*(?:[:：]|=))|['‘`](?P<s>[^'’`\n:]{1,120})['’`](?=\s*(?:[:：]|=))"
-    r"|(?P<b>\w[\w$-]{0,60}(?: [\w$-]{1,30}){0,3})(?=\s*[:：]))\s*(?:[:：]|=>?)"
+    r"|(?P<b>[\w$][\w$-]{0,60}(?: [\w$-]{1,30}){0,3})(?=\s*[:：]))\s*(?:[:：]|=>?)"
 )
 # What `KEY_AHEAD` may become when more of the text comes.
 _KEY_BEGUN: Final = re.compile(
     r"\s*(?:[\"“”„«][^\"“”»\n:]{0,120}(?:[\"”“»]\s*)?|['‘`][^'’`\n:]{0,120}(?:['’`]\s*)?"
-    r"|\w[\w$-]{0,60}(?: [\w$-]{0,30}){0,3}\s*)?\Z"
+    r"|[\w$][\w$-]{0,60}(?: [\w$-]{0,30}){0,3}\s*)?\Z"
 )
 SCALAR_AHEAD: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
 _SCALAR_BEGUN: Final = re.compile(r"[\w.+-]*\s*\Z")

@@ -20,7 +20,7 @@ _TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = re.compile(
     r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…"
-    r"|[^\W\d][\w$ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:|\Z)"
+    r"|[\w$@][\w$@ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:|\Z)"
 )
 _LIST_START: Final = re.compile(
     r"\[(?:\s|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…"
@@ -43,7 +43,7 @@ FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 _MARK_BEGUN: Final = re.compile(r"(?:<[^<>]{0,100}|[`~]{1,2})\Z")
 _LONGEST_MARK: Final = 100
 _START_BEGUN: Final = re.compile(
-    r"[{\[](?:\s|\\[nrt])*+(?:[^\W\d][\w $.-]{0,60}+[\"”']?\s*+|[\\.&].{0,10}|[-\d.]{0,20}+\s*+)\Z", re.S
+    r"[{\[](?:\s|\\[nrt])*+(?:[\w$@][\w $@.-]{0,60}+[\"”']?\s*+|[\\.&].{0,10}|[-\d.]{0,20}+\s*+)\Z", re.S
 )
 _BRACKET_BEGUN: Final = re.compile(r"\[(?:\s*[^\[\]{}\"\n:]{0,400}|[^\]\n]{0,200}\]?)\Z")
 

@@ -89,7 +89,7 @@ def read(
     if len(text) > limits.max_chars:
         return too_large(text, len(text), limits)
     # The common case first, and at no detour: JSON that is right as it stands.
-    if compiled.mode == "json" and truncated is not True and limits.max_depth >= DEPTH:
+    if compiled.mode == "json" and truncated is not True and (limits.max_depth >= DEPTH or text[:1] not in "{["):
         valid = read_strict(text, compiled)
         if valid is not None:
             clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)

@@ -1,37 +1,37 @@
 """The quick way through common damage: rewrite what is odd beyond doubt, and let the C parser judge the result.
 
 Most damaged replies are Python or JavaScript literals: single quotes, bare keys, `True`, trailing commas, comments.
-The text is split into strings, comments and what stands between, and each kind of damage is mended everywhere at once,
-so that no Python runs for a single token. The result is either valid JSON that satisfies the contract strictly, or the
-text is left to the machine. This is no second parser: it accepts nothing that the machine reads otherwise (a property
-test holds them together), and it is the machine that tells the repairs when somebody looks.
+The text is split at its quotation marks, and in what stands between the strings each kind of damage is mended
+everywhere at once, so that no Python runs for a single token. The result is either valid JSON that satisfies the
+contract strictly, or the text is left to the machine. This is no second parser: it accepts nothing that the machine
+reads otherwise (a property test holds them together), and the machine tells the repairs when somebody looks.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.cursor import LEFT_OUT
 
-# Each match starts with a quote or a slash: a string (first group: what is in it), or else a comment or a quote that
-# starts no plain string, with everything behind it (second group).
-_PIECE: Final = re.compile(
-    r"[\"'/](?:("
-    r'(?<=")[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+(?=")'
-    r"|(?<=')[^'\"\\\x00-\x1f]*+(?='\s*[:,}\]])"
-    r")[\"']"
-    r"|((?<=/)(?:/[^\n]*+|\*[^*]{0,2000}\*/)|(?<=[\"'])(?s:.*))\s*+)"
-)
-_STRING: Final = "\x00"
-"""Stands for a string while the rest is mended; it can stand nowhere else."""
-# Plain sets of ASCII characters are much quicker than classes such as `\\w`; other letters are left to the machine.
+# Control characters, which no text may hold here, stand for the strings while the rest is mended.
+_DOUBLE: Final = "\x00"
+_SINGLE: Final = "\x01"
+_ESCAPED: Final = "\x02"  # an escaped quotation mark
+_HARD: Final = re.compile(r"[\x00\x02\\\\]")
+"""In single quotes, what a plain string has not: a string, or a backslash."""
+_COMMENT: Final = re.compile(r"(/(?:/[^\n]*+|\*[^*]{0,2000}\*/)(?:[ \t\r\n]*+:)?)")
+# Plain sets of ASCII characters are much quicker than classes such as `\w`; other letters are left to the machine.
 _BARE: Final = re.compile(r"([A-Za-z_$][A-Za-z0-9_$-]{0,60}+)(?=[ \t\r\n]*+:)")
 _GAP: Final = re.compile(
-    r"[ \t\r\n](?<=[A-Za-z0-9_\"}\]\x00][ \t\r\n])[ \t\r\n]*+(?=(?:\x00|\"[^\"\n]*+\")[ \t\r\n]*+:)"
+    r"[ \t\r\n](?<=[A-Za-z0-9_\"}\]\x00\x01][ \t\r\n])[ \t\r\n]*+(?=(?:[\x00\x01]|\"[^\"\n]*+\")[ \t\r\n]*+:)"
 )
-_TRAILING: Final = re.compile(r",(?<![\[{,\s],)(?=[ \t\r\n]*+[}\]])")
+_ODD_KEY: Final = re.compile(r"[\x02\\:]|.{121}")
+"""Of a key behind a missing comma: what makes it doubtful."""
+_TRAILING: Final = re.compile(r",(?=[ \t\r\n]*+[}\]])(?<![\[{,\s],)")
 _WORDS: Final = tuple(
     (re.compile(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
     for word, spelled in (("True", "true"), ("False", "false"), ("None", "null"))
@@ -47,33 +47,52 @@ class Rewritten(NamedTuple):
 
 def rewrite(text: str) -> Rewritten | None:
     """Mend common damage in a text that holds one value; None where something stands in it that takes more."""
-    if _STRING in text:
+    if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or '\\\\"' in text:
         return None
-    pieces: list[Any] = _PIECE.split(text)  # what stands between, a string or None, anything else or None, and so on
-    between, strings, others = pieces[0::3], pieces[1::3], pieces[2::3]
-    if not between[-1]:
-        return None  # a quote that starts no plain string has taken the rest
-    if others.count(None) == len(others):
-        rest = _STRING.join(between)
-    elif LEFT_OUT.search("\n".join(filter(None, others))):
+    double = text.replace('\\"', _ESCAPED).split('"')
+    single = _DOUBLE.join(double[0::2]).split("'")
+    if not len(double) % 2 or not len(single) % 2 or _HARD.search("'".join(single[1::2])):
         return None
-    else:
-        rest = _without_comments(between, strings)
-        strings = [string for string in strings if string is not None]
+    rest = _without_comments(_SINGLE.join(single[0::2]))
+    if rest is None:
+        return None
     bare = _BARE.split(rest)
-    rest, gaps = _GAP.subn(",", '"'.join(bare))
+    parts = _GAP.split('"'.join(bare))
+    gaps = len(parts) > 1
+    if gaps and any(_ODD_KEY.search(key) for key in _keys_behind_gaps(parts, double)):
+        return None
+    rest = ",".join(parts)
     for word, spelled in _WORDS:
         rest = word.sub(spelled, rest)
-    between = _TRAILING.sub("", rest).split(_STRING)
+    rest = _with_strings(_TRAILING.sub("", rest), _SINGLE, single[1::2])
+    rest = _with_strings(rest, _DOUBLE, double[1::2])
+    return Rewritten(rest.replace(_ESCAPED, '\\"'), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
+
+
+def _keys_behind_gaps(parts: list[str], double: list[str]) -> Iterator[str]:
+    """The keys in double quotes that a comma is missing before."""
+    seen = 0
+    for before, part in pairwise(parts):
+        seen += before.count(_DOUBLE)
+        if part.startswith(_DOUBLE):
+            yield double[2 * seen + 1]
+
+
+def _without_comments(rest: str) -> str | None:
+    """A space in the place of each comment; None where one holds quotes, stands for something, or before a colon."""
+    if "/" not in rest:
+        return rest
+    parts = _COMMENT.split(rest)
+    comments = "\n".join((*parts[1::2], ""))
+    if _DOUBLE in comments or _SINGLE in comments or ":\n" in comments or LEFT_OUT.search(comments):
+        return None
+    return " ".join(parts[0::2])
+
+
+def _with_strings(rest: str, mark: str, strings: list[str]) -> str:
+    """The strings between quotation marks, each in the place of its mark."""
+    between = rest.split(mark)
     whole = [""] * (len(between) + len(strings))
     whole[0::2] = between
     whole[1::2] = strings
-    return Rewritten('"'.join(whole), Risk.INFERRED if gaps or len(bare) > 1 else Risk.LOSSLESS)
-
-
-def _without_comments(between: list[str], strings: list[str | None]) -> str:
-    """What stands between, with the mark for each string and a space for each comment."""
-    whole = [" "] * (len(between) + len(strings))
-    whole[0::2] = between
-    whole[1::2] = [" " if string is None else _STRING for string in strings]
-    return "".join(whole)
+    return '"'.join(whole)

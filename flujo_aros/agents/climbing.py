@@ -18,7 +18,7 @@ from pydantic_ai.usage import RequestUsage
 from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_left, native_of, was_cut
-from flujo_aros.agents.first import usage_of
+from flujo_aros.agents.first import text_of, usage_of
 from flujo_aros.agents.private import SecretsAtHand
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.streams import WatchedStream
@@ -26,6 +26,7 @@ from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
 from flujo_aros.outcome import Issue, Outcome
+from flujo_aros.recovery.echo import Examples
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask, Reply, Task, Way
 from flujo_aros.usage import Usage
@@ -120,6 +121,7 @@ class Climb:
             max_tokens=settings.get("max_tokens"),
             secrets=SecretsAtHand(self.ctx, self.record),
             evidence=self.record.evidence,
+            examples=Examples(lambda: text_of(self.ctx.messages)),
         )
 
     async def _answer(self, ask: Ask) -> Reply:

@@ -188,7 +188,7 @@ def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
     if not contract.keys:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
     masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text))  # a call is no answer
-    first = next(_values(masked), None)
+    first = next(values_in(masked), None)
     mended = _mended_block(masked, contract, len(text) if first is None else first[1])
     if mended is not None:
         fields, node, edits = mended
@@ -251,7 +251,7 @@ def _prose(text: str, start: int, end: int) -> str:
     return "\n\n".join(part for part in (before, behind) if part)
 
 
-def _values(text: str) -> Iterator[tuple[Any, int, int]]:
+def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
     """The JSON objects and lists of a text, in their order, with their places."""
     at, budget = 0, 4 * len(text) + 4_096
     for found in re.finditer(r"[{\[]", text):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from flujo_aros.errors import Attempt, UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, span
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected
 from flujo_aros.recovery.budget import Budget, Limits
+from flujo_aros.recovery.echo import unechoed
 from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
 
 T = TypeVar("T")
@@ -38,6 +39,10 @@ class Climbable(Protocol):
         ...
 
 
+_OWN: Final = ("first", "resume")
+"""The stages whose reply is the model's own first answer."""
+
+
 class Climb(Generic[T]):
     """The state of one climb. The outcome tells its story: every attempt, and every stage that a limit refused."""
 
@@ -51,9 +56,11 @@ class Climb(Generic[T]):
         self._began = self._now()
         self._attempts: list[Attempt] = []
         self._unread = False
+        self._asks_again = False
 
     def over(self, stages: Sequence[Climbable], first: Reply) -> Plan[T]:
         """Read the first reply, then stage after stage until there is a value."""
+        self._asks_again = any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
         outcome = self._read(first, "first")
         if not isinstance(outcome, Rejected):
             return outcome
@@ -124,6 +131,8 @@ class Climb(Generic[T]):
 
     def _read(self, reply: Reply, stage: str, judge: Judge[T] | None = None) -> Outcome[T]:
         outcome = read_reply(reply, self._task.contract)
+        ask = stage in _OWN and self._asks_again
+        outcome = unechoed(outcome, self._task.examples, self._task.contract, ask=ask)
         outcome = outcome if judge is None else judge(outcome)
         self._settle(outcome)
         rejected = outcome if isinstance(outcome, Rejected) else None

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
+from flujo_aros.recovery.echo import Examples
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.usage import Usage
 
@@ -68,7 +69,8 @@ class Task(Generic[T]):
     `clock` gives the seconds for a deadline. `model` is the name of the run's model, `native` whether its provider
     enforces schemas (None: not known), `max_tokens` the budget that its reply had (None: the provider's own).
     `secrets` are values to be masked in every repair prompt beside the kinds that are known (gone through only when
-    there is such a prompt), `evidence` is what a ladder adapts to.
+    there is such a prompt), `evidence` is what a ladder adapts to. `examples` tells whether a value is one of the
+    prompt's examples, without telling the prompt.
     """
 
     contract: Contract[T]
@@ -79,6 +81,7 @@ class Task(Generic[T]):
     max_tokens: int | None = None
     secrets: Iterable[str] = ()
     evidence: Evidence | None = None
+    examples: Examples | None = None
 
 
 @dataclass(frozen=True, slots=True)

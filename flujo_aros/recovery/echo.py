@@ -1,0 +1,179 @@
+"""Whether a reply is nothing but an example of the prompt: decided only where it cannot well be the answer, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.contract.payload import Block, Event
+from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.reading.payload import values_in
+from flujo_aros.recovery.places import Place, schema_at
+
+T = TypeVar("T")
+
+_EXAMPLE: Final = (
+    r"(?i:\b(?:examples?|for instance|such as|like this|like so|sample|template|demonstration"
+    r"|beispiel|zum beispiel|ejemplo|por ejemplo|exemple|par exemple|esempio|exemplo)\b|\be\.\s?g\.|例)"
+)
+_SAYS_EXAMPLE: Final = re.compile(_EXAMPLE)
+_FORMAT: Final = re.compile(
+    r"(?i:\b(?:format|structure|shape|schema|form)\b)\W{0,6}(?i:(?:is|as follows|json)\W{0,6})?\Z"
+)
+_HEADING: Final = re.compile(rf"\A\W*{_EXAMPLE}")
+_SENTENCE_END: Final = re.compile(r"(?<!\be\.g)[.!?]\s+(?=[A-Z\"'{\[])")
+_FENCE_END: Final = re.compile(r"```[\w+-]*\s*\Z")
+_PLACEHOLDER: Final = re.compile(
+    r"\s*(?:<[^<>]{1,80}>|\[[^\[\]]{1,80}\]|\{[^{}]{1,80}\}|\.\.\.|…"
+    r"|(?i:string|your [\w' ]{1,40}|[\w' ]{1,40} here))\s*"
+)
+_LOOK_BACK: Final = 800
+_SENTENCE: Final = 4
+_SAID: Final = 3
+"""So many words are no coincidence: in a field of an answer, and in what somebody says."""
+
+
+@dataclass
+class Examples:
+    """The examples of a prompt. The prompt itself is asked for only when a value could be one of them."""
+
+    prompt: Callable[[], str]
+
+    @cached_property
+    def _text(self) -> str:
+        return self.prompt()
+
+    def hold(self, value: Any, contract: Contract[Any]) -> bool:
+        """Whether a value is one of them, and nothing in the prompt but the example itself has its words.
+
+        An answer may well equal an example: the label of a classification, a short phrase, what the text at hand
+        says. So it counts only with words or figures that are no coincidence.
+
+        >>> prompt = 'Example: {"name": "Ada Lovelace", "born": 1815}. Now this: The pen of Bo Li, born 1990.'
+        >>> from flujo_aros.contract.output import compile_contract
+        >>> [Examples(lambda: prompt).hold(v, compile_contract(dict)) for v in
+        ...     ({"name": "Ada Lovelace", "born": 1815}, {"name": "Bo Li", "born": 1990})]
+        [True, False]
+        """
+        if isinstance(value, Event):
+            return self._say(value.text)
+        plain = _plain(value)
+        if not (is_dict(plain) or is_list(plain)) or "{" not in self._text:
+            return False
+        leaves = list(islice(_leaves(plain, ()), _MOST_LEAVES))
+        telling = [leaf for place, leaf in leaves if _weight(leaf) and not _is_choice(contract, place)]
+        if len(leaves) == _MOST_LEAVES or sum(map(_weight, telling)) < _ENOUGH:
+            return False
+        if not all(_written(leaf) in self._text for leaf in telling):
+            return False
+        places = [(start, end) for found, start, end in values_in(self._text) if found == plain]
+        if not any(_is_introduced(self._text, start) for start, _ in places):
+            return False
+        rest = _without(self._text, places)
+        return sum(_weight(leaf) for leaf in telling if not _stands_in(leaf, rest)) >= _ENOUGH
+
+    def _say(self, said: str) -> bool:
+        """Whether the prompt shows these words as an example of what to say."""
+        words = said.strip()
+        if len(words.split()) < _SAID or _written(words) not in self._text:
+            return False
+        places = [match.span() for match in re.finditer(re.escape(_written(words)), self._text)]
+        return all(self._is_example(start) for start, _ in places)
+
+    def _is_example(self, place: int) -> bool:
+        """Whether words of the prompt are introduced as an example: they, or the JSON object in which they stand."""
+        brace = self._text.rfind("{", max(0, place - _LOOK_BACK), place)
+        in_object = brace > self._text.rfind("}", max(0, place - _LOOK_BACK), place)
+        return _is_introduced(self._text, brace if in_object else place, heading=in_object)
+
+
+_ENOUGH: Final = 2
+_MOST_LEAVES: Final = 100
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Block):
+        return value.fields
+    return value if is_dict(value) or is_list(value) else to_jsonable_python(value, by_alias=True, fallback=str)
+
+
+def _weight(leaf: Any) -> int:
+    """How telling a value is: two for a sentence and a blank to fill in; one for a name, a code or a figure."""
+    if isinstance(leaf, bool) or leaf is None:
+        return 0
+    if isinstance(leaf, (int, float)):
+        return int(abs(leaf) >= 100)
+    words = str(leaf).split()
+    if len(words) >= _SENTENCE or _PLACEHOLDER.fullmatch(leaf):
+        return 2
+    return int(len(words) > 1 or (any(c.isdigit() for c in leaf) and len(leaf) > 3) or "@" in leaf)
+
+
+def _is_introduced(text: str, start: int, *, heading: bool = True) -> bool:
+    """Whether the words right before a place, or the heading of its paragraph, say that an example comes."""
+    before = _FENCE_END.sub("", text[max(0, start - _LOOK_BACK) : start]).rstrip()
+    paragraph = re.split(r"\n\s*\n", before)[-1]
+    line = paragraph.rpartition("\n")[2]
+    sentence = _SENTENCE_END.split(line)[-1]
+    return bool(_SAYS_EXAMPLE.search(sentence) or _FORMAT.search(sentence)) or (
+        heading and bool(_HEADING.match(paragraph))
+    )
+
+
+def _is_choice(contract: Contract[Any], place: Place) -> bool:
+    """Whether the schema gives the values to choose from, so that a right answer often equals an example."""
+    schema = schema_at(contract.json_schema, place)
+    return schema is not None and ("enum" in schema or "const" in schema)
+
+
+def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    if is_dict(value):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*place, key))
+    elif is_list(value):
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, (*place, index))
+    else:
+        yield place, value
+
+
+def _written(leaf: Any) -> str:
+    """A value as a prompt has it, up to what JSON would write in another way."""
+    return re.split(r"[\"\\\n]", leaf)[0] if isinstance(leaf, str) else str(leaf)
+
+
+def _stands_in(leaf: Any, text: str) -> bool:
+    return " ".join(str(leaf).casefold().split()) in text
+
+
+def _without(text: str, places: list[tuple[int, int]]) -> str:
+    """The text without these places, in one case and with single spaces."""
+    parts, done = list[str](), 0
+    for start, end in places:
+        parts.append(text[done:start])
+        done = end
+    return " ".join(" ".join([*parts, text[done:]]).casefold().split())
+
+
+def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:
+    """The outcome, unless its value is an example of the prompt.
+
+    With `ask` it is rejected, so that the model is asked once more; without, and where that has been done, the value
+    is taken and this is told as a repair. What somebody says is never taken from an example.
+    """
+    if examples is None or not isinstance(outcome, Accepted) or not examples.hold(outcome.value, contract):
+        return outcome
+    if ask or isinstance(outcome.value, Event):
+        words = "it is the example of the prompt, word for word; answer for the case at hand"
+        return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_example", words),), outcome.text)
+    told = Repair("repeats-example", Risk.INFERRED, "$", (0, len(outcome.text)), outcome.text[:80], "")
+    trust = Trust.INFERRED if outcome.trust in (Trust.CLEAN, Trust.LOSSLESS) else outcome.trust
+    return replace(outcome, repairs=(*outcome.repairs, told), trust=trust)

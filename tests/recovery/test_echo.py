@@ -1,0 +1,187 @@
+"""An example of the prompt that comes back as the answer is known, where it cannot well be the answer, too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent, PromptedOutput
+
+from flujo_aros import Accepted, Aros, Ladder, LlmRepair, Output, OutputError, Runner, Step
+from flujo_aros.agents.drivers import run_agent
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.recovery.echo import Examples
+from flujo_aros.testing import ScriptedModel
+
+ADA = {"name": "Ada Lovelace", "born": 1815}
+SUM = {"summary": "The battery dies after one week of use", "sentiment": "negative"}
+OTHER = {"name": "Bo Li", "born": 1990}
+SAID = Output.event(["npc.said", "npc.thought"])
+
+
+class Person(BaseModel):
+    name: str
+    born: int
+
+
+def dumped(value: object) -> str:
+    return json.dumps(value)
+
+
+ECHOED = {
+    "label": (f"Example: {dumped(ADA)}\n\nText: Bo Li, born 1990.", ADA),
+    "e.g.": (f"Answer with JSON, e.g. {dumped(ADA)}. Who built this? It was Bo Li.", ADA),
+    "like this": (f"Answer like this:\n{dumped(ADA)}\nBo Li was born 1990.", ADA),
+    "fence": (f"For example:\n```json\n{json.dumps(ADA, indent=2)}\n```\nText: Bo Li", ADA),
+    "format": (f"Output format:\n{dumped(ADA)}\n\nText: Bo Li", ADA),
+    "few shots": (f"Example 1:\nText: a woman\nJSON: {dumped(ADA)}\n\nText: Bo Li\nJSON:", ADA),
+    "sentence": (f"Sample answer: {dumped(SUM)}\nReview: the screen is too dark", SUM),
+    "order of keys": (f"Example: {dumped(dict(reversed(ADA.items())))}\nText: Bo Li", ADA),
+    "another language": (f"Beispiel: {dumped(ADA)}\nText: Bo Li", ADA),
+    "blanks": (
+        'Answer in the format {"name": "<full name>", "born": 0}.\nText: Bo Li',
+        {"name": "<full name>", "born": 0},
+    ),
+}
+NO_ECHO = {
+    "the text says it": (f"Example: {dumped(ADA)}\n\nText: Ada Lovelace was born in 1815.", ADA),
+    "the text says half of it": (f"Example: {dumped(ADA)}\n\nText: Ada Lovelace, 1816?", ADA),
+    "data, no example": (f"Mend this record: {dumped(ADA)}", ADA),
+    "data, after a word": (f"For example, people make mistakes. The record is: {dumped(ADA)}", ADA),
+    "format as a verb": (f"Format the following record as JSON: {dumped(ADA)}", ADA),
+    "a label": ('Example: {"label": "billing", "urgent": true}\nText: my bill', {"label": "billing", "urgent": True}),
+    "a label of two words": ('Example: {"label": "customer service"}\nText: the phone', {"label": "customer service"}),
+    "numbers": ('Example: {"a": 1, "b": 0.95}\nText: one', {"a": 1, "b": 0.95}),
+    "another value": (f"Example: {dumped(ADA)}\nText: Bo Li, 1990", OTHER),
+    "more than the example": (f"Example: {dumped(ADA)}\nText: x", {**ADA, "died": 1852}),
+    "nothing of the kind": ("Who was it?", ADA),
+}
+CHOICE = {"properties": {"topic": {"enum": ["The bill is too high", "Other"]}}}
+
+
+@pytest.mark.parametrize("how", ECHOED)
+def test_an_example_is_known(how: str) -> None:
+    prompt, value = ECHOED[how]
+    assert Examples(lambda: prompt).hold(value, compile_contract(dict))
+
+
+@pytest.mark.parametrize("how", NO_ECHO)
+def test_an_answer_that_may_be_right_is_none(how: str) -> None:
+    prompt, value = NO_ECHO[how]
+    assert not Examples(lambda: prompt).hold(value, compile_contract(dict))
+
+
+def test_what_there_is_to_choose_from_tells_nothing() -> None:
+    value = {"topic": "The bill is too high"}
+    prompt = f"Example: {dumped(value)}\nText: 300 Euro!"
+    assert Examples(lambda: prompt).hold(value, compile_contract(dict))
+    assert not Examples(lambda: prompt).hold(value, compile_contract(CHOICE))
+
+
+PROMPT = ECHOED["label"][0]
+
+
+def asked(*replies: str, ladder: Ladder | None = None, prompt: str = PROMPT) -> tuple[Any, ScriptedModel]:
+    """The metadata and output of an agent, and its model."""
+    model = ScriptedModel(*replies, profile={"supports_json_schema_output": False})
+    agent = Agent(model, output_type=PromptedOutput(Person), capabilities=[Aros(ladder=ladder)])
+    return asyncio.run(agent.run(prompt)), model
+
+
+def test_the_question_is_asked_once_more_in_plain_words() -> None:
+    result, model = asked(dumped(ADA), "It was Bo Li, in 1990.", dumped(OTHER))
+    assert (result.output, model.calls) == (Person(name="Bo Li", born=1990), 3)
+    assert "Do not repeat the schema" in model.asked[1].prompt
+    assert result.metadata["aros"]["origin"] == "extract"
+
+
+def test_an_example_that_is_the_answer_is_taken_the_second_time_and_told() -> None:
+    result, model = asked(dumped(ADA), dumped(ADA))
+    told = result.metadata["aros"]
+    assert (result.output, model.calls, told["trust"]) == (Person(name="Ada Lovelace", born=1815), 2, "inferred")
+    assert [repair["code"] for repair in told["repairs"]] == ["repeats-example"]
+
+
+def test_nothing_is_lost_where_nobody_can_be_asked() -> None:
+    result, model = asked(dumped(ADA), ladder=Ladder(stages=(LlmRepair(),)))
+    assert (model.calls, result.metadata["aros"]["trust"]) == (1, "inferred")
+
+
+def test_another_answer_costs_nothing() -> None:
+    result, model = asked(dumped(OTHER))
+    assert (model.calls, result.metadata["aros"]["trust"]) == (1, "clean")
+
+
+@pytest.mark.parametrize("how", ["step", "run_agent", "agent", "tool"])
+def test_it_is_known_in_every_way_to_run(how: str) -> None:
+    async def go() -> Any:
+        contract = Output.json(Person)
+        if how == "run_agent":
+            outcome = (await run_agent(Agent(model), PROMPT, contract)).outcome
+            return outcome.value
+        if how == "step":
+            return (await Runner(Step("s", agent=Agent(model), contract=Person)).run(PROMPT)).output
+        like: Any = Person if how == "tool" else PromptedOutput(Person)
+        return (await Agent(model, output_type=like, capabilities=[Aros()]).run(PROMPT)).output
+
+    model = ScriptedModel(dumped(ADA), dumped(OTHER))
+    assert asyncio.run(go()) == Person(name="Bo Li", born=1990)
+    assert model.calls == 2
+
+
+def test_tagged_and_block_outputs_are_known_too() -> None:
+    tagged = Output.tagged("result", Person, max_retries=1)
+    prompt = f"Write <result>, for example: <result>{dumped(ADA)}</result>"
+    model = ScriptedModel(f"<result>{dumped(ADA)}</result>", f"<result>{dumped(OTHER)}</result>")
+    agent: Any = Agent(model, output_type=tagged.as_output(), capabilities=[Aros()])
+    assert asyncio.run(agent.run(prompt)).output == Person(name="Bo Li", born=1990)
+
+    block = {"plan": "open the file in an editor", "next": "x"}
+    model = ScriptedModel(f"{dumped(block)}\nOn it.", '{"plan": "look", "next": "y"}\nOn it.')
+    agent = Agent(model, output_type=Output.block("plan", ["next"]).as_output(), capabilities=[Aros()])
+    assert asyncio.run(agent.run(f"Example: {dumped(block)}")).output.fields == {"plan": "look", "next": "y"}
+
+
+LINE = "A short, moody line."
+SHOWN = {
+    "json": f'Reply as JSON. Example: {{"kind": "npc.said", "text": "{LINE}"}}',
+    "plain": f"Say one line. Example: {LINE}",
+    "quoted": f'Say one line, such as "{LINE}"',
+    "its own line": f"Say one line, like this:\n{LINE}",
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize("reply", [LINE, dumped({"kind": "npc.said", "text": LINE}), dumped({"text": LINE})])
+def test_the_example_of_a_prompt_is_nothing_said(shown: str, reply: str) -> None:
+    model = ScriptedModel(reply, "Rain falls on the quay.")
+    result = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync(SHOWN[shown])
+    assert (result.output.text, model.calls) == ("Rain falls on the quay.", 2)
+    assert "example" in model.asked[1].prompt
+    assert LINE not in model.asked[1].prompt.split("\n")[-1]
+
+
+def test_an_example_of_what_to_say_is_never_taken() -> None:
+    model = ScriptedModel(LINE, then=LINE)
+    agent: Any = Agent(model, output_type=SAID.as_output(), capabilities=[Aros()])
+    with pytest.raises(OutputError, match="echoed_schema"):
+        asyncio.run(agent.run(SHOWN["json"]))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply"),
+    [
+        ("The innkeeper said: The bell sued the tower. Go on.", "The bell sued the tower."),
+        (f"Example: {LINE}\nThe crowd shouts: {LINE} Repeat after them!", LINE),
+        ('Example: {"text": "Yes."}', "Yes."),
+        (f"Example: {LINE}", "Another short, moody line."),
+    ],
+)
+def test_what_is_said_may_stand_in_the_prompt(prompt: str, reply: str) -> None:
+    model = ScriptedModel(reply)
+    outcome = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync(prompt).steps[0].outcome
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.text == reply

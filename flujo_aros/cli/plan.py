@@ -85,6 +85,7 @@ def _bound(pipeline: Pipeline) -> dict[str, Any]:
         "cost": None if most.cost is None else float(most.cost),
         "per_item": dict(most.per_item),
         "open": list(most.open),
+        "unpriced": list(most.unpriced),
         "steps": {name: each.calls for name, each in most.steps},
         "words": str(most),
     }
@@ -182,6 +183,10 @@ def _print_for_a_person(plan: dict[str, Any], console: Console) -> None:
     if "bound" in plan:
         console.print()
         console.print(Text.assemble("a run makes ", plan["bound"]["words"]))
+        if plan["bound"]["unpriced"]:
+            console.print("what it costs at most is not known:")
+        for why in plan["bound"]["unpriced"]:
+            console.print(Padding(Text(why), (0, 0, 0, 3), expand=False))
     for warning in plan["warnings"]:
         console.print(Text(f"\nwarning: {warning}", style="yellow"))
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING
 
 from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.agents.prices import most_for_call
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.recovery.stages.resume import Resume
 
 if TYPE_CHECKING:
     from flujo_aros.pipeline.flow import Pipeline
@@ -23,14 +25,18 @@ class Bound:
     """The most that a pipeline or a step can use.
 
     `calls` are model calls, repairs and retries included; `per_item` those that each element of the list of a `Map`
-    adds, by the full name of that step. `cost` is in US dollars; None: no limit says so. `open` names the steps whose
-    agent decides itself how often it calls its model, because it has tools: they count here as calling it once.
+    adds, by the full name of that step. `cost` is in US dollars, from the published prices and the limits; None: it is
+    not known, and `unpriced` says why, and what to do. With `about` it is that of a limit, which one call may pass.
+    `open` names the steps whose agent decides itself how often it calls its model, because it has tools: they count
+    here as calling it once.
     """
 
     calls: int = 0
     cost: Decimal | None = Decimal(0)
     per_item: Mapping[str, int] = field(default_factory=dict[str, int])
     open: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
+    about: bool = False
     steps: tuple[tuple[str, Bound], ...] = ()
     """The bound of each step of the pipeline, by name; empty for the bound of a single step."""
 
@@ -39,12 +45,28 @@ class Bound:
 
         >>> str(Bound(7, None, {"each": 2}))
         'at most 7 model calls, and 2 for each item of each'
+        >>> str(Bound(2, Decimal("0.03876")))
+        'at most 2 model calls, and at most $0.0388'
         """
         items = [f"{calls} for each item of {name}" for name, calls in self.per_item.items()]
-        money = [] if self.cost is None or self.cost == 0 else [f"about ${self.cost}"]
+        money = (
+            []
+            if self.cost is None or self.cost == 0
+            else [f"{'about' if self.about else 'at most'} {dollars(self.cost)}"]
+        )
         least = "1 model call" if self.calls == 1 else f"{self.calls} model calls"
         head = f"at least {least}" if self.open else f"at most {least}"
         return ", and ".join([head, *items, *money])
+
+
+def dollars(cost: Decimal) -> str:
+    """A bound on money, rounded up.
+
+    >>> dollars(Decimal("0.01938")), dollars(Decimal(2)), dollars(Decimal("0.5"))
+    ('$0.0194', '$2', '$0.5')
+    """
+    places = Decimal("0.0001") if cost < 1 else Decimal("0.01")
+    return f"${cost.quantize(places, ROUND_UP).normalize():f}"
 
 
 def bound(pipeline: Pipeline, limits: StepLimits | None = None) -> Bound:
@@ -57,7 +79,7 @@ def bound(pipeline: Pipeline, limits: StepLimits | None = None) -> Bound:
     """
     steps = tuple((step.name, _step(step, step.name)) for step in pipeline.steps)
     total = _within(_sum(each for _, each in steps), limits)
-    return Bound(total.calls, total.cost, total.per_item, total.open, steps)
+    return replace(total, steps=steps)
 
 
 def _body(steps: Sequence[PipelineStep], prefix: str) -> Bound:
@@ -83,8 +105,11 @@ def _once(step: PipelineStep, name: str) -> Bound:
     if isinstance(step, Map):
         item = bodies.pop("body")
         per_item = {**({name: item.calls} if item.calls else {}), **item.per_item}
-        cost = None if item.calls else Decimal(0)
-        return _sum([Bound(0, cost, per_item, item.open), *bodies.values()])
+        most = Bound(0, Decimal(0), per_item, item.open, item.unpriced)
+        if item.cost != 0:  # nobody knows how long the list is
+            each = () if item.cost is None else (f"step {name!r}: each item costs at most {dollars(item.cost)}",)
+            most = replace(most, cost=None, unpriced=(*item.unpriced, *each))
+        return _sum([most, *bodies.values()])
     return _sum(bodies.values())
 
 
@@ -92,31 +117,58 @@ def _agent(step: Step, name: str) -> Bound:
     ladder, agent = step.facts.ladder, step.facts.agent
     repairs = 0 if ladder is None or not ladder.stages else ladder.max_calls
     calls = (1 + repairs) * step.max_iterations
-    return Bound(calls, None, open=() if isinstance(agent, AgentSpec) else (name,))
+    if not isinstance(agent, AgentSpec):
+        why = f"step {name!r}: an Agent of your own asks as it likes; limit it with `usage_limits: {{max_cost: …}}`"
+        return Bound(calls, None, open=(name,), unpriced=(why,))
+    cost = _cost(step, agent, repairs)
+    if isinstance(cost, str):
+        return Bound(calls, None, unpriced=(f"step {name!r}: {cost}",))
+    return Bound(calls, cost * step.max_iterations)
+
+
+def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
+    """What one run of a spec's agent can cost, its repairs included; a text says why that is not known."""
+    settings = {**agent.model_settings, **step.facts.settings}
+    said = settings.get("max_tokens")
+    first = said if isinstance(said, int) else None
+    stages = step.facts.ladder.stages if step.facts.ladder is not None and repairs else ()
+    models = [agent.model, *(model for stage in stages if isinstance(model := getattr(stage, "model", None), str))]
+    resume = next((stage for stage in stages if isinstance(stage, Resume)), None)
+    larger = first if resume is None or first is None else max(first, resume.max_tokens or int(first * resume.factor))
+    caches = any("cache" in key for key in settings)
+    total = Decimal(0)
+    for tokens, times in ((first, repairs + (resume is None)), (larger, int(resume is not None))):
+        prices = [most_for_call(model, tokens, caches=caches) for model in dict.fromkeys(models)]
+        unknown = next((price for price in prices if isinstance(price, str)), None)
+        if unknown is not None:
+            return unknown
+        total += max(price for price in prices if not isinstance(price, str)) * times
+    return total
 
 
 def _within(most: Bound, limits: StepLimits | None) -> Bound:
     if limits is None:
         return most
     requests, cost = limits.max_requests, limits.max_cost
-    calls = most.calls if requests is None else min(most.calls, requests)
-    known = most.cost if cost is None else cost if most.cost is None else min(cost, most.cost)
-    if requests is None:
-        return Bound(calls, known, most.per_item, most.open)
-    bounded = not most.per_item and not most.open
-    return Bound(calls if bounded else requests, known)
+    if requests is not None:
+        bounded = not most.per_item and not most.open
+        most = replace(most, calls=min(most.calls, requests) if bounded else requests, per_item={}, open=())
+    if cost is None or (most.cost is not None and most.cost <= cost):
+        return most
+    return replace(most, cost=cost, unpriced=(), about=True)
 
 
 def _times(most: Bound, times: int) -> Bound:
     cost = None if most.cost is None else most.cost * times
-    return Bound(most.calls * times, cost, {name: calls * times for name, calls in most.per_item.items()}, most.open)
+    per_item = {name: calls * times for name, calls in most.per_item.items()}
+    return replace(most, calls=most.calls * times, cost=cost, per_item=per_item)
 
 
 def _sum(parts: Iterable[Bound]) -> Bound:
     made = Bound()
     for part in parts:
         cost = None if made.cost is None or part.cost is None else made.cost + part.cost
-        made = Bound(made.calls + part.calls, cost, {**made.per_item, **part.per_item}, (*made.open, *part.open))
+        made = _joined(made, part, made.calls + part.calls, cost)
     return made
 
 
@@ -124,5 +176,12 @@ def _most(parts: Iterable[Bound]) -> Bound:
     made = Bound()
     for part in parts:
         cost = None if made.cost is None or part.cost is None else max(made.cost, part.cost)
-        made = Bound(max(made.calls, part.calls), cost, {**made.per_item, **part.per_item}, (*made.open, *part.open))
+        made = _joined(made, part, max(made.calls, part.calls), cost)
     return made
+
+
+def _joined(one: Bound, other: Bound, calls: int, cost: Decimal | None) -> Bound:
+    why = tuple(dict.fromkeys((*one.unpriced, *other.unpriced)))
+    return Bound(
+        calls, cost, {**one.per_item, **other.per_item}, (*one.open, *other.open), why, one.about or other.about
+    )

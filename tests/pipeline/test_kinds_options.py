@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.agents.prices import most_for_call
 from flujo_aros.events import Event, StepFinished
 from flujo_aros.pipeline.bound import bound
 from flujo_aros.pipeline.branch import Branch
@@ -403,3 +405,53 @@ def test_a_run_never_makes_more_calls_than_its_bound():
     pipeline = Pipeline([Loop("l", [step], max_loops=2, on_max_loops="accept")])
     run(pipeline)
     assert provider.calls <= bound(pipeline).calls
+
+
+# The bound on the cost
+
+
+def priced(name: str, *, max_tokens: int | None = 300, model: str = "openai:gpt-4o-mini", **options: Any) -> Step:
+    settings = {} if max_tokens is None else {"max_tokens": max_tokens}
+    return Step(name, AgentSpec(model=model, output_schema=NUMBER, model_settings=settings), **options)
+
+
+def test_the_cost_is_bounded_by_the_window_and_the_longest_reply():
+    once, longer = (most_for_call("openai:gpt-4o-mini", tokens) for tokens in (300, 1200))
+    assert isinstance(once, Decimal)
+    assert isinstance(longer, Decimal)
+    plain = priced("a", processing=Processing(enforcement="validate"))
+    assert bound(Pipeline([plain])).cost == once
+    assert bound(Pipeline([Loop("l", plain, max_loops=3)])).cost == once * 3
+    assert bound(Pipeline([plain, priced("r", retries=1, processing=plain.processing)])).cost == once * 3
+    larger = priced("b", processing=Processing(stages=("resume", "retry"), max_calls=2))
+    assert bound(Pipeline([larger])).cost == once * 2 + longer
+    assert re.fullmatch(r"at most 1 model call, and at most \$0\.\d{1,4}", str(bound(Pipeline([plain]))))
+    assert bound(Pipeline([priced("local", model="local:smollm2", max_tokens=None)])).cost == 0
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (priced("a", max_tokens=None), "step 'a': a reply of openai:gpt-4o-mini may have any length; set `max_tokens`"),
+        (priced("a", model="ollama:mine"), "step 'a': no price is known for ollama:mine; limit the step with `usage_"),
+        (priced("a", model="groq:llama-3.3-70b-versatile"), "how much groq:llama-3.3-70b-versatile can read at most"),
+        (Provider("x").step("a"), "step 'a': an Agent of your own asks as it likes"),
+        (Map("m", priced("a"), iterable_input="input"), "step 'm': each item costs at most $0."),
+    ],
+)
+def test_where_no_cost_is_known_the_bound_says_why_and_a_limit_makes_it_known(step: Any, why: str):
+    most = bound(Pipeline([step]))
+    assert most.cost is None
+    assert why in most.unpriced[0]
+    limited = bound(Pipeline([step]), StepLimits(max_cost=Decimal(2)))
+    assert (limited.cost, limited.unpriced) == (Decimal(2), ())
+    assert str(limited).endswith("and about $2")
+
+
+def test_the_dearest_model_of_a_ladder_counts():
+    stages = ({"stage": "escalate", "model": "anthropic:claude-haiku-4-5"},)
+    cheap = bound(Pipeline([priced("a", processing=Processing(enforcement="validate"))])).cost
+    both = bound(Pipeline([priced("a", processing=Processing(stages=stages, max_calls=1))])).cost
+    assert cheap is not None
+    assert both is not None
+    assert both > cheap * 10

@@ -247,7 +247,7 @@ def test_dry_run_shows_the_plan_and_calls_nothing(aros: Aros, triage: str) -> No
     assert dry.stdout.startswith(aros("plan", triage).stdout)
     assert "at most 7 model calls" in dry.stdout
     bound = json.loads(aros("run", triage, "--allow", "shop", "--dry-run", "--json").stdout)["bound"]
-    assert (bound["calls"], bound["cost"]) == (7, None)
+    assert (bound["calls"], bound["cost"]) == (7, 0.0)
 
 
 def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop: Path) -> None:

@@ -56,7 +56,8 @@ class Logging:
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
-        self._mask.hear(event)
+        if self._content or not isinstance(event, ReadFinished):
+            self._mask.hear(event)
         take = self._takes.get(type(event))
         if take is not None and self.logger.isEnabledFor(logging.WARNING):
             take(event)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from flujo_aros.events import AgentStarted, Event, RunStarted
-from flujo_aros.recovery.named import secrets_in
+from flujo_aros.events import AgentStarted, Event, ReadFinished, RunStarted
+from flujo_aros.recovery.named import labelled_in, secrets_in
 from flujo_aros.recovery.secrets import Vault
 
 _NAME: Final = 200
 _MOST_HEARD: Final = 500
+_MOST_READ: Final = 50
 
 
 @dataclass(slots=True)
@@ -31,7 +32,8 @@ class Mask:
 
     values: tuple[str, ...] = ()
     _heard: tuple[str, ...] = ()
-    """The newest that it has heard of, beside those that it was given."""
+    _read: tuple[str, ...] = ()
+    """The newest that it has heard of, beside those that it was given; and those that replies called secret."""
 
     @classmethod
     def of_environment(cls, more: Iterable[str] = ()) -> Mask:
@@ -39,14 +41,26 @@ class Mask:
         return cls((*secrets_in(os.environ), *more))
 
     def hear(self, event: Event) -> None:
-        """Take note of the secrets of a run that begins."""
-        if isinstance(event, (RunStarted, AgentStarted)) and event.secrets:
-            self._heard = tuple(dict.fromkeys((*self._heard, *event.secrets)))[-_MOST_HEARD:]
+        """Take note of the secrets of a run that begins, and of what a reply calls a password, a key or a token.
+
+        The text itself is masked without that; what is told of it, such as an issue, quotes the value alone.
+        """
+        if isinstance(event, ReadFinished):
+            if event.text and (called := labelled_in(event.text)):
+                self._read = _newest((*self._read, *called), _MOST_READ)
+        elif isinstance(event, (RunStarted, AgentStarted)) and event.secrets:
+            self._heard = _newest((*self._heard, *event.secrets), _MOST_HEARD)
 
     def __call__(self, text: str) -> str:
         """The text without its secrets, as long as it was."""
-        values = (*self.values, *self._heard) if self._heard else self.values
+        more = self._heard or self._read
+        values = (*self.values, *self._heard, *self._read) if more else self.values
         return _masked_name(text, values) if len(text) <= _NAME else _masked(text, values)
+
+
+def _newest(values: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """Each once, where it came last."""
+    return tuple(reversed(dict.fromkeys(reversed(values))))[-most:]
 
 
 def _masked(text: str, values: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import Event
+from flujo_aros.events import Event, ReadFinished
 from flujo_aros.telemetry import names
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.metrics import Measures
@@ -51,6 +51,7 @@ class OpenTelemetry:
         content: bool = False,
         secrets: Iterable[str] = (),
     ) -> None:
+        self._content = content
         self._mask = mask = Mask.of_environment(secrets)
         self._traced = tracer_provider is not None
         self._measured = meter_provider is not None
@@ -60,7 +61,8 @@ class OpenTelemetry:
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
         """Take one event; the span of a started one is held open by who told of it."""
-        self._mask.hear(event)
+        if self._content or not isinstance(event, ReadFinished) or event.capture:
+            self._mask.hear(event)
         if self._measured or _heard(metrics.get_meter_provider()):
             self._measures.take(event)
         return self._spans.take(event) if self._traced or _heard(trace.get_tracer_provider()) else None

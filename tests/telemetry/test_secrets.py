@@ -1,7 +1,8 @@
-"""Twenty secrets, planted wherever one can be: none is found in spans, metrics, log lines, journal or terminal."""
+"""Secrets, planted wherever one can be: none is found in spans, metrics, log lines, journal or terminal."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -15,13 +16,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic_ai import Agent, RunContext
+from pydantic import SecretStr
+from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.settings import ModelSettings
 from rich.console import Console
 
 from flujo_aros import Aros, Call, Runner, Step
 from flujo_aros.cli.main import main
+from flujo_aros.cli.secrecy import new_mask
 from flujo_aros.cli.summary import print_summary
+from flujo_aros.events import observing
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.logs import Logging
 from flujo_aros.telemetry.masking import Mask
@@ -34,8 +39,13 @@ PLANTED = {
     "prompt key": "sk-proj-Pl4ntedInThePrompt01",
     "prompt url": "pw0rd-in-prompt-url",
     "context": "ghp_Pl4ntedInTheContext0123456789",
+    "context by name": "context-correct-horse",
+    "context by label": "label-staple-77",
     "instructions": "AKIAPLANTEDINSTRUCT1",
     "deps": "deps-correct-horse-battery",
+    "deps by type": "typed-battery-of-the-deps",
+    "settings": "header-horse-of-the-settings",
+    "params": "param-battery-of-a-function",
     "environment": "env-staple-of-the-house",
     "named": "named-by-the-caller-42",
     "reply value": "sk-ant-Pl4ntedInAReplyValue",
@@ -60,34 +70,58 @@ REPLIES = [
     ),
     f"Authorization: Bearer {PLANTED['reply bearer']}\n-----BEGIN PRIVATE KEY-----\n{PLANTED['reply pem']}",
     (
-        f"{{'name': '{PLANTED['repair']}', 'crew': '3', 'deps': '{PLANTED['deps']}', "
-        f"'x': '{PLANTED['environment']}',}} {PLANTED['named']}"
+        f"{{'name': '{PLANTED['repair']}', 'crew': '3', 'by': '{PLANTED['context by name']}', "
+        f"'x': '{PLANTED['environment']}', 'y': '{PLANTED['settings']}', 'z': '{PLANTED['params']}', "
+        f"'password': '{PLANTED['context by label']}',}} {PLANTED['named']}"
     ),
 ]
 CUT = f'{{"name": "{PLANTED["reply cut"]}'
 
 
 def fail(_given: object) -> None:
-    message = f"cannot reach https://me:{PLANTED['exception url']}@host with {PLANTED['exception']}"
+    secrets = f"{PLANTED['exception']} and {PLANTED['params']} and {PLANTED['context by name']}"
+    message = f"cannot reach https://me:{PLANTED['exception url']}@host with {secrets}"
     raise RuntimeError(message)
+
+
+def answer(previous_step: object, api_key: str) -> str:
+    return PLANTED["step output"]
+
+
+@dataclass
+class Deps:
+    """What an agent is given: its names and types say what is secret."""
+
+    shop_password: str
+    inner: dict[str, Any]
+
+
+def ask_alone() -> None:
+    """An agent without a pipeline, which quotes its dependencies in prompt, reply, issue and repair."""
+    held = f"{PLANTED['deps']} {PLANTED['deps by type']}"
+    replies = (f'{{"name": "{held}", "crew": "{held}"}}', f"{{'name': '{held}', 'crew': '3',}}")
+    agent = Agent(model(*replies), output_type=Boat, deps_type=Deps, name="alone", capabilities=[Aros()])
+    deps = Deps(PLANTED["deps"], {"any": [SecretStr(PLANTED["deps by type"])]})
+    assert asyncio.run(agent.run(f"Which boat has {held}?", deps=deps)).output.crew == 3
 
 
 def planted_pipeline() -> Any:
     error = {"error": f"bad key {PLANTED['provider error']} at https://me:{PLANTED['provider url']}@host"}
 
-    def agent(name: str, *replies: str | Exception) -> Agent[str, Boat]:
-        made = Agent(model(*replies), output_type=Boat, deps_type=str, name=name, capabilities=[Aros()])
+    def agent(name: str, *replies: str | Exception) -> Agent[None, Boat]:
+        settings = ModelSettings(extra_headers={"X-Api-Key": PLANTED["settings"]})
+        made = Agent(model(*replies), output_type=Boat, name=name, model_settings=settings, capabilities=[Aros()])
 
         @made.instructions
-        def told(_ctx: RunContext[str]) -> str:
-            return f"The key is {PLANTED['instructions']}, and {PLANTED['deps']}."
+        def told() -> str:
+            return f"The key is {PLANTED['instructions']}, and {PLANTED['settings']}."
 
         return made
 
-    asked = f"Which boat? {PLANTED['prompt key']} https://me:{PLANTED['prompt url']}@host {{{{ context.key }}}}"
+    asked = f"Which boat? {PLANTED['prompt key']} https://me:{PLANTED['prompt url']}@host {{{{ context }}}}"
     return [
         Step("ask", agent("ask", *REPLIES, GOOD, GOOD, GOOD), input=asked),
-        Call("out", function=lambda previous_step: PLANTED["step output"]),
+        Call("out", function=answer, params={"previous_step": "x", "api_key": PLANTED["params"]}),
         Step("cut", agent("cut", *[CUT] * 8), input=asked, on_degraded="accept"),
     ], [
         Step("error", agent("error", *[ModelHTTPError(401, "m", error)] * 8), input=asked),
@@ -111,14 +145,17 @@ def everything_after(told: Told, file: Path, say: Callable[..., str], **options:
     lines = io.StringIO()
     logger = logging.Logger("planted", logging.DEBUG)
     logger.addHandler(logging.StreamHandler(lines))
-    secrets = (PLANTED["named"], PLANTED["deps"])
+    secrets = (PLANTED["named"],)
+    context = {"key": PLANTED["context"], "shop": {"access_token": PLANTED["context by name"]}}
     with Journal(file, secrets=secrets) as journal:
         log = Logging(logger, secrets=secrets, **options)
         otel = OpenTelemetry(told.traces, told.meters, secrets=secrets, **options)
         good, bad = planted_pipeline()
         for steps in (good, bad, [Call("raise", function=fail)]):
             runner = Runner(pipeline(*steps), observers=[journal, otel, log])
-            runner.run_sync("", context={"key": PLANTED["context"]})
+            runner.run_sync("", context=context)
+        with observing(journal, otel, log), told.traces.get_tracer("mine").start_as_current_span("mine"):
+            ask_alone()
         runs = [run.run_id for run in journal.runs()]
     with closing(sqlite3.connect(file)) as database:
         dump = "\n".join(database.iterdump())
@@ -163,6 +200,17 @@ def test_the_places_of_repairs_are_true_for_the_masked_text(journal: Journal) ->
     assert {reading.text[slice(*repair.span)] for repair in reading.repairs} == {'"3"', ","}
 
 
+def test_what_a_reply_calls_a_secret_is_hidden_where_it_is_quoted_alone(journal: Journal) -> None:
+    """An issue, a repair and the error of a step quote values without the names that they stood under."""
+    contract = {"type": "object", "properties": {"password": {"type": "integer"}}, "required": ["password"]}
+    replies = ["{'password': 'hunter2-horse'}", '{"password": "hunter2-horse"}', "my password is hunter2-horse"]
+    step = Step("ask", Agent(model(*replies, *replies, *replies)), contract=contract, input="x")
+    Runner(pipeline(step), observers=[journal]).run_sync("")
+    (chapter,) = journal.story().chapters
+    assert chapter.readings[0].issues[0].message
+    assert "hunter2" not in repr(chapter)
+
+
 @settings(max_examples=60)
 @given(st.text(max_size=300), st.sampled_from(sorted(PLANTED.values())[:6]), st.text(max_size=300))
 def test_a_masked_text_is_as_long_as_it_was(before: str, secret: str, after: str) -> None:
@@ -175,10 +223,12 @@ def test_a_masked_text_is_as_long_as_it_was(before: str, secret: str, after: str
 
 def test_the_closing_report_of_a_run_shows_no_secret() -> None:
     good, bad = planted_pipeline()
-    shown = io.StringIO()
+    shown, mask = io.StringIO(), new_mask()
     console = Console(file=shown, width=200)
     for steps in (good, bad, [Call("raise", function=fail)]):
-        print_summary(Runner(pipeline(*steps)).run_sync("", context={"key": PLANTED["context"]}), console)
-    known = {PLANTED["named"], PLANTED["deps"], PLANTED["environment"]}  # nobody has told it of these
+        runner = Runner(pipeline(*steps), observers=[mask.hear])
+        context = {"key": PLANTED["context"], "shop": {"access_token": PLANTED["context by name"]}}
+        print_summary(runner.run_sync("", context=context), console)
+    known = {PLANTED["named"], PLANTED["environment"]}  # nobody has told it of these
     assert [secret for secret in PLANTED.values() if secret in shown.getvalue() and secret not in known] == []
     assert "[secret-1]" in shown.getvalue()

@@ -86,6 +86,7 @@ EXAMPLES: dict[str, Example] = {
     "missing-opener": Example('"a": 1, "b": 2}', has(a=INT, b=INT)),
     "tuple": Example('{"a": (1, 2)}'),
     "comment": Example('{"a": 1 /* one */}'),
+    "rewritten": Example(r'{b: "a,", "C:\\x": "x"}'),
     "odd-space": Example('{"a":\u200b1}'),
     "escaped-space": Example('{\\n"a": 1}', has(a=INT)),
     "truncated": Example('{"a": [1, 2', {}, LOSSY),

@@ -350,7 +350,7 @@ class Search(Gathering[T]):
         parsed = self._machine(Spot(candidate.start, candidate.rank)).parse()
         if isinstance(parsed, Parsed) and parsed.end == candidate.end and worst(parsed.edits) == candidate.rewritten:
             return parsed.node, parsed.edits
-        # What the machine would have left alone: strings that hold what looks like the end of a string.
+        # The machine would not have been sure where its strings end; the whole text as valid JSON leaves no doubt.
         return None, (Edit("rewritten", candidate.rewritten, candidate.start, candidate.end, "", "$"),)
 
     # --- rejecting --------------------------------------------------------------------------------------------

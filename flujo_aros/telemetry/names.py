@@ -1,28 +1,14 @@
-"""The names of spans, attributes, span events and metrics, in one place.
+"""Our own names of spans, attributes and span events, in one place; those of others are in `conventions`.
 
-The GenAI names are those of the OpenTelemetry semantic conventions for generative AI, which are still in development
-and have moved house; they are therefore pinned here, at version 1.37.0, and not imported. Names that begin with
-`aros.`, `output.coercion.`, `grammar.` and `agent.usage` are those of flujo, where the meaning is the same.
+Names that begin with `aros.`, `output.coercion.`, `grammar.` and `agent.usage` are those of flujo, where the meaning is
+the same.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-GEN_AI_VERSION: Final = "1.37.0"
 SCOPE: Final = "flujo_aros"
-
-# GenAI semantic conventions
-OPERATION: Final = "gen_ai.operation.name"
-INVOKE_WORKFLOW: Final = "invoke_workflow"
-WORKFLOW_NAME: Final = "gen_ai.workflow.name"
-REQUEST_MODEL: Final = "gen_ai.request.model"
-ERROR_TYPE: Final = "error.type"
-OTHER_ERROR: Final = "_OTHER"
-
-# OpenInference, for backends such as Phoenix
-SPAN_KIND: Final = "openinference.span.kind"
-CHAIN: Final = "CHAIN"
 
 # Attributes of our spans
 RUN_ID: Final = "aros.run.id"

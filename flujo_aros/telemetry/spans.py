@@ -28,7 +28,7 @@ from flujo_aros.events import (
     StepStarted,
     scopes,
 )
-from flujo_aros.telemetry import names
+from flujo_aros.telemetry import conventions, names
 from flujo_aros.telemetry.where import own_scope, where
 
 _MOST_TRANSFORMS: Final = 20
@@ -100,8 +100,12 @@ class Spans:
     def _run_started(self, event: RunStarted) -> AbstractContextManager[object]:
         pipeline = self._mask(event.pipeline)
         return self._held(
-            f"{names.INVOKE_WORKFLOW} {pipeline}",
-            {names.OPERATION: names.INVOKE_WORKFLOW, names.WORKFLOW_NAME: pipeline, names.RUN_ID: event.run_id},
+            f"{conventions.INVOKE_WORKFLOW} {pipeline}",
+            {
+                conventions.OPERATION: conventions.INVOKE_WORKFLOW,
+                conventions.WORKFLOW_NAME: pipeline,
+                names.RUN_ID: event.run_id,
+            },
         )
 
     def _run_finished(self, event: RunFinished) -> None:
@@ -127,7 +131,7 @@ class Spans:
             span.set_attribute(names.ERROR_MESSAGE, self._text(event.error))
         if event.status in _FAILED:
             raised = _RAISED.match(event.error or "")
-            _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
+            _fail(span, event.reason or (raised[1] if raised else conventions.OTHER_ERROR))
 
     def _agent_finished(self, event: AgentFinished) -> None:
         if where().step is None:  # the span of an agent outside of any pipeline is its host's
@@ -235,7 +239,7 @@ class Spans:
     def _held(self, name: str, attributes: dict[str, AttributeValue]) -> AbstractContextManager[object]:
         scope = own_scope()
         span = self._tracer.start_span(
-            name, attributes={**attributes, names.SPAN_KIND: names.CHAIN}, record_exception=False
+            name, attributes={**attributes, conventions.SPAN_KIND: conventions.CHAIN}, record_exception=False
         )
         self._spans[scope] = span
         return Held(span, lambda: self._spans.pop(scope, None))
@@ -267,5 +271,5 @@ def _also(tags: Tags, more: dict[str, str | None]) -> None:
 
 
 def _fail(span: Span, kind: str) -> None:
-    span.set_attribute(names.ERROR_TYPE, kind)
+    span.set_attribute(conventions.ERROR_TYPE, kind)
     span.set_status(Status(StatusCode.ERROR, kind))

@@ -183,7 +183,7 @@ class StepKeys(Block):
     ignored: ClassVar[Mapping[str, str]] = {
         "description": "it has no effect",
         "validate_fields": "the schema is always enforced",
-        "use_history": "each call of an agent stands alone",
+        "use_history": "it is for steps with an agent",
         "input_schema": "what a step is given is not checked; the step before has a schema",
         "input_keys": "it has no effect",
         "output_keys": "it has no effect; `sink_to` and `updates_context` say where a value goes",
@@ -212,6 +212,10 @@ class StepBlock(StepKeys):
     model_settings: Members = {}
     max_iterations: int | None = Field(default=None, ge=1)
     completion_signal: str | None = Field(default=None, min_length=1)
+    use_history: bool | None = Field(
+        default=None, description="Go on with the conversation of the agents before, in earlier turns of the loop too."
+    )
+    ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "use_history"}
 
 
 class BodyKeys(Block):
@@ -283,13 +287,13 @@ class LoopKeys(Block):
     propagation: JsonValue = None
     output: JsonValue = None
     output_template: str | None = None
+    conversation: bool = Field(default=False, description="Every agent in the body has use_history, unless it says no.")
     ignored: ClassVar[Mapping[str, str]] = {
         "stop_when": "write exit_expression",
-        "conversation": "each call of an agent stands alone",
-        "history_management": "each call of an agent stands alone",
-        "history_template": "each call of an agent stands alone",
-        "ai_turn_source": "each call of an agent stands alone",
-        "user_turn_sources": "each call of an agent stands alone",
+        "history_management": "the whole conversation is kept",
+        "history_template": "a model sees the conversation itself",
+        "ai_turn_source": "every agent with use_history takes part in the conversation",
+        "user_turn_sources": "what an agent is asked, its `input`, is the turn of the user",
         "named_steps": "it has no effect",
     }
 

@@ -131,10 +131,8 @@ class _Writing:
 
 
 def _step(writing: _Writing, step: Step) -> Plain:
-    if step.use_history:
-        raise UsageError(f"step {step.name!r}: use_history is for Python; in a blueprint each step is a conversation")
     plain: Plain = {"uses": f"agents.{writing.agent(step)}"}
-    plain |= _changed(step, Step, ("input", "model", "max_iterations", "completion_signal"))
+    plain |= _changed(step, Step, ("input", "model", "max_iterations", "completion_signal", "use_history"))
     if step.model_settings:
         plain["model_settings"] = dict(step.model_settings)
     if isinstance(step.contract, WrittenContract):

@@ -226,6 +226,8 @@ def _loop(making: Making, block: blocks.LoopBlock) -> PipelineStep:
     options["exit"] = exit_ or making.function(inner.members.get("exit_condition"), "exit_condition")
     options |= {"max_loops": keys.max_iterations, **said(keys, "completion_signal", "max_loops", "on_max_loops")}
     making.without_input()
+    if keys.conversation:
+        making = replace(making, where=replace(making.where, conversation=True))
     return Loop(
         block.name,
         _body(making, inner.members.get("body"), "loop.body", "*", "body"),
@@ -272,7 +274,8 @@ def _hitl(making: Making, block: blocks.HitlBlock) -> PipelineStep:
 
 def _cache(making: Making, block: blocks.CacheBlock) -> PipelineStep | None:
     wrapped = making.member("wrapped_step")
-    step = build_step(making.loading, wrapped, making.where.body("wrapped_step")) if wrapped else None
+    where = replace(making.where.body("wrapped_step"), conversation=False)  # what is kept depends on its input alone
+    step = build_step(making.loading, wrapped, where) if wrapped else None
     making.without_input()
     return None if step is None else Cached(block.name, step, **making.common)
 

@@ -24,6 +24,8 @@ class Where:
     name: str
     before: tuple[str, ...] = ()
     """The names of the steps that come before it, those around it too: templates may speak of them."""
+    conversation: bool = False
+    """Whether a loop around it wants its agents to go on with their conversation."""
 
     def body(self, key: str, scope: str = "") -> Where:
         """The place of a body under this key, whose steps are named after this scope."""

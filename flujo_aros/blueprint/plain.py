@@ -25,7 +25,10 @@ from flujo_aros.pipeline.step import Call, PipelineStep, Step
 _NO_NAME: Final = re.compile(r"[/{}\"'\s]+")
 _SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _IMPORT_KEYS: Final = ("inherit_context", "input_to", "outputs", "on_failure", "propagate_hitl", "default")
-_AGENT_KEYS: Final = ("processing", "contract", "model", "model_settings", "max_iterations", "completion_signal")
+_AGENT_KEYS: Final = (
+    *("processing", "contract", "model", "model_settings"),
+    *("max_iterations", "completion_signal", "use_history"),
+)
 _PRECHECK_KEYS: Final = (
     *("validator_agent", "agent", "delimiters", "goal_context_key", "score_threshold", "inject_feedback", "max_tokens"),
     *("retry_guidance_prefix", "context_feedback_key", "consensus_agent", "consensus_samples", "consensus_threshold"),
@@ -106,6 +109,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         contract=contract,
         processing=processing,
         model_settings=settings,
+        use_history=making.where.conversation if block.use_history is None else block.use_history,
         **said(block, "input", "model", "max_iterations", "completion_signal"),
         **making.common,
     )

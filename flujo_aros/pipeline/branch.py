@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, cast
 
@@ -89,7 +89,7 @@ class Branch(Common):
                 raise UsageError(f"the condition of step {self.name!r} gave {key!r}; there is no such branch{known}")
             key = _DEFAULT
         ended = await context.run_body(self.bodies[key], scope=key, kind="branch", previous=context.previous)
-        return Settlement[Any].of(ended, what=f"branch {key!r}")
+        return replace(Settlement[Any].of(ended, what=f"branch {key!r}"), messages=ended.said)
 
 
 def as_condition(source: FunctionLike, *, where: str) -> Condition | FunctionLike:

@@ -52,7 +52,8 @@ class BodyResult:
 
     `failed` is the nested step because of which the body failed, `degraded` the first one whose text was handed on in
     place of a value. `last` is how its last step ended, `outputs` has the value of each by name, `writes` what they
-    have put into the context, in order, and `shared` the context as it stands after them.
+    have put into the context, in order, `shared` the context as it stands after them, and `said` what its agents and
+    their models have said to each other.
     """
 
     scope: str
@@ -61,6 +62,7 @@ class BodyResult:
     shared: SharedContext
     failed: StepResult[Any] | None = None
     degraded: StepResult[Any] | None = None
+    said: Conversation = ()
 
     @property
     def ok(self) -> bool:
@@ -97,6 +99,7 @@ class BodyRunner(Protocol):
         given: Any,
         shared: SharedContext,
         inherit: bool,
+        said: Conversation,
     ) -> BodyResult:
         """Run the steps one after the other, as steps of their own in the ledger."""
         ...
@@ -155,14 +158,17 @@ class StepContext:
         previous: Any,
         variables: Mapping[str, Any] | None = None,
         shared: SharedContext | None = None,
+        said: Conversation = (),
     ) -> BodyResult:
         """Run nested steps, named `NAME/SCOPE/STEP`, through the same execution and ledger as all others.
 
         With a `kind` the scope is a step of its own in the ledger, such as the branch of a parallel step. The steps
         see what this one sees; what they write to the context stands in the result, for the kind to decide on.
+        `said` is what their agents go on from beside the conversation before this step.
         Raises `PauseRun` when one of them pauses, and passes cancellation on.
         """
-        return await self._run(body, scope, kind, previous, self.input, variables or {}, shared, inherit=True)
+        given = self.input
+        return await self._run(body, scope, kind, previous, given, variables or {}, shared, inherit=True, said=said)
 
     async def run_pipeline(
         self, body: Pipeline, *, given: Any, shared: SharedContext, scope: str = "", kind: str | None = None
@@ -181,6 +187,7 @@ class StepContext:
         shared: SharedContext | None,
         *,
         inherit: bool,
+        said: Conversation = (),
     ) -> BodyResult:
         if self.bodies is None:
             raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
@@ -194,6 +201,7 @@ class StepContext:
             given=given,
             shared=shared or self.own_shared(),
             inherit=inherit,
+            said=(*self.said, *said) if inherit else (),
         )
 
 

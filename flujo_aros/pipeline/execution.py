@@ -77,6 +77,7 @@ class Execution:
         outer, own = dict(frame.outputs), dict[str, Any]()
         seen = replace(frame, outputs=outer)
         degraded = result = None
+        said: Conversation = ()
         for step, following in zip(steps, (*steps[1:], None), strict=True):
             result = await self._step(step, seen, f"{frame.prefix}{step.name}")
             if result.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
@@ -84,12 +85,13 @@ class Execution:
             if degraded is None and result.counts_against:
                 degraded = result
             seen.previous = outer[step.name] = own[step.name] = handed_on(result, following)
-            seen.said = (*seen.said, *self.ledger.said_in(result.name))
+            said = (*said, *self.ledger.said_in(result.name))
+            seen.said = (*frame.said, *said)
             if isinstance(step, Human):
                 seen.variables = {**seen.variables, "resume_input": seen.previous}
         if result is None:
             raise AssertionError(f"{scope or 'the pipeline'} has no steps")
-        return BodyResult(scope, result, own, frame.shared, degraded=degraded)
+        return BodyResult(scope, result, own, frame.shared, degraded=degraded, said=said)
 
     async def _step(self, step: PipelineStep, frame: Frame, name: str) -> StepResult[Any]:
         if name in self.recorded:
@@ -127,12 +129,11 @@ class Execution:
         given: Any,
         shared: SharedContext,
         inherit: bool,
+        said: Conversation,
     ) -> BodyResult:
         path = f"{name}/{scope}" if scope else name
         outputs: Mapping[str, Any] = parent.outputs if inherit else {}
-        frame = Frame(
-            f"{path}/", given, previous, outputs, variables, shared, parent.budget, parent.said if inherit else ()
-        )
+        frame = Frame(f"{path}/", given, previous, outputs, variables, shared, parent.budget, said)
         if kind is None:
             return await self.steps(body.steps, frame, path)
         if path in self.recorded:
@@ -166,6 +167,7 @@ class Execution:
             return self._written(step, settlement, frame, slot)
         why = settlement.error or (settlement.outcome and _headline(settlement.outcome)) or "it gave no result"
         replaced = replace(_from_fallback(ended), stages=settlement.stages, attempts=settlement.attempts, replaced=why)
+        replaced = replace(replaced, messages=self.ledger.said_in(ended.name))
         return self._written(step, replaced, frame, slot)
 
     async def _in_time(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:

@@ -111,13 +111,19 @@ class Slot:
         self._spent: list[Usage] = []
         self._started = 0.0
         self._result: StepResult[Any] | None = None
+        self._messages: Conversation = ()
 
     @classmethod
-    def replayed(cls, result: StepResult[Any], writes: tuple[Write, ...]) -> Slot:
+    def replayed(cls, result: StepResult[Any], writes: tuple[Write, ...], messages: Conversation = ()) -> Slot:
         """The slot of a step that had settled before the run was resumed."""
         slot = cls(result.name, result.kind)
-        slot._result, slot.writes = result, writes
+        slot._result, slot.writes, slot._messages = result, writes, messages
         return slot
+
+    @property
+    def messages(self) -> Conversation:
+        """What the agent of the step and its model have said to each other; of steps inside, where they are in order."""
+        return self._messages if self._reported is None else self._reported.messages
 
     @property
     def result(self) -> StepResult[Any]:
@@ -246,8 +252,7 @@ class RunLedger:
 
     def said_in(self, name: str) -> Conversation:
         """What the agent of a step and its model have said to each other; nothing of a step without one."""
-        reported = self._slots[name].reported
-        return () if reported is None else reported.messages
+        return self._slots[name].messages
 
     @property
     def settled(self) -> tuple[Slot, ...]:

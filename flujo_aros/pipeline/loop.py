@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from flujo_aros.contract.signal import CompletionSignal
 from flujo_aros.errors import UsageError
@@ -24,6 +24,9 @@ from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS
 from flujo_aros.pipeline.template import InputTemplate
+
+if TYPE_CHECKING:  # the agents bring pydantic-ai, which a loop of callables has no need of
+    from flujo_aros.agents.drivers import Conversation
 
 OnMaxLoops: TypeAlias = Literal["fail", "accept"]
 
@@ -163,21 +166,25 @@ class Loop(Common):
         if self.initial_input_mapper is not None:
             previous = await called(self.initial_input_mapper, previous, shared.isolated(), step=self.name)
         degraded = None
+        said: Conversation = ()
         for index in range(self.max_loops):
-            ended = await self._iteration(index, previous, context, shared)
+            ended = await self._iteration(index, previous, context, shared, said)
             if not ended.ok:
                 return Settlement[Any].of(ended, what=f"iteration {index + 1}")
             degraded = degraded or ended.degraded
+            said = (*said, *ended.said)
             names = self._names(index, ended, context, shared)
             self._update(names, shared)
             names["context"] = {"initial_prompt": context.input, **shared.isolated()}
             if await self._done(names, ended) or (index + 1 == self.max_loops and self._may_end):
                 settlement = await self._settled(names, ended, shared)
-                return replace(settlement, cause=degraded)
+                return replace(settlement, cause=degraded, messages=said)
             previous = await self._next_input(names, index)
         return Settlement(None, error=self._never())
 
-    async def _iteration(self, index: int, previous: Any, context: StepContext, shared: SharedContext) -> BodyResult:
+    async def _iteration(
+        self, index: int, previous: Any, context: StepContext, shared: SharedContext, said: Conversation
+    ) -> BodyResult:
         return await context.run_body(
             self.bodies["body"],
             scope=str(index + 1),
@@ -185,6 +192,7 @@ class Loop(Common):
             previous=previous,
             variables=self._variables(index),
             shared=shared,
+            said=said,
         )
 
     def _variables(self, index: int) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class RecordedStep(_Strict):
     excused_by: str | None = None
     replaced: str | None = None
     writes: list[tuple[list[str], Any]] = []
+    messages: list[Any] = []
 
 
 class PausedRun(_Strict):
@@ -98,10 +99,7 @@ class PausedRun(_Strict):
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:
     """Everything that a paused run needs to go on. Raises `UsageError` for a value that cannot be saved."""
-    if has_conversation(pipeline):
-        raise UsageError(
-            f"step {pause.step!r} pauses a run whose steps use_history; a conversation is not saved with a paused run"
-        )
+    talks = has_conversation(pipeline)
     settled = [slot for slot in ledger.settled if _is_final(slot.result)]
     return PausedRun(
         run_id=ledger.run_id,
@@ -112,7 +110,7 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
         input_schema=None if pause.input_schema is None else dict(pause.input_schema),
         input=_saved(given, "the input"),
         context=_saved(context, "the context"),
-        steps=[_recorded(slot) for slot in settled],
+        steps=[_recorded(slot, talks=talks) for slot in settled],
     )
 
 
@@ -134,7 +132,10 @@ def _is_final(result: StepResult[Any]) -> bool:
     return result.status is not StepStatus.PAUSED and not cancelled
 
 
-def _recorded(slot: Slot) -> RecordedStep:
+def _recorded(slot: Slot, *, talks: bool) -> RecordedStep:
+    """A settled step as plain JSON, with what was said in it if later steps may go on from there."""
+    from flujo_aros.agents.conversation import plain_conversation  # here: most runs have no need of the model host
+
     result = slot.result
     kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
     return RecordedStep(
@@ -142,6 +143,7 @@ def _recorded(slot: Slot) -> RecordedStep:
         **dataclasses.asdict(result.usage),
         outcome=_recorded_outcome(result),
         writes=[(list(path), _saved(value, f"step {result.name!r}")) for path, value in slot.writes],
+        messages=plain_conversation(slot.messages) if talks else [],
     )
 
 
@@ -164,6 +166,8 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
 
 
 def _slot(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
+    from flujo_aros.agents.conversation import conversation_of  # as in `_recorded`
+
     usage = Usage(step.requests, step.input_tokens, step.output_tokens, step.cost, step.unmeasured_requests)
     result: StepResult[Any] = StepResult(
         name=step.name,
@@ -179,7 +183,8 @@ def _slot(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
         excused_by=step.excused_by,
         replaced=step.replaced,
     )
-    return Slot.replayed(result, tuple((tuple(path), value) for path, value in step.writes))
+    writes = tuple((tuple(path), value) for path, value in step.writes)
+    return Slot.replayed(result, writes, conversation_of(step.messages) if step.messages else ())
 
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:

@@ -156,8 +156,8 @@ class Step(Common):
     `processing` or of the agent. Without a contract the agent's own schema holds (see `facts.effective`).
     `model` and `model_settings` (temperature, top_p, max_tokens, …) are this step's own and win over the agent's.
 
-    With `use_history` the agent goes on with the conversation of the agent steps before it, in the same list of steps
-    and around it; otherwise each step is a conversation of its own. Such a run cannot pause.
+    With `use_history` the agent goes on with the conversation of the agent steps before it: in the same list of steps,
+    around it, and in earlier turns of its loop; otherwise each step is a conversation of its own.
 
     With `max_iterations` above 1 the agent is asked again and again, until its reply carries the
     `completion_signal`; the step fails if it never does. Raises `UsageError` for what is wrong, before any call.

@@ -171,7 +171,6 @@ class Order(BaseModel):
     [
         (Step("s", Agent("test")), "an agent made in Python cannot be written"),
         (Step("s", AgentSpec(model="m"), contract=Order), "takes a JSON Schema as a contract"),
-        (Step("s", AgentSpec(model="m"), use_history=True), "use_history is for Python"),
         (Call("s", function=lambda value: value), "has no name that a blueprint could say"),
         (Import("s", Pipeline([Call("a", function=len)])), "an import is written by an alias of its own"),
     ],

@@ -20,11 +20,8 @@ from flujo_aros.contract.output import Output, compile_contract, with_checks
 from flujo_aros.errors import ContractError, OutputError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
 from flujo_aros.outcome import Issue, Risk
-from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.condition import check
-from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import RunStatus, StepStatus
-from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
@@ -258,37 +255,6 @@ def test_an_adaptive_ladder_leaves_out_what_the_runners_evidence_says_is_hopeles
     evidence = Evidence.of([("function:_answer:", fingerprint, "llm_repair", lost)])
     run = Runner(step, evidence=evidence).run_sync("x")
     assert [stage.stage for stage in run.steps[0].stages] == ["retry"]
-
-
-def test_a_step_may_go_on_with_the_conversation_of_the_steps_before_it():
-    seen = Seen("Kiel", "Oslo", "Both.")
-    agent = Agent(seen.model)
-    last = Step("c", agent, input="And now?", use_history=True)
-    run = Runner(Step("a", agent, input="First?") >> Step("b", agent, input="Second?") >> last).run_sync("x")
-    assert run.output == "Both."
-    assert [len(messages) for messages in seen.messages] == [1, 1, 5]
-    said = [str(part.content) for message in seen.messages[2] for part in message.parts]  # type: ignore[union-attr]  # texts here
-    assert said == ["First?", "Kiel", "Second?", "Oslo", "And now?"]
-
-
-def test_steps_inside_of_a_step_go_on_with_the_conversation_around_it():
-    seen = Seen("Kiel", "one", "two")
-    inner = [Step("b", Agent(seen.model), input="b?"), Step("c", Agent(seen.model), input="c?", use_history=True)]
-    fan = Parallel("fan", {"only": inner})
-    assert Runner(Step("a", Agent(seen.model), input="a?") >> fan).run_sync("x").status is RunStatus.COMPLETED
-    assert [len(messages) for messages in seen.messages] == [1, 1, 5]
-
-
-def test_a_conversation_cannot_be_cached():
-    with pytest.raises(UsageError, match="a step with use_history cannot be cached"):
-        Cached("kept", Step("b", Agent(Seen("hi").model), use_history=True))
-
-
-def test_a_conversation_cannot_be_paused():
-    talk = Step("b", Agent(Seen("hi").model), use_history=True)
-    run = Runner(Human("ask", "Go on?") >> talk).run_sync("x")
-    assert run.status is RunStatus.FAILED
-    assert "a conversation is not saved with a paused run" in str(run.trouble)
 
 
 def test_validate_reads_and_asks_no_more():

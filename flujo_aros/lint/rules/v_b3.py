@@ -28,7 +28,7 @@ class IgnoredKey(LoadingRule):
     steps:
       - name: greet
         uses: agents.greeter
-        use_history: true
+        validate_fields: true
     ```
 
     ## Use instead

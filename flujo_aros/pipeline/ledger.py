@@ -122,7 +122,7 @@ class Slot:
 
     @property
     def messages(self) -> Conversation:
-        """What the agent of the step and its model have said to each other; of steps inside, where they are in order."""
+        """What the agent of the step and its model have said to each other, or those inside it, where in order."""
         return self._messages if self._reported is None else self._reported.messages
 
     @property

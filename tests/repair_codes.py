@@ -129,6 +129,7 @@ EXAMPLES: dict[str, Example] = {
     "emphasis": Example("**42**", INT),
     "picked-place": Example('```json\n{"a": 1}\n```\nor {"a": 2}?', has(a=INT)),
     "earlier-tag": Example("<n>1</n> no: <n>2</n>", Output.tagged("n", INT)),
+    "tag-form": Example("<N k='v'>2</N>", Output.tagged("n", INT)),
     "cleaned": Example('{"kind": "said", "text": "Aye.", "scores": {"a": "high"}}', Output.event(["said"])),
     "fallback-kind": Example('{"text": "Aye."}', Output.event(["said"])),
     "prose-wrapped": Example("Aye.", Output.event(["said"])),

@@ -34,7 +34,7 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
         raise UsageError(message)
     if not isinstance(contract, TaggedContract):
         return
-    if contract.opening not in text_of(request.messages):
+    if not contract.opens.search(text_of(request.messages)):
         message = (
             f"the prompt does not name the opening tag {contract.opening}, so that the model cannot know of it; "
             f'say so in the prompt or the instructions: "Write your final answer between {contract.opening} and '

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, overload
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from pydantic import TypeAdapter
 
@@ -28,6 +29,9 @@ from flujo_aros.outcome import Risk
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+
+_ATTRIBUTE: Final = r"\s{1,9}[\w:.-]{1,80}\s?=\s?(?:\"[^\"<]{0,200}\"|'[^'<]{0,200}'|[^\s\"'<>]{1,200})"
 
 
 Mode: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
@@ -97,6 +101,16 @@ class TaggedContract(JsonContract[T_co]):
     def opening(self) -> str:
         """The opening tag, which the prompt must name."""
         return f"<{self.tag}>"
+
+    @cached_property
+    def opens(self) -> re.Pattern[str]:
+        """Matches the opening tag, also in another case and with attributes, as models write it."""
+        return re.compile(rf"<(?i:{re.escape(self.tag)})(?:{_ATTRIBUTE}){{0,20}}\s{{0,9}}>")
+
+    @cached_property
+    def closes(self) -> re.Pattern[str]:
+        """Matches the closing tag, in any case."""
+        return re.compile(rf"</(?i:{re.escape(self.tag)})\s{{0,9}}>")
 
     def where(self) -> JsonSchema:
         """The tag."""

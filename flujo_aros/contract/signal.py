@@ -47,7 +47,7 @@ class CompletionSignal:
         """Whether a reply carries the signal. `contract` is that of its payload, if there is one."""
         visible = mask_reasoning(text, unopened=True)
         if isinstance(contract, TaggedContract):
-            pair = rf"<{re.escape(contract.tag)}>.*?</{re.escape(contract.tag)}>"
+            pair = f"{contract.opens.pattern}.*?{contract.closes.pattern}"
             visible = re.sub(pair, lambda found: " " * len(found[0]), visible, flags=re.S)
         return self._own_line_end.search(visible) is not None
 

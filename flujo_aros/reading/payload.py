@@ -26,14 +26,19 @@ from flujo_aros.reading.tolerant import Machine
 
 T = TypeVar("T")
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
+_FENCE_CLOSE: Final = re.compile(r"\s*(?:```)?\s*")
+_LOOKS: Final = 256
+_SPOKEN: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
 _BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"])")
 
 
 class Pair(NamedTuple):
-    """What stands between an opening and a closing tag: where it begins and ends."""
+    """An opening and a closing tag: where they begin and end, and so what stands between them."""
 
+    opening: int
     start: int
     end: int
+    closing: int
 
 
 def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
@@ -46,13 +51,13 @@ def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T
     if not pairs:
         words = f"there is no <{contract.tag}>…</{contract.tag}> in it"
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_tag", words),), text)
-    start, end = pairs[-1]
+    _, start, end, _ = pairs[-1]
     raw = text[start:end]
     payload = _unfenced(raw)
     if not payload:
         words = f"nothing stands between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
-    repairs = _earlier(text, pairs)
+    repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
@@ -116,35 +121,44 @@ def _no_constant(word: str) -> None:
 
 def _pairs(text: str, contract: TaggedContract[Any]) -> tuple[list[Pair], int | None]:
     """All complete pairs, and where a later one is opened without an end, if the payload had begun there."""
-    opening, closing = f"<{contract.tag}>", f"</{contract.tag}>"
     pairs: list[Pair] = []
-    at, unclosed = 0, None
-    while (found := text.find(opening, at)) >= 0:
-        start = found + len(opening)
-        end = _payload_end(text, start, closing) if contract.mode == "tagged" else None
-        if end is None:
-            end = text.find(closing, start)
-            again = text.find(opening, start, end if end >= 0 else None)
-            if again >= 0:  # the tag was only spoken of
-                at = again
+    at, ahead = 0, contract.closes.search(text)
+    budget = _LOOKS * len(text)  # what is no JSON costs as much as what stands before it
+    while (opened := contract.opens.search(text, at)) is not None:
+        start = opened.end()
+        closed = _payload_end(text, start, contract.closes) if contract.mode == "tagged" and budget >= 0 else None
+        if closed is None:
+            budget -= start
+            if ahead is not None and ahead.start() < start:
+                ahead = contract.closes.search(text, start)
+            closed = ahead
+            again = contract.opens.search(text, start, closed.start() if closed else len(text))
+            if again is not None:  # the tag was only spoken of
+                at = again.start()
                 continue
-        if end < 0:
-            unclosed = found if contract.mode == "text" or _BEGINS.match(text, start) else None
-            break
-        pairs.append(Pair(start, end))
-        at, unclosed = end + len(closing), None
-    return pairs, unclosed
+        if closed is None:
+            begun = contract.mode == "text" or _BEGINS.match(text, start)
+            return _meant(text, pairs, contract), opened.start() if begun else None
+        pairs.append(Pair(opened.start(), start, closed.start(), closed.end()))
+        at = closed.end()
+    return _meant(text, pairs, contract), None
 
 
-def _payload_end(text: str, start: int, closing: str) -> int | None:
-    """The end of a JSON payload, told by the JSON itself, so that a closing tag inside a string ends nothing."""
+def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
+    """The pairs without those that are only spoken of: `between <result> and </result>` holds no payload."""
+    if contract.mode == "text" or len(pairs) < 2:
+        return pairs
+    return [pair for pair in pairs if not _SPOKEN.fullmatch(text, pair.start, pair.end)] or pairs
+
+
+def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str] | None:
+    """The closing tag of a JSON payload, told by the JSON itself, so that one inside of a string ends nothing."""
     begin = _FENCE_OPEN.match(text, start)
     end = find_json_end(text, begin.end() if begin else start)
     if end is None:
         return None
-    after = re.compile(r"\s*(?:```)?\s*").match(text, end)
-    stop = after.end() if after else end
-    return stop if text.startswith(closing, stop) else None
+    after = _FENCE_CLOSE.match(text, end)
+    return closes.match(text, after.end() if after else end)
 
 
 def _unfenced(raw: str) -> str:
@@ -157,6 +171,13 @@ def _earlier(text: str, pairs: list[Pair]) -> tuple[Repair, ...]:
         Repair("earlier-tag", Risk.LOSSLESS, "$", (pair.start, pair.end), text[pair.start : pair.end][:80], "")
         for pair in pairs[:-1]
     )
+
+
+def _other_forms(text: str, pair: Pair, tag: str) -> Iterator[Repair]:
+    """The tags that are written in another form than was asked for."""
+    for (begin, end), wanted in (((pair[:2]), f"<{tag}>"), (pair[2:], f"</{tag}>")):
+        if text[begin:end] != wanted:
+            yield Repair("tag-form", Risk.LOSSLESS, "$", (begin, end), text[begin:end][:80], wanted)
 
 
 def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, repairs: tuple[Repair, ...]) -> Outcome[T]:

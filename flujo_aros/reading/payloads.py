@@ -17,7 +17,7 @@ from flujo_aros.reading.live import NOTHING
 from flujo_aros.reading.shown import Shown, ShownText
 from flujo_aros.reading.tolerant import Machine
 
-_LONGEST_TAG: Final = 100
+_LONGEST_TAG: Final = 400
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
 _FENCE_BEGUN: Final = re.compile(r"\s*(?:`{1,2}|```[\w+-]*[ \t]*\n?\s*)?\Z")
 
@@ -51,7 +51,6 @@ class FollowingTags:
     """The payload of the last pair of tags that was opened."""
 
     def __init__(self, contract: TaggedContract[object], max_depth: int) -> None:
-        tag = re.escape(contract.tag)
         self.contract = contract
         self.max_depth = max_depth
         self.text = ""
@@ -61,9 +60,9 @@ class FollowingTags:
         """Where the payload begins; -1 outside of tags."""
         self.opened = False
         """The begin of the payload has been read."""
-        self._seeker = Seeker(f"<{tag}>", len(contract.tag) + 3)
-        self._inside = re.compile(rf"(?P<open><{tag}>)|(?P<close></{tag}>)")
-        self._hold = max(_LONGEST_TAG, len(contract.tag) + 3)
+        self._hold = _LONGEST_TAG + len(contract.tag)
+        self._seeker = Seeker(contract.opens.pattern, self._hold)
+        self._inside = re.compile(f"(?P<open>{contract.opens.pattern})|(?P<close>{contract.closes.pattern})")
 
     @property
     def waits_at(self) -> int:

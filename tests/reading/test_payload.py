@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from flujo_aros import Accepted, ContractError, Output, Reason, Rejected, Risk, Trust, read
+from flujo_aros import Accepted, ContractError, Output, Reason, Rejected, Risk, StreamReader, Trust, read
 
 
 class Point(BaseModel):
@@ -226,3 +228,69 @@ def test_a_block_is_found_and_taken_out_of_the_prose(text: str, fields: object, 
 def test_a_block_that_leaves_a_choice_is_none(text: str) -> None:
     """Nothing is chosen, nothing beyond the wrapping is mended, nothing is closed."""
     assert isinstance(read(text, Output.block("plan")), Rejected)
+
+
+# --- the forms of a tag -----------------------------------------------------------------------------------------------
+
+FORMS = [
+    ("<Result>{}</Result>", ["tag-form", "tag-form"]),
+    ("<RESULT>{}</result>", ["tag-form"]),
+    ('<result type="json">{}</result>', ["tag-form"]),
+    ("<result id='>' x=1>{}</result>", ["tag-form"]),
+    ("<result >{}</result\n>", ["tag-form", "tag-form"]),
+    ("<result>{}</result>", []),
+]
+
+
+@pytest.mark.parametrize(("form", "codes"), FORMS)
+def test_a_tag_counts_in_any_case_and_with_attributes(form: str, codes: list[str]) -> None:
+    text = form.replace("{}", '{"x": 1}')
+    outcome = read(text, TAGGED)
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value, [repair.code for repair in outcome.repairs]) == (Point(x=1), codes)
+    assert outcome.trust is (Trust.LOSSLESS if codes else Trust.CLEAN)
+    assert all(text[slice(*repair.span)] == repair.before for repair in outcome.repairs)
+
+
+@pytest.mark.parametrize(("form", "_codes"), FORMS)
+def test_an_earlier_payload_is_never_taken_for_a_later_one_in_another_form(form: str, _codes: object) -> None:
+    text = '<result>{"x": 1}</result> No, better: ' + form
+    assert read(text.replace("{}", '{"x": 2}'), TAGGED).value == Point(x=2)
+    assert isinstance(read(text[: text.rindex("{}")] + '{"x', TAGGED), Rejected)
+
+
+@pytest.mark.parametrize(
+    "other", ["<results>{}</results>", "<result/>{}", "<result-x>{}</result-x>", "<a:result>{}</a:result>"]
+)
+def test_another_tag_is_another_tag(other: str) -> None:
+    assert isinstance(read(other.replace("{}", '{"x": 1}'), TAGGED), Rejected)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I use <result> and </result> tags. {}",
+        "{} It stands between `<result>` and `</result>`.",
+        "<result>...</result> is the form. {}",
+        "Where the `<Result>` tag stands: {}",
+        "{} So much for <result …>.",
+    ],
+)
+def test_tags_that_are_spoken_of_hold_no_payload(words: str) -> None:
+    assert read(words.replace("{}", '<result>{"x": 1}</result>'), TAGGED).value == Point(x=1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 11])
+@pytest.mark.parametrize(("form", "_codes"), FORMS)
+def test_a_tag_in_another_form_streams_as_it_is_read(form: str, _codes: object, size: int) -> None:
+    for contract in (TAGGED, Output.text("result")):
+        text = f"Well: {form.replace('{}', 'null')} no: {form.replace('{}', json.dumps({'x': 12}))} <result"
+        reader = StreamReader(contract)
+        for start in range(0, len(text), size):
+            reader.feed(text[start : start + size])
+        assert reader.close() == read(text, contract)
+
+
+def test_many_tags_take_no_more_than_their_share() -> None:
+    for text in ("<result>" * 30_000, "<result>{" * 30_000, "<result> and </result>" * 20_000, "<result a=" * 30_000):
+        assert isinstance(read(text, TAGGED), Rejected)

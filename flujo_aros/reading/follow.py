@@ -12,7 +12,7 @@ from flujo_aros.contract.schema import ANY, fold
 from flujo_aros.contract.values import TypeValues
 from flujo_aros.outcome import Issue, Reason, Risk
 from flujo_aros.reading.anew import written_anew
-from flujo_aros.reading.candidate import Candidate
+from flujo_aros.reading.candidate import Candidate, find_json_end
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.fragments import KEY_FIRST, key_without_opener
 from flujo_aros.reading.gather import ESCAPED, Pick, Region
@@ -21,7 +21,7 @@ from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
 from flujo_aros.reading.payload import event_of, is_example
 from flujo_aros.reading.search import BETWEEN, Search
 from flujo_aros.reading.shown import Shown
-from flujo_aros.reading.tolerant import Machine
+from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
@@ -51,8 +51,9 @@ class Track(Generic[T]):
     @property
     def has_something(self) -> bool:
         """Whether more than its bracket has been read."""
-        stack = self.machine.stack
-        self.begun = self.begun or len(stack) != 1 or bool(self.machine.text[stack[0].start + 1 :].strip())
+        if not self.begun:
+            stack = self.machine.stack
+            self.begun = len(stack) != 1 or bool(self.machine.text[stack[0].start + 1 :].strip())
         return self.begun
 
 
@@ -136,6 +137,8 @@ class Following(Search[T]):
         return rank < best_rank or (rank == best_rank and self.pick != "first")
 
     def _best(self) -> Track[T] | None:
+        if not self.fitting:
+            return None
         fitting = [(track.candidate.rank, track) for track in self.fitting if track.candidate and track.candidate.fits]
         if not fitting:
             return None
@@ -171,9 +174,16 @@ class Following(Search[T]):
             track.candidate = self._judged(candidate, track.machine, parsed)
             self.region = self._region(candidate)
         else:
-            track.candidate = self._try(track.spot)  # as `read` will: its end is certain now
+            track.candidate = self._read(track, parsed)
             self._done(track)
         return True
+
+    def _read(self, track: Track[T], parsed: Parsed) -> Candidate[T]:
+        """What a candidate comes to, as `read` will have it: its end is certain now."""
+        start = track.spot.start
+        if not parsed.edits or find_json_end(self.text, start) is not None:
+            return self._try(track.spot)
+        return self._judged(Candidate(start, start + 1, track.spot.rank), track.machine, parsed)
 
     def _may_be_lost(self, track: Track[T]) -> bool:
         """Whether another answer could begin in what the machine waits over."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import NoneType
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -21,6 +23,14 @@ from flujo_aros.reading.tolerant import Machine
 _WHOLE_ESCAPES: Final = re.compile(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d\Z", re.A)
+_KINDS: Final[Mapping[type, frozenset[str]]] = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    NoneType: frozenset({"null"}),
+}
+"""The types of a schema that a scalar has as it is written."""
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class Rules(NamedTuple):
@@ -89,6 +99,8 @@ class Grown:
         self._open_frame: Frame | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
         """What will stand unless the whole turns out to be an envelope."""
+        self._around: tuple[Slice, ...] | None = None
+        """The open containers but the last, as they are shown: they stay so while the last is open."""
 
     # --- following the machine --------------------------------------------------------------------------------
 
@@ -96,9 +108,14 @@ class Grown:
         """Take over what the machine has read since the last time."""
         self.text = machine.text
         stack, levels = machine.stack, self.levels
-        same = 0
-        while same < min(len(stack), len(levels)) and levels[same].frame is stack[same]:
-            same += 1
+        same = len(levels)
+        if same > len(stack) or (same and levels[-1].frame is not stack[same - 1]):
+            same = next(
+                (at for at, pair in enumerate(zip(levels, stack, strict=False)) if pair[0].frame is not pair[1]),
+                min(len(levels), len(stack)),
+            )
+        if same != len(levels) or same != len(stack):
+            self._around = None
         while len(levels) > same:
             level = levels.pop()
             self._take_in(level)
@@ -107,15 +124,17 @@ class Grown:
             else:
                 self._let_go()
                 self.whole = level.container
-        if levels:
+        if levels and levels[-1].done < len(levels[-1].frame.items):
             self._take_in(levels[-1])
-        for frame in stack[same:]:
-            levels.append(self._level(frame))
+        while len(levels) < len(stack):
+            levels.append(self._level(stack[len(levels)]))
             self._take_in(levels[-1])
-        self._follow_text(machine)
-        if levels:
+        if machine.opened is not None or self.open_text is not None:
+            self._follow_text(machine)
+        if levels and levels[-1].frame.key:
             self._doubt(levels[-1])
-        self._let_go()
+        if self._held:
+            self._let_go()
 
     def doubt(self, *, in_doubt: bool) -> None:
         """Say whether it may turn out that this cannot be read."""
@@ -130,16 +149,20 @@ class Grown:
 
     def snapshot(self) -> Snapshot:
         """What there is to show now."""
-        around: tuple[Slice, ...] = ()
-        step = self.path[1] if self.path else ""
+        levels = self.levels
         if self.whole is not NOTHING:
-            return Snapshot((), whole=self.whole if self.path is None else {step: self.whole})
-        if self.path is not None:
-            around = (Slice({}, 0, ""),)
-        slices = (*around, *(Slice(level.container, len(level.container), level.step) for level in self.levels))
-        if self.open_text is None or not self.levels:
+            return Snapshot((), whole=self.whole if self.path is None else {self.path[1]: self.whole})
+        if self._around is None:
+            around = [] if self.path is None else [Slice({}, 0, "")]
+            around += [Slice(level.container, len(level.container), level.step) for level in levels[:-1]]
+            self._around = tuple(around)
+        if not levels:
+            return Snapshot(self._around)
+        last = levels[-1]
+        slices = (*self._around, Slice(last.container, len(last.container), last.step))
+        if self.open_text is None:
             return Snapshot(slices)
-        return Snapshot(slices, self.open_text, len(self.open_text.pieces), self._step_of(self.levels[-1]))
+        return Snapshot(slices, self.open_text, len(self.open_text.pieces), self._step_of(last))
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -291,6 +314,8 @@ class Grown:
             return Part(node.value, stands=True)
         if node.kind == STRING and "string" in shape.types and shape.choices is None:
             return Part(node.value, self._stays(node.value, shape))
+        if shape.types & _KINDS.get(node.value.__class__, _NONE) and shape.choices is None and not shape.branches:
+            return Part(node.value, stands=True)
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, (level.path, step))
         if coercion.issues:

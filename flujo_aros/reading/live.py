@@ -49,12 +49,15 @@ class Standing(NamedTuple):
 class Finals:
     """The paths that stand, in the order in which they came to; as texts only when somebody looks."""
 
-    __slots__ = ("_counts", "_texts", "entries")
+    __slots__ = ("_counts", "_latest", "_reach", "_texts", "entries")
 
     def __init__(self) -> None:
         self.entries: list[Standing] = []
         self._texts: list[str] = []
         self._counts: list[int] = [0]
+        self._latest: frozenset[str] = frozenset()
+        self._reach = 0
+        """How many of the texts are in the latest set."""
 
     def add(self, path: Path, inside: Any = NOTHING) -> None:
         """A place that stands; with `inside`, all that is in its value stands as well."""
@@ -67,7 +70,13 @@ class Finals:
             if entry.inside is not NOTHING:
                 self._texts.extend(_paths_in(entry.inside, self._texts[-1]))
             self._counts.append(len(self._texts))
-        return frozenset(islice(self._texts, self._counts[count]))
+        wanted = self._counts[count]
+        if wanted < self._reach:
+            return frozenset(self._texts[:wanted])
+        if wanted > self._reach:  # a copy of a set costs a part of what making it anew costs
+            self._latest = self._latest.union(self._texts[self._reach : wanted])
+            self._reach = wanted
+        return self._latest
 
 
 def _paths_in(value: Any, path: str) -> Iterator[str]:

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 _QUOTES: Final = "\"'“”‘’«»„"
 _BEGINS: Final = re.compile(r"[{\[]|```")
+_WINDOW: Final = 600
+"""How far behind the begin of a value its being escaped may show."""
 _KEY_BEGUN: Final = re.compile(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
 
 
@@ -82,6 +84,8 @@ class Following(Search[T]):
         """What the reply is can only be told at its end."""
         self.begun = False
         self.size = 0
+        self.unsure: list[int] = []
+        """Where candidates began that are no plain JSON: what follows may show that all of it is escaped."""
 
     @property
     def waits_at(self) -> int:
@@ -111,6 +115,8 @@ class Following(Search[T]):
         self.text = self.scout.text = text
         if not self.begun and not self._begin():
             return
+        if self.unsure and "&quot;" in text[max(0, self.size - 5) :]:
+            self.blind = self.blind or any(ESCAPED.match(text, start) for start in self.unsure)
         while not self.blind and self._step():
             pass
         self._look_back()
@@ -167,23 +173,26 @@ class Following(Search[T]):
             if track.has_something and not track.quoted:
                 self.lost = track
         track.shown.grown.doubt(in_doubt=parsed is None and (bool(self.fitting) or self._may_be_lost(track)))
-        if parsed is None:
+        return parsed is not None and self._settle(track, parsed)
+
+    def _settle(self, track: Track[T], parsed: Parsed | Failure) -> bool:
+        """Judge a candidate whose end is certain as `read` will judge it; False: that can only be told at the end."""
+        start = track.spot.start
+        if not isinstance(parsed, Failure) and (not parsed.edits or find_json_end(self.text, start) is not None):
+            track.candidate = self._try(track.spot)
+            self._done(track)
+            return True
+        if ESCAPED.match(self.text, start):
+            track.shown.grown.give_up()
+            self.blind = True
             return False
+        self.unsure = [other for other in self.unsure if len(self.text) - other < _WINDOW] + [start]
+        track.candidate = self._judged(Candidate(start, start + 1, track.spot.rank), track.machine, parsed)
         if isinstance(parsed, Failure):
-            candidate: Candidate[T] = Candidate(track.spot.start, track.spot.start + 1, track.spot.rank)
-            track.candidate = self._judged(candidate, track.machine, parsed)
-            self.region = self._region(candidate)
+            self.region = self._region(track.candidate)
         else:
-            track.candidate = self._read(track, parsed)
             self._done(track)
         return True
-
-    def _read(self, track: Track[T], parsed: Parsed) -> Candidate[T]:
-        """What a candidate comes to, as `read` will have it: its end is certain now."""
-        start = track.spot.start
-        if not parsed.edits or find_json_end(self.text, start) is not None:
-            return self._try(track.spot)
-        return self._judged(Candidate(start, start + 1, track.spot.rank), track.machine, parsed)
 
     def _may_be_lost(self, track: Track[T]) -> bool:
         """Whether another answer could begin in what the machine waits over."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
 from pydantic_ai.exceptions import UsageLimitExceeded
@@ -25,12 +25,14 @@ from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
-from flujo_aros.outcome import Issue, Outcome
+from flujo_aros.outcome import Accepted, Issue, Outcome
 from flujo_aros.recovery.echo import Examples
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask, Reply, Task, Way
 from flujo_aros.usage import Usage
 
+_WITHOUT_A_CALL: Final = ("block", "event")
+"""The contracts that may end in a value where no further call may be made: a block or a verdict is made up."""
 Put: TypeAlias = Callable[[RunContext[Any], "Question"], Awaitable[Reply]]
 
 
@@ -107,8 +109,22 @@ class Climb:
         reply = Reply(
             text, was_cut(finish), _used(self.record), refused=finish == "content_filter", objections=objections
         )
+        refused: list[UsageLimitExceeded] = []
+
+        async def answer(ask: Ask) -> Reply:
+            try:
+                return await self._answer(ask)
+            except UsageLimitExceeded as error:
+                if self.contract.mode not in _WITHOUT_A_CALL:
+                    raise
+                refused.append(error)
+                return Reply("", fault=str(error))
+
         with observing(self.record.hear):
-            return await adrive(self.ladder.climb(self._task(), reply), self._answer)
+            found = await adrive(self.ladder.climb(self._task(), reply), answer)
+        if refused and not isinstance(found, Accepted):
+            raise refused[0]
+        return found
 
     def _task(self) -> Task[Any]:
         model, settings = run_model(self.ctx), self.record.settings or {}
@@ -133,10 +149,6 @@ class Climb:
             return Reply("", fault=str(error))
         try:
             return await self._put(ask)
-        except UsageLimitExceeded as error:
-            if self.contract.mode != "block":
-                raise
-            return Reply("", fault=str(error))  # a block can be put there without a call
         finally:
             if settle is not None:
                 used = difference(self.ctx.usage, before)  # without the calls that failed: the host counts none of them

@@ -289,12 +289,21 @@ def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
 
 _FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
 _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
-_OPEN_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)\Z")
+_LAST_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)([\"”]?)[\s.!]*\Z")
+_META: Final = (
+    r"(?:output|produce|respond|reply|answer|write|generate|return|provide|create|craft|emit|follow|format|include|avoid"
+    r"|mention|ensure|make sure|think|consider|stay|keep)"
+)
 _SCRATCH: Final = re.compile(
-    r"\b(?:we|i) (?:need|must|should|have) to\b|\bJSON\b|(?<![\w.])thoughts?\s*:"
-    r"|\bit must be\b|\bthe (?:user|prompt) \b",
+    rf"\bwe (?:need|must|should|have) to\b|\b(?:we|I) (?:need to|must|should|have to) {_META}\b|\bJSON\b"
+    r"|(?<![\w.])thoughts?\s*:"
+    r"|\bit must be (?:an? |one |two )?(?:short|brief|concise|vivid|vague|specific|sentences?|valid|in character)\b"
+    rf"|\bthe (?:user|prompt)\b(?!')|\blet(?:'s| me) (?:think|see what|{_META})\b|\b(?:we|I) (?:are|am) asked to\b",
     re.I,
 )
+"""What models write to themselves, and nobody says to another."""
+_WORDS_SAID: Final = 3
+"""A quotation of fewer words is a word that is spoken of."""
 
 
 def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Outcome[Event]:
@@ -406,6 +415,12 @@ def _said(text: str) -> str:
     if not text:
         return PLACEHOLDER
     if _SCRATCH.search(text):
-        quoted = _OPEN_QUOTE.search(text)
-        return quoted[1].strip() if quoted else PLACEHOLDER
+        quoted = _LAST_QUOTE.search(text)
+        is_line = quoted is not None and (not quoted[2] or _stands_alone(text[: quoted.start()], quoted[1]))
+        return quoted[1].strip() if quoted is not None and is_line else PLACEHOLDER
     return text
+
+
+def _stands_alone(before: str, quoted: str) -> bool:
+    """Whether a quotation is a line of its own, and no words of a sentence that goes on."""
+    return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")

@@ -7,12 +7,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
+from flujo_aros.contract.payload import Event
 from flujo_aros.errors import Attempt, UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, span
-from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.budget import Budget, Limits
 from flujo_aros.recovery.echo import unechoed
-from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
+from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
 
 T = TypeVar("T")
 StageT = TypeVar("StageT", bound="Climbable")
@@ -43,6 +44,15 @@ _OWN: Final = ("first", "resume")
 """The stages whose reply is the model's own first answer."""
 
 
+def _as_silence(outcome: Outcome[T]) -> Outcome[T]:
+    """The outcome; an event that was made of a reply in which nothing was said counts as no answer yet."""
+    event = outcome.value if isinstance(outcome, Accepted) else None
+    if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing):
+        return outcome
+    issue = Issue("$.text", SAYS_NOTHING, "nothing in it was meant to be said")
+    return Rejected(Reason.NO_JSON, (issue,), outcome.text)
+
+
 class Climb(Generic[T]):
     """The state of one climb. The outcome tells its story: every attempt, and every stage that a limit refused."""
 
@@ -61,7 +71,8 @@ class Climb(Generic[T]):
     def over(self, stages: Sequence[Climbable], first: Reply) -> Plan[T]:
         """Read the first reply, then stage after stage until there is a value."""
         self._asks_again = any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
-        outcome = self._read(first, "first")
+        read = self._read(first, "first")
+        outcome = _as_silence(read) if self._asks_again else read
         if not isinstance(outcome, Rejected):
             return outcome
         self._heard("first", first)
@@ -74,8 +85,11 @@ class Climb(Generic[T]):
             if isinstance(outcome, Accepted):
                 return replace(outcome, origin=stage.stage)
             if isinstance(outcome, Degraded):
-                return replace(outcome, because=self._with_story(outcome.because))
+                told = replace(outcome, because=self._with_story(outcome.because))
+                return read if isinstance(read, Accepted) else told
             past = past.then(stage.stage, outcome)
+        if isinstance(read, Accepted):  # an event that says nothing, for want of a better one
+            return read
         return self._with_story(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
 
     def _is_passed(self, stage: Climbable, past: Past) -> bool:

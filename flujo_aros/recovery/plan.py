@@ -132,6 +132,8 @@ class Past:
         return replies[-1] if replies else self.first
 
 
+SAYS_NOTHING: Final = "says_nothing"
+"""The code of an issue: the reply to an event contract held nothing that was meant to be said."""
 _ANSWERS: Final = ("first", "resume", "retry", "constrain", "escalate", "simplify")
 _UNFINISHED: Final = (Reason.MALFORMED, Reason.NO_JSON)
 

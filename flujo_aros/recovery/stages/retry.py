@@ -8,11 +8,17 @@ from pydantic import Field
 
 from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.reading.runaway import before_runaway, ran_away
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, Way
+from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Past, Plan, ReadReply, Task, Way
 from flujo_aros.recovery.prompts import plain_prompt, retry_prompt
 from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
+
+
+def _is_lost_on_schemas(failing: Rejected) -> bool:
+    """Whether a model has repeated the schema, or said nothing but notes about it to itself."""
+    silent = any(issue.code == SAYS_NOTHING for issue in failing.issues)
+    return silent or failing.reason is Reason.ECHOED_SCHEMA
 
 
 class Retry(Rung):
@@ -49,7 +55,7 @@ class Retry(Rung):
         outcome: Outcome[T] = failing
         turns: tuple[str, ...] = ()
         for attempt in range(1, self.attempts + 1):
-            plainly = failing.reason is Reason.ECHOED_SCHEMA and way == "conversation"
+            plainly = way == "conversation" and _is_lost_on_schemas(failing)
             prompt = plain_prompt(task.contract) if plainly else retry_prompt(task.contract, failing)
             # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
             wrote = before_runaway(failing.text)

@@ -156,6 +156,7 @@ class Found:
 
     replies: int = 0
     streamed: int = 0
+    seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter[str])
     broken: list[str] = field(default_factory=list[str])
     slowest: tuple[float, int, int] = (0.0, 0, 0)
@@ -221,7 +222,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 def work(job: tuple[int, int, int]) -> Found:
     seed, start, end = job
-    found = Found()
+    found, clock = Found(), time.process_time()
     for number in range(start, end):
         text, contract, truncated = reply(seed, number)
         rng = random.Random(number)
@@ -238,6 +239,7 @@ def work(job: tuple[int, int, int]) -> Found:
         found.streamed += streamed
         found.kinds["broken" if broken else kind] += 1
         found.broken += [f"{number}: {words}\n   {contract.mode} {text!a}" for words in broken]
+    found.seconds = time.process_time() - clock
     return found
 
 
@@ -246,7 +248,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="one reply, by its number")
-    parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--jobs", "--processes", type=int, default=multiprocessing.cpu_count(), help="processes")
     options = parser.parse_args()
     if options.only is not None:
         text, contract, truncated = reply(options.seed, options.only)
@@ -256,10 +258,11 @@ def main() -> None:
     begun, size = time.perf_counter(), 5_000
     jobs = [(options.seed, at, min(at + size, options.count)) for at in range(0, options.count, size)]
     total = Found()
-    with multiprocessing.Pool(options.processes) as pool:
+    with multiprocessing.Pool(options.jobs) as pool:
         for found in pool.imap_unordered(work, jobs):
             total.replies += found.replies
             total.streamed += found.streamed
+            total.seconds += found.seconds
             total.kinds += found.kinds
             total.slowest = max(total.slowest, found.slowest)
             for each in found.broken:
@@ -267,10 +270,11 @@ def main() -> None:
             total.broken += found.broken
     seconds = time.perf_counter() - begun
     spent, number, length = total.slowest
+    each = total.seconds / total.replies * 100_000
     print(
         f"{total.replies:,} replies, seed {options.seed}: {len(total.broken)} laws broken; {dict(total.kinds)}; "
         f"{total.streamed:,} of them as streams; "
-        f"{seconds / total.replies * 100_000:.0f} s per 100,000 with {options.processes} processes; "
+        f"{seconds:.0f} s with {options.jobs} processes, {each:.0f} s of CPU per 100,000; "
         f"slowest {spent * 1000:.0f} ms (number {number}, {length} characters)"
     )
     sys.exit(bool(total.broken))

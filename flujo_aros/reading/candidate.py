@@ -162,7 +162,7 @@ def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> li
 def _fits_as_it_stands(candidate: Candidate[T], parsed: Parsed, contract: Contract[T], ceiling: Risk) -> bool:
     """Whether what was parsed needs no conversion at all: the common case, and the quick one."""
     risk = worst(parsed.edits)
-    if contract.shape.has_risks or parsed.doubtful or (risk is not None and risk > ceiling):
+    if contract.shape.has_risks or parsed.doubtful or (risk is not None and (risk > ceiling or candidate.bent)):
         return False
     candidate.valid = contract.values.strict(parsed.plain)
     return candidate.valid is not None

@@ -30,6 +30,7 @@ _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
 """A number in the place of one of these would be read as seconds since 1970."""
+_BENT: Final = "a bracket is missing or too much, and it could stand elsewhere"
 _LISTS: Final = ("wrapped-in-list", "unwrapped-list")
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
@@ -101,6 +102,9 @@ class Coercion:
                 self._put(out, member.key, self._free(member.node, (path, member.key)), member, path, declared=False)
             return out
         if node.kind == ARRAY:
+            lists = sum(item.kind == ARRAY for item in node.value) if self.bent else 0
+            if 0 < lists < len(node.value) and self._is_bent(node):
+                return self._issue(path, "ambiguous", _BENT)
             return [self._free(item, (path, index)) for index, item in enumerate(node.value)]
         return node.value
 
@@ -175,7 +179,7 @@ class Coercion:
         return (value,)
 
     def _misplaced_object(self, node: Node, shape: Shape, path: Path) -> Any:
-        if shape.allows("array"):
+        if shape.allows("array") and not (path is None and self.bent and self._is_bent(node)):
             mark = self._mark()
             value = self.value(node, shape.element(0), (path, 0))
             if len(self.issues) == mark[1]:
@@ -194,9 +198,15 @@ class Coercion:
         items: list[Node] = node.value
         mark = len(self.edits)
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
-        if self.bent and self._is_bent(node) and any(edit.code in _LISTS for edit in self.edits[mark:]):
-            return self._issue(path, "ambiguous", "a bracket is missing or too much, and it could stand elsewhere")
+        made = {edit.code for edit in self.edits[mark:]}.intersection(_LISTS)
+        if made and ((self.bent and self._is_bent(node)) or self._is_mixed(items, shape)):
+            return self._issue(path, "ambiguous", _BENT)
         return values
+
+    def _is_mixed(self, items: list[Node], shape: Shape) -> bool:
+        """Whether some items are lists and others are not, where all should be: a bracket may be missing."""
+        lists = sum(item.kind == ARRAY for item in items)
+        return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
     def _is_bent(self, node: Node) -> bool:
         return any(

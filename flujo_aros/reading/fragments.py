@@ -21,7 +21,9 @@ _CAME_BEFORE: Final = re.compile(
 _MEMBER_OF: Final = re.compile(r"[{\[]\s*[^\s{}\[\]\"][^{}\[\]\"\n]{0,60}[:=]\s*\Z")
 _LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
 _JOINED: Final = re.compile(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*\w{{1,60}}\s*[:：=]\s*)?")
-_CLOSED: Final = re.compile(r"([}\]])(?:\s|\\[nrt])*,(?:\s|\\[nrt])*\Z")
+_CLOSED: Final = re.compile(r"([}\]])(?:\s|\\[nrt])*[,;](?:\s|\\[nrt])*\Z")
+_OPENED: Final = re.compile(r"^[ \t]*\{", re.M)
+"""A brace at the begin of a line that was not taken for the begin of an object."""
 _OPENERS: Final = {"}": "{", "]": "["}
 _NEAR: Final = 600
 KEY_FIRST: Final = re.compile(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
@@ -63,9 +65,12 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
         return True
     if broken and (_JOINED.fullmatch(gap) is not None or _in_a_string(gap)):
         return True
-    near = gap[-_NEAR:]
+    near = gap[-_NEAR:].replace('\\"', '"')
     closed = _CLOSED.search(near)
     if closed is not None and near.count(closed[1]) > near.count(_OPENERS[closed[1]]):
+        return True
+    opened = _OPENED.search(near)
+    if opened is not None and near.count("{", opened.start()) > near.count("}", opened.start()):
         return True
     return _CAME_BEFORE.search(near) is not None or _MEMBER_OF.search(near[-100:]) is not None
 

@@ -56,7 +56,8 @@ _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
-_CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\]]*,?\Z")
+_CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\]]*,?")
+_VALUE: Final = re.compile(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
 _COLON_LATER: Final = re.compile(r"(?:\s|/\*.{0,200}?\*/|//[^\n]{0,200}\n)*[:：]", re.S)
 _MAX_KEY: Final = 120
@@ -256,7 +257,12 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
             return True
         await_end(text, after + 600, growing=around.growing)
     key = text[start:at]
-    return bool(char) and char in _VALUE_BEGINS and (around.knows(around.shape, key) or key.isidentifier())
+    return (
+        bool(char)
+        and ":" not in key
+        and char in _VALUE_BEGINS
+        and (around.knows(around.shape, key) or key.isidentifier())
+    )
 
 
 def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -> bool:
@@ -266,15 +272,17 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
     ahead = _key_at(around, after)
     if ahead is None:
         return False
+    if after == at + 1 and text[start:at].rstrip().endswith(","):
+        return False  # `"Oslo, ""limit": 3`: the comma belongs outside
     if ahead["b"] is not None:
         if "\n" in text[at:after]:
             return True
         return not ahead["half"] and (around.knows(around.shape, ahead["b"]) if around.shape.keys else after > at + 1)
-    if after == at + 1 and text[start:at].rstrip().endswith(","):
-        return False  # `"Oslo, ""limit": 3`: the comma belongs outside
     name = ahead["q"] or ahead["s"] or ahead["h"] or ""
-    await_end(text, _skip(text, ahead.end()), growing=around.growing)
-    return after > at + 1 or around.knows(around.shape, name) or text[_skip(text, ahead.end()) :][:1] in '"{[0123456789'
+    await_end(text, _skip(text, ahead.end()) + 5, growing=around.growing)
+    return (
+        after > at + 1 or around.knows(around.shape, name) or _VALUE.match(text, _skip(text, ahead.end())) is not None
+    )
 
 
 def _key_at(around: Surroundings, pos: int) -> re.Match[str] | None:
@@ -350,7 +358,7 @@ def _follows(around: Surroundings, closer: int) -> bool:
     if not char or char in ",;，" or text.startswith(("```", "//", "/*"), at):
         return True
     if depth > 0:
-        return char in '"{[' or char == "#" or text[at - 1 : at] == "\n"
+        return char in "\"“„«'‘{[" or char == "#" or text[at - 1 : at] == "\n"
     if around.growing and _TAIL_BEGUN.match(text, at) is not None:
         raise Wait
     return _TAIL.match(text, at) is None
@@ -374,10 +382,11 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
         body = body[:-1].rstrip()
     apart = body.endswith(",") or "\n" in text[start + len(body) : seen]
     known = around.knows(shape, key)
-    closers = _CLOSERS_BEHIND.search(text, start, start + len(body)) if apart and not known else None
-    if closers is not None and (shape.keys or "\n" in closers[0]):  # the key belongs to a container around
-        stop = closers.start()
-        return StringEnd(start, stop, stop, (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
+    held = text[start : start + len(body)].rstrip(" \t\r\n,}]") if apart and not known else ""
+    behind = body[len(held) :]
+    if held and _CLOSERS_BEHIND.fullmatch(behind) and (shape.keys or "\n" in behind):
+        stop = start + len(held) - (held[-1] in "”»’")  # the key belongs to a container around
+        return StringEnd(start, stop, start + len(held), (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
     if not (known or (apart and not shape.keys)):
         return None
     after = start + len(body) - body.endswith(",")

@@ -22,7 +22,7 @@ from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_s
 from flujo_aros.reading.choose import match_choice
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
-from flujo_aros.reading.gather import NESTED, Gathering
+from flujo_aros.reading.gather import NESTED, UNREADABLE, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
@@ -234,15 +234,8 @@ class Search(Gathering[T]):
         best = min(candidate.rank for candidate in fitting)
         group = [candidate for candidate in fitting if candidate.rank == best]
         chosen = group[0] if self.pick == "first" else group[-1]
-        later = [c for c in self.found if c.start > chosen.start and c.cut and not c.fits]
-        if later and self.pick != "first":
-            return self._reject()
-        rivals = [
-            c for c in self.found if not c.fits and self._is_answer(c) and (self._is_list() or c.start > chosen.start)
-        ]
-        if rivals and self.pick != "first":
-            words = "another answer stands in it that does not fit"
-            return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
+        if self.pick != "first" and (against := self._against(chosen)) is not None:
+            return against
         collected = self._collect(group)
         if collected is not None:
             return collected
@@ -262,6 +255,30 @@ class Search(Gathering[T]):
             if self.ceiling < Risk.INFERRED:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
         return self._accept(chosen)
+
+    def _against(self, chosen: Candidate[T]) -> Outcome[T] | None:
+        """What tells against the chosen value: an answer that is cut, broken or does not fit."""
+        if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
+            return self._reject()
+        broken = self._broken_beside(chosen)
+        if broken is not None:
+            return self._rejected(broken.reason or Reason.MALFORMED, broken.issues, broken)
+        rivals = [
+            c for c in self.found if not c.fits and self._is_answer(c) and (self._is_list() or c.start > chosen.start)
+        ]
+        if not rivals:
+            return None
+        words = "another answer stands in it that does not fit"
+        return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
+
+    def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
+        """What cannot be read and stands in one row with the chosen value."""
+        for other in self.found:
+            if other.reason in UNREADABLE:
+                one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
+                if BETWEEN.fullmatch(self.text, one.end, two.start):
+                    return other
+        return None
 
     def _is_answer(self, candidate: Candidate[T]) -> bool:
         """Whether it was meant as an answer: an object with keys of the contract, or a list of such."""

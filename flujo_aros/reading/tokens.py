@@ -8,6 +8,7 @@ from typing import Final
 from flujo_aros.contract.schema import ANY, Shape
 from flujo_aros.reading.ahead import OpenString, Wait
 from flujo_aros.reading.cursor import ELLIPSIS, NUMBER_PATTERN, Cursor, Frame
+from flujo_aros.reading.doubts import JSON_MARK, is_doubtful
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY
 from flujo_aros.reading.node import BARE, LITERAL, NUMBER, OBJECT, STRING, Node
 from flujo_aros.reading.quotes import QUOTES, StringEnd, find_end
@@ -17,20 +18,13 @@ _HALF_CHARACTER: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
 _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
-_BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]]|[\"']?\w+[\"']?\s*:))")
+_BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]\[{]|[\"']?\w+[\"']?\s*:|\n\s*[\"']))")
 _SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
-_UNSURE: Final = re.compile(
-    r"\"\s*[,+]\s*[\"#]|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s"
-    r"|\n[ \t]*\"|\"\s*,\s*(?:\Z|[\[{\n])|\"\s*;\s*\Z|\"\s*[,;]\s*\w+\s*[:=]"
-    r"|\"\s*[}\]]\s*[,;]?\s*(?:[\"\[{\n]|\w+\s*[:=])|\"\s*[\[{]\s*[\"{\[\n]"
-)
-_JSON_MARK: Final = re.compile(r"[{\[:=]")
 _GLUED: Final = re.compile(r"-?\d[\d.]*[^\W\d]\w*\s*[:：]")
 """A number and the key behind it, without what should stand between."""
 _OTHER_ENDS: Final = frozenset("'’”»")
-_LOST_BEGIN: Final = re.compile(r"[^'’‘“”«»\\]+(?:(?<!\d)['’]|[”»])")
-_NO_BEGIN: Final = re.compile(r"\s*[\[{:=]")
-_ODD: Final = re.compile(r"\"\s*,|,\s*\"")
+_LOST_BEGIN: Final = re.compile(r"[^'’‘\\]+['’]|[^“”«»\\]+[”»]")
+_FEET: Final = re.compile(r"\d+(?:[./]\d+)?['’]")
 _JOINED: Final = re.compile(r"\s*\+\s*(?=[\"'“])")
 _JOIN_BEGUN: Final = re.compile(r"\s*(?:\+\s*)?\Z")
 _CALL_BEGUN: Final = re.compile(r"[A-Za-z_$][\w$.\s]*(?:\(\s*)?\Z")
@@ -92,9 +86,8 @@ class Tokens(Cursor):
     def _note_string(self, end: StringEnd) -> None:
         for code, risk, start, stop, after in end.edits:
             inside = self.text[end.start : end.stop]
-            if (code == "inner-quote" and _is_unsure(inside, self.text[end.start - 1])) or (
-                code == "missing-quote" and _lost_too_much(inside)
-            ):
+            quote = self.text[end.start - 1 : end.start]
+            if is_doubtful(code, inside, quote, element=self.stack[-1].kind != OBJECT):
                 raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
@@ -136,7 +129,9 @@ class Tokens(Cursor):
             return Node(STRING, raw, pos, self.pos)
         if at_end:
             self.cut = True
-        elif raw[-1:] in _OTHER_ENDS and _LOST_BEGIN.fullmatch(raw):
+        elif raw[-1:] in _OTHER_ENDS and not _FEET.fullmatch(raw):
+            if not _LOST_BEGIN.fullmatch(raw):
+                raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
             self._log("missing-quote", INFERRED, pos, self.pos, raw[:-1])
             return Node(STRING, raw[:-1], pos, self.pos)
         return self._word(raw, pos, shape, at_end=at_end)
@@ -161,7 +156,7 @@ class Tokens(Cursor):
             return Node(LITERAL, value, pos, end)
         if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
             raise self._stop(f"{raw} is no JSON number", "non_finite")
-        if not any(map(str.isalnum, raw)):
+        if raw[:1] in ":=" or not any(map(str.isalnum, raw)):
             raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
         if at_end:
             self._log("truncated", LOSSY, pos, end, raw)
@@ -290,7 +285,7 @@ class Tokens(Cursor):
     def _quoted_key(self, end: StringEnd) -> str:
         self._note_string(end)
         key = self._decode(end, ANY)
-        if end.edits and '"' in key and _JSON_MARK.search(key):
+        if end.edits and '"' in key and JSON_MARK.search(key):
             raise self._stop("a key that has swallowed what follows it", "unsure-quotes")
         self.pos = end.after
         return self._colon(key)
@@ -313,21 +308,3 @@ class Tokens(Cursor):
             self._log("odd-colon", INFERRED, found.start(), found.end(), ":")
         self.pos = found.end()
         return key
-
-
-def _lost_too_much(text: str) -> bool:
-    """Whether a string whose end was lost may have ended before: a quote, a bracket or a separator tells so."""
-    return (
-        '"' in text
-        or text.endswith(";")
-        or (text[-1:] in ("}", "]") and text.count(text[-1]) > text.count("{" if text[-1] == "}" else "["))
-        or _NO_BEGIN.match(text) is not None
-    )
-
-
-def _is_unsure(text: str, quote: str) -> bool:
-    """Whether the quotes in a string look like JSON that went on: then nobody can tell where it ends."""
-    if quote != '"' and quote in QUOTES:  # the quotes that matter are those of its own kind
-        text = text.translate({34: 39} | dict.fromkeys(map(ord, QUOTES[quote]), 34))
-    odd = text.count('"') % 2 == 1
-    return _UNSURE.search(text) is not None or (odd and (text.endswith('"') or _ODD.search(text) is not None))

@@ -188,6 +188,7 @@ class StepKeys(Block):
         "input_keys": "it has no effect",
         "output_keys": "it has no effect; `sink_to` and `updates_context` say where a value goes",
         "plugins": "they are not run; write `checks`",
+        "static_invariants": "write `checks` instead",
         "processors": "they are not run; write a callable step",
     }
 

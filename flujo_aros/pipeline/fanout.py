@@ -39,10 +39,8 @@ class FanOut:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(at_once, len(calls))):
                     ended._tasks.add(group.create_task(ended._work(calls, places, stop_on_failure=stop_on_failure)))
-        except BaseExceptionGroup as several:
-            if len(several.exceptions) == 1:
-                raise several.exceptions[0] from None
-            raise
+        except BaseExceptionGroup as several:  # one speaks for all: the steps themselves have settled by now
+            raise min(several.exceptions, key=lambda raised: isinstance(raised, Exception)) from None
         if ended._stopped is not None and ended.first_failed is None:
             raise asyncio.CancelledError(ended._stopped)  # a task group says nothing of a task cancelled from within
         return ended

@@ -20,7 +20,7 @@ from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.sandbox import kind_of
-from flujo_aros.pipeline.shared import Write, members_of
+from flujo_aros.pipeline.shared import SharedContext, Write, members_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
 from flujo_aros.pipeline.template import InputTemplate
 
@@ -99,7 +99,7 @@ class Parallel(Common):
         """Run the branches, and merge what they have made."""
         previous = self._given.value(context.names())
         names = list(self.bodies)
-        calls = [partial(self._branch, name, previous, context) for name in names]
+        calls = [partial(self._branch, name, previous, context, self._fork(context)) for name in names]
         stop = self.on_branch_failure == "propagate"
         ended = await FanOut.run(calls, at_once=self.max_concurrency or len(calls), stop_on_failure=stop)
         if ended.first_failed is not None and stop:
@@ -110,8 +110,10 @@ class Parallel(Common):
             raise ended.pause
         return await self._settled(dict(zip(names, cast("list[BodyResult]", ended.results), strict=True)))
 
-    async def _branch(self, name: str, previous: Any, context: StepContext) -> BodyResult:
-        shared = None if context.shared is None else context.shared.fork(self.context_include_keys)
+    def _fork(self, context: StepContext) -> SharedContext | None:
+        return None if context.shared is None else context.shared.fork(self.context_include_keys)
+
+    async def _branch(self, name: str, previous: Any, context: StepContext, shared: SharedContext | None) -> BodyResult:
         return await context.run_body(self.bodies[name], scope=name, kind="branch", previous=previous, shared=shared)
 
     async def _settled(self, ended: Mapping[str, BodyResult]) -> Settlement[Any]:

@@ -17,6 +17,9 @@ Path: TypeAlias = tuple[str, ...]
 Write: TypeAlias = tuple[Path, Any]
 """A place in the context, and what was put there."""
 
+INITIAL_PROMPT: Final = "initial_prompt"
+"""The name under which every context shows the input of the run."""
+
 _UNCHANGING: Final = (str, int, float, bool, bytes, type(None))
 
 
@@ -55,10 +58,13 @@ class SharedContext:
         return self.data if self.typed is None else self.typed
 
     def fork(self, keys: Iterable[str] | None = None) -> SharedContext:
-        """The context for steps whose writes are kept apart, of these keys or of all. Raises `UsageError`."""
+        """The context for steps whose writes are kept apart, of these keys or of all. Raises `UsageError`.
+
+        The input of the run, `initial_prompt`, is seen by every step whatever its keys.
+        """
         if keys is None:
             return SharedContext(self.data, self.typed)
-        wanted = list(keys)
+        wanted = [key for key in keys if key in self.data or key != INITIAL_PROMPT]
         for key in wanted:
             if key not in self.data:
                 raise UsageError(f"there is no {key!r} in the context{nearest(key, self.data)}")

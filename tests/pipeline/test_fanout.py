@@ -1,0 +1,49 @@
+"""Steps side by side: what branches see of the context, and how several that end at once are told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from flujo_aros.pipeline.context import BodyResult
+from flujo_aros.pipeline.fanout import FanOut
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.results import RunStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call
+
+
+def test_every_branch_sees_the_input_of_the_run_whatever_keys_it_is_given() -> None:
+    branch = Call("s", function=str, input="{{ context.initial_prompt }} {{ context.x }}")
+    fan = Parallel("fan", {"a": branch}, context_include_keys=["initial_prompt", "x"])
+    assert Runner(fan).run_sync("hello", {"x": 1, "y": 2}).output == {"a": "hello 1"}
+
+
+def test_a_key_that_is_not_there_is_one_sentence_however_many_branches_there_are() -> None:
+    branches = {name: Call("s", function=str) for name in "abc"}
+    fan = Parallel("fan", branches, context_include_keys=["nmae"], on_branch_failure="ignore")
+    result = Runner(fan).run_sync("hello", {"name": "Ann"})
+    assert result.status is RunStatus.FAILED
+    assert result.steps[0].error == "there is no 'nmae' in the context; did you mean 'name'?"
+
+
+def test_of_several_that_are_raised_at_once_one_is_told_and_rather_what_is_no_plain_error() -> None:
+    class Stop(BaseException):
+        pass
+
+    def raising(what: BaseException) -> object:
+        async def call() -> BodyResult:
+            await asyncio.sleep(0)
+            raise what
+
+        return call
+
+    async def run(*raised: BaseException) -> None:
+        calls = [raising(each) for each in raised]
+        await FanOut.run(calls, at_once=len(calls), stop_on_failure=True)  # type: ignore[arg-type]  # calls of a test
+
+    with pytest.raises(ValueError, match="first"):
+        asyncio.run(run(ValueError("first"), KeyError("second")))
+    with pytest.raises(Stop):
+        asyncio.run(run(ValueError("first"), Stop()))

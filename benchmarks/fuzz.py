@@ -270,11 +270,11 @@ def main() -> None:
             total.broken += found.broken
     seconds = time.perf_counter() - begun
     spent, number, length = total.slowest
-    each = total.seconds / total.replies * 100_000
+    cost = total.seconds / total.replies * 100_000
     print(
         f"{total.replies:,} replies, seed {options.seed}: {len(total.broken)} laws broken; {dict(total.kinds)}; "
         f"{total.streamed:,} of them as streams; "
-        f"{seconds:.0f} s with {options.jobs} processes, {each:.0f} s of CPU per 100,000; "
+        f"{seconds:.0f} s with {options.jobs} processes, {cost:.0f} s of CPU per 100,000; "
         f"slowest {spent * 1000:.0f} ms (number {number}, {length} characters)"
     )
     sys.exit(bool(total.broken))

@@ -173,6 +173,14 @@ def last_of(text: str, contract: Any, **options: Any) -> Partial[Any]:
         ('{"a": ["npm install", "npm test"', {"a": ["npm install", "npm test"]}),
         ('Here:\n```json\n{"items": [{"id": 1, "qty": 2}, {"id": 2, "q', {"items": [{"id": 1, "qty": 2}, {"id": 2}]}),
         ("{'a': True, b: [1, 2,", {"a": True, "b": [1, 2]}),
+        ('{"a": "hi \\ud83d\\ude0', {"a": "hi "}),
+        ('{"a": "hi \\ud83d\\ude00 x', {"a": "hi 😀 x"}),
+        ('{"a": "it\\\\\\', {"a": "it\\"}),
+        ('{"a": 1, /', {"a": 1}),
+        ('{"a": 1, /* c */ "b": 2', {"a": 1}),
+        ('[1, -', [1]),
+        ('[1.5e10, 2', [15e9]),
+        ('[ {"k": "v", "l": [ "m', [{"k": "v", "l": ["m"]}]),
     ],
 )
 def test_what_is_whole_is_shown_and_texts_grow(text: str, expected: Any) -> None:

@@ -10,7 +10,7 @@ masks or drops them, unless `capture` says that the user wants them.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -279,10 +279,18 @@ def scopes() -> tuple[Scope, ...]:
     return _scopes.get()
 
 
-def span(started: Event) -> AbstractContextManager[None, None]:
+Finish: TypeAlias = Callable[[Event], None]
+"""Tells the finished event, the partner of the started one."""
+
+
+def span(started: Event) -> AbstractContextManager[Finish, None]:
     """Tell every observer that something started, and hold what they return until the block ends.
 
-    Its partner, the finished event, is emitted inside the block: `scopes()[-1]` is then the started one.
+    The block gets what tells its partner, the finished event: `scopes()[-1]` is then the started one, also where a
+    stream is closed by another task than the one that opened it.
+
+    >>> with span(StageStarted(stage="retry", reason="no_json")) as finish:
+    ...     finish(StageFinished(stage="retry", outcome="accepted", reason=None, calls=1))
     """
     return _Span(started)
 
@@ -290,18 +298,32 @@ def span(started: Event) -> AbstractContextManager[None, None]:
 class _Span:
     """A class and not a generator: there are several for each step, and mostly nobody listens."""
 
-    __slots__ = ("_around", "_held", "_started")
+    __slots__ = ("_around", "_held", "_own", "_started")
 
     def __init__(self, started: Event) -> None:
         self._started = started
         self._held: ExitStack | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Finish:
         self._around = _scopes.get()
-        _scopes.set((*self._around, Scope(next(_ids), self._started)))
+        self._own = (*self._around, Scope(next(_ids), self._started))
+        _scopes.set(self._own)
         observers = _observers.get()
         if observers:
             self._tell(observers)
+        return self._finish
+
+    def _finish(self, finished: Event) -> None:
+        observers = _observers.get()
+        if not observers:
+            return
+        here = _scopes.get()
+        _scopes.set(self._own)
+        try:
+            for observer in observers:
+                observer(finished)
+        finally:
+            _scopes.set(here)
 
     def _tell(self, observers: tuple[Observer, ...]) -> None:
         with ExitStack() as stack:

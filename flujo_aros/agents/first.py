@@ -14,7 +14,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.events import AskFinished, AskStarted, emit, is_heard, span
+from flujo_aros.events import AskFinished, AskStarted, is_heard, span
 from flujo_aros.usage import Allowance, Usage
 
 FIRST: Final = "first"
@@ -53,7 +53,7 @@ async def first_call(
     started = AskStarted(
         stage=FIRST, attempt=attempt, model=model.model_name, constrained=native, prompt=prompt, capture=capture
     )
-    with span(started):
+    with span(started) as finish:
         try:
             yield call
             call.fault = None
@@ -67,7 +67,7 @@ async def first_call(
                     settle(used)
                 if record is not None:
                     record.used = (call.response, used)
-                emit(
+                finish(
                     AskFinished(
                         stage=FIRST,
                         attempt=attempt,

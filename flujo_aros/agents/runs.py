@@ -15,7 +15,7 @@ from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.asking import difference
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.events import AgentFinished, AgentStarted, emit, is_heard, span
+from flujo_aros.events import AgentFinished, AgentStarted, is_heard, span
 from flujo_aros.outcome import Accepted, Rejected
 from flujo_aros.recovery.named import secrets_among
 from flujo_aros.usage import Usage
@@ -27,12 +27,12 @@ def agent_span(ctx: RunContext[Any], record: RunRecord) -> Generator[None]:
     run_id, name = ctx.run_id or "", (ctx.agent.name if ctx.agent else None) or ""
     before, started = copy(ctx.usage), time.perf_counter()
     secrets = _secrets_of(ctx) if is_heard() else ()
-    with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)):
+    with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)) as finish:
         try:
             yield
         finally:
             outcome = record.outcome
-            emit(
+            finish(
                 AgentFinished(
                     run_id=run_id,
                     name=name,

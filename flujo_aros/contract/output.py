@@ -263,9 +263,13 @@ class Output:
         )
 
     @staticmethod
-    def text(tag: str) -> TaggedContract[str]:
-        """The payload is the text between `<tag>` and `</tag>`, never parsed; an empty one is rejected."""
-        return TaggedContract(TypeValues[str](str), "text", Risk.LOSSLESS, _named(tag, "tag"))
+    def text(tag: str, *, max_retries: int = 0) -> TaggedContract[str]:
+        """The payload is the text between `<tag>` and `</tag>`, never parsed; an empty one is rejected.
+
+        `max_retries` as in `tagged`.
+        """
+        retries = _whole(max_retries, "max_retries")
+        return TaggedContract(TypeValues[str](str), "text", Risk.LOSSLESS, _named(tag, "tag"), max_retries=retries)
 
     @staticmethod
     def block(block_key: str, required: Iterable[str] = ()) -> BlockContract:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from flujo_aros.contract.checks import scores_of, winner_in
+from flujo_aros.contract.instruction import EXAMPLE
 from flujo_aros.contract.output import Contract, Output, compile_contract
 from flujo_aros.errors import ContractError
 
@@ -13,9 +15,9 @@ _FORMS: Final = "json, tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "json": (),
     "tagged": ("strict", "max_retries"),
-    "text": (),
+    "text": ("max_retries",),
     "block": ("required",),
-    "event": ("fields", "fallback"),
+    "event": ("fields", "fallback", "example", "cast"),
 }
 _WITH_SCHEMA: Final = ("json", "tagged")
 
@@ -45,10 +47,27 @@ class WrittenContract:
         if self.form == "tagged":
             return Output.tagged(self.names[0], {} if like is None else like, **options)
         if self.form == "text":
-            return Output.text(self.names[0])
+            return Output.text(self.names[0], **options)
         if self.form == "block":
-            return Output.block(self.names[0], (*self.names[1:], *options.get("required", ())))
-        return Output.event(self.names, options.get("fields", ()), fallback=options.get("fallback"))
+            return Output.block(self.names[0], (*self.names[1:], *_listed(options.get("required"))))
+        return _event(self.names, options)
+
+
+def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
+    """An event; with a `cast` its winner and its scores are judged by it."""
+    cast_names = options.get("cast")
+    if cast_names is not None and not _are_texts(cast_names):
+        raise ContractError(f"cast={cast_names!r}: it is a list of names")
+    checks = () if cast_names is None else (winner_in(tuple(cast_names)), scores_of(tuple(cast_names)))
+    example = options.get("example", EXAMPLE)
+    if not isinstance(example, str) or not example.strip():
+        raise ContractError(f"example={example!r}: it is the text of the example in the prompt")
+    fields, fallback = _listed(options.get("fields")), options.get("fallback")
+    return Output.event(kinds, fields, fallback=fallback, checks=checks, example=example)
+
+
+def _are_texts(names: object) -> bool:
+    return isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in cast("list[object]", names))
 
 
 def contract_from(written: str | Mapping[str, Any], like: Any = None) -> Contract[Any]:
@@ -69,22 +88,26 @@ def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
     """
     if isinstance(written, str):
         form, _, rest = written.partition(":")
-        return _checked(form.strip(), rest.split(","), {}, repr(written))
+        return _checked(form.strip(), [name for name in rest.split(",") if name.strip()], {}, repr(written))
     forms = [form for form in _OPTIONS if form in written]
     if len(forms) != 1:
         raise ContractError(f"a contract is {_FORMS}, as a text or a mapping with one of these keys, not {written!r}")
     options = {name: value for name, value in written.items() if name != forms[0]}
-    return _checked(forms[0], _listed(written[forms[0]]), options, repr(dict(written)))
+    names = [name.strip() if isinstance(name, str) else name for name in _listed(written[forms[0]])]
+    return _checked(forms[0], names, options, repr(dict(written)))
 
 
 def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -> WrittenContract:
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
+    if form == "block" and names[:1] == [""]:  # a blank key, written as such, makes the contract inert
+        kept = ("", *kept)
     if form not in _OPTIONS or not _enough(form, kept):
         raise ContractError(f"a contract is {_FORMS}, not {shown}")
     for name in options:
         if name not in _OPTIONS[form]:
             known = ", ".join(_OPTIONS[form]) or "none"
-            raise ContractError(f"a {form} contract has no option {name!r}; known: {known}")
+            article = "an" if form == "event" else "a"
+            raise ContractError(f"{article} {form} contract has no option {name!r}; known: {known}")
     found = WrittenContract(cast("Form", form), kept, tuple(options.items()))
     found.contract()  # so that a wrong option is found where it is written
     return found

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.contract.output import Output
+from flujo_aros import Rejected, read
+from flujo_aros.contract.output import Output, TaggedContract
 from flujo_aros.contract.written import contract_from, written_contract
 from flujo_aros.errors import ContractError
 
@@ -31,14 +32,35 @@ INTEGER = {"type": "integer"}
             Output.event(["said", "thought"], fallback="thought"),
         ),
         ({"event": ["said"], "fields": ["to"]}, None, Output.event(["said"], ["to"])),
+        ({"event": "said", "fields": "to"}, None, Output.event(["said"], ["to"])),
+        ({"block": " "}, None, Output.block("")),
+        ({"block": "plan", "required": "next"}, None, Output.block("plan", ["next"])),
     ],
 )
-def test_what_is_written_is_the_contract_that_python_makes(written: Any, like: Any, same: Any):
+def test_what_is_written_is_the_contract_that_python_makes(written: Any, like: Any, same: Any) -> None:
     assert contract_from(written, like).fingerprint == same.fingerprint
 
 
-def test_retries_of_a_tagged_contract_can_be_written():
-    assert contract_from({"tagged": "result", "max_retries": 2}, INTEGER).max_retries == 2  # type: ignore[attr-defined]  # a tagged one
+def test_retries_of_a_tagged_contract_can_be_written() -> None:
+    for contract in (
+        contract_from({"tagged": "result", "max_retries": 2}, INTEGER),
+        contract_from({"text": "r", "max_retries": 2}),
+    ):
+        assert isinstance(contract, TaggedContract)
+        assert contract.max_retries == 2
+
+
+def test_a_cast_judges_the_winner_and_cleans_the_scores() -> None:
+    contract = contract_from({"event": ["ruled"], "fields": ["winner", "scores"], "cast": ["ada", "bo"]})
+    verdict = '{"kind": "ruled", "text": "t", "winner": "ada", "scores": {"ada": 12, "cat": 1}}'
+    assert read(verdict, contract).value.scores == {"ada": 10}
+    assert isinstance(read(verdict.replace('"winner": "ada"', '"winner": "cat"'), contract), Rejected)
+
+
+def test_the_example_of_an_event_can_be_written() -> None:
+    contract = contract_from({"event": ["said"], "example": "A bell tolls."})
+    assert "A bell tolls." in contract.instruction()
+    assert isinstance(read("A bell tolls.", contract), Rejected)
 
 
 @pytest.mark.parametrize(
@@ -49,16 +71,24 @@ def test_retries_of_a_tagged_contract_can_be_written():
         ({}, "with one of these keys"),
         ({"tagged": "a", "text": "b"}, "with one of these keys"),
         ({"tagged": "result", "stric": True}, "a tagged contract has no option 'stric'; known: strict, max_retries"),
-        ({"text": "note", "strict": True}, "a text contract has no option 'strict'; known: none"),
+        ({"text": "note", "strict": True}, "a text contract has no option 'strict'; known: max_retries"),
+        ("json:x", "a contract is json, tagged:TAG"),
+        ("block:", "a contract is json, tagged:TAG"),
+        (
+            {"event": ["a"], "checks": ["x"]},
+            "an event contract has no option 'checks'; known: fields, fallback, example",
+        ),
+        ({"event": ["a"], "cast": "ada"}, "cast='ada': it is a list of names"),
+        ({"event": ["a"], "example": 3}, "example=3"),
         ({"event": ["a"], "fallback": "b"}, "'b'"),
     ],
 )
-def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: str):
+def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: str) -> None:
     with pytest.raises(ContractError) as caught:
         written_contract(written)
     assert message in str(caught.value)
 
 
-def test_a_schema_where_none_has_a_place_is_refused():
+def test_a_schema_where_none_has_a_place_is_refused() -> None:
     with pytest.raises(ContractError, match="a text contract has no schema; leave it out"):
         contract_from("text:note", INTEGER)

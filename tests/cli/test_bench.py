@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from flujo_aros.cli.benching.baml import BamlParser, Unasked
-from flujo_aros.cli.benching.cases import agrees, same
+from flujo_aros.cli.benching.cases import agrees, load_corpus, same
 from flujo_aros.cli.benching.documents import FLOODS, LARGE, SMALL, Flood, Order, damaged, documents, order
 from flujo_aros.cli.benching.floods import CRASHED, FLOOD_SCHEMA, OVER, Bounded, our_command, time_floods
 from flujo_aros.cli.benching.found import holds, leaves
-from flujo_aros.cli.benching.peers import PEERS, Peer
+from flujo_aros.cli.benching.peers import PEERS, Parser, Peer
+from flujo_aros.cli.benching.readers import our_reader, peer_reader
+from flujo_aros.cli.benching.scoring import score
+from flujo_aros.cli.benching.words import unasked
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 
@@ -119,7 +122,7 @@ def test_page_is_one_file_that_needs_no_network(aros: Aros, corpus: str, tmp_pat
     result = aros("bench", "reading", corpus, "--rounds", "1", "--html", str(file))
     assert result.exit_code == 0
     text = file.read_text(encoding="utf-8")
-    assert "<svg" in text
+    assert '<div class="bars' in text
     assert "flujo_aros: 1 silently wrong" in text
     assert not re.findall(r"(?:src|href)=|url\(|https?:", text)
     assert "prefers-color-scheme" in text
@@ -254,3 +257,35 @@ def test_known_answer_is_met_whatever_the_case_and_the_extra_keys() -> None:
 def test_leaf_is_found_escaped_or_not() -> None:
     assert holds('{"a": "caf\\u00e9\\nbar", "n": 5}', leaves({"a": "café\nbar", "n": 5.0, "ok": True}))
     assert not holds('{"a": "tea"}', leaves({"a": "coffee"}))
+
+
+class Endless:
+    """A parser that comes to no end with some texts: called for one of those, it fails the test."""
+
+    def parse(self, text: str, _schema: object) -> Any:
+        if "no end" in text:
+            pytest.fail("it was called in the process of the benchmark")
+        return json.loads(text)
+
+
+def test_a_peer_that_comes_to_no_end_is_bounded(corpus: str) -> None:
+    """It counts as refused there, is left out of the times, and is named."""
+    rows = [*ROWS, {"id": "odd/no-end", "input": "no end", "schema": NUMBER, "expected": {"n": 1}}]
+    cases = load_corpus(_written(Path(corpus), rows))
+    parser = Parser("endless", "1", Endless().parse)
+    peer = peer_reader(parser, lambda text, _schema: "no end" not in text)
+    result = score(cases, [our_reader(), peer], rounds=2, tick=lambda _lap: None)[1]
+    assert result.endless == ["odd/no-end"]
+    assert result.total["n"] == len(rows)
+    assert len(result.micros) == len(rows) - 1
+    told = {"readers": [result.to_dict(cases.columns, 1.0)]}
+    assert unasked(told) == "No end within the budget, or a crash, counted as refused: endless 1."
+
+
+def test_bars_fit_any_width(aros: Aros, corpus: str, tmp_path: Path) -> None:
+    """They have no width of their own, so that a phone shows them whole."""
+    file = tmp_path / "bench.html"
+    aros("bench", "reading", corpus, "--rounds", "1", "--html", str(file))
+    text = file.read_text(encoding="utf-8")
+    assert "min-width" not in text.replace("max-width:600px", "")
+    assert re.search(r'<i class="right" style="width:[\d.]+%"', text)

@@ -1,4 +1,4 @@
-"""Charts of figures as inline SVG: stacked bars, times, and time against size on log axes."""
+"""Charts of figures: bars that fit any width, and time against size on log axes as inline SVG."""
 
 from __future__ import annotations
 
@@ -11,58 +11,48 @@ from flujo_aros.cli.benching.floods import CRASHED, OVER
 from flujo_aros.cli.benching.readers import OURS
 from flujo_aros.cli.benching.words import RAW, WORDS
 
-_ROW, _BAR, _LABEL, _WIDTH = 26, 18, 190, 760
 _PLOT: Final = (46.0, 12.0, 330.0, 196.0)
 """Left, top, right and bottom of a log-log chart."""
 _DASHES: Final = ("", "6 3", "2 3")
 _HUES: Final = 6
+_LABELLED: Final = 6
+"""The share in % that has room for its figure on a narrow screen, too."""
 
 
 def stacked(corpus: Mapping[str, Any], columns: Sequence[str]) -> str:
     """For each reader one bar of its verdicts, all of the same length."""
     rows: list[str] = []
-    space = _WIDTH - _LABEL - 10
-    for at, reader in enumerate(corpus["readers"]):
+    for reader in corpus["readers"]:
         count = sum(reader["total"][name] for name in columns) or 1
-        left, top = float(_LABEL), at * _ROW + 4
-        rows.append(_name(reader["name"], top))
-        for name in columns:
-            value = reader["total"][name]
-            width = space * value / count
-            rows.append(_piece(name, left, top, width, f"{reader['name']}: {value} {WORDS[name]}", str(value)))
-            left += width
-    return _svg(_WIDTH, len(corpus["readers"]) * _ROW + 4, "Verdicts of each reader", rows)
+        parts = [_part(reader["name"], name, reader["total"][name], count) for name in columns]
+        rows.append(_row(reader["name"], f'<span class="bar">{"".join(parts)}</span>'))
+    return f'<div class="bars whole" role="img" aria-label="Verdicts of each reader">{"".join(rows)}</div>'
 
 
-def _piece(kind: str, left: float, top: float, width: float, said: str, label: str) -> str:
-    if width <= 0:
+def _part(reader: str, kind: str, value: int, count: int) -> str:
+    if not value:
         return ""
-    text = f'<text class="in {kind}" x="{left + width / 2:.1f}" y="{top + 13}">{label}</text>' if width > 22 else ""
-    bar = f'<rect class="{kind}" x="{left:.1f}" y="{top}" width="{max(width - 1, 1):.1f}" height="{_BAR}">'
-    return f"{bar}<title>{escape(said)}</title></rect>{text}"
+    share, said = 100 * value / count, f"{reader}: {value} {WORDS[kind]}"
+    label = str(value) if share > _LABELLED else ""
+    return f'<i class="{kind}" style="width:{share:.2f}%" title="{escape(said)}">{label}</i>'
 
 
 def bars(figures: Sequence[tuple[str, float, str]], title: str, *, logarithmic: bool = False) -> str:
     """One bar for each name with its figure written beside it; a figure of 0 is a word alone."""
-    space = _WIDTH - _LABEL - 190
     values = [value for _, value, _ in figures if value > 0]
     low, high = (min(values) / 2, max(values)) if values else (1.0, 1.0)
     rows: list[str] = []
-    for at, (name, value, label) in enumerate(figures):
+    for name, value, label in figures:
         part = (math.log(value / low) / math.log(high / low) if logarithmic else value / high) if value > 0 else 0
-        top, width = at * _ROW + 4, max(space * part, 2 if value > 0 else 0)
         kind = "ours" if name == OURS else "peer"
-        rows += [
-            _name(name, top),
-            f'<rect class="{kind}" x="{_LABEL}" y="{top}" width="{width:.1f}" height="{_BAR}"></rect>',
-            f'<text class="figure" x="{_LABEL + width + 6:.1f}" y="{top + 13}">{escape(label)}</text>',
-        ]
-    return _svg(_WIDTH, len(figures) * _ROW + 4, title, rows)
+        bar = f'<i class="{kind}" style="width:{max(100 * part, 0.5):.2f}%"></i>' if value > 0 else ""
+        rows.append(_row(name, f'<span class="bar">{bar}</span><span class="figure">{escape(label)}</span>'))
+    return f'<div class="bars" role="group" aria-label="{escape(title)}">{"".join(rows)}</div>'
 
 
-def _name(name: str, top: int) -> str:
-    kind = "name ours" if name == OURS else "name"
-    return f'<text class="{kind}" x="{_LABEL - 8}" y="{top + 13}">{escape(name)}</text>'
+def _row(name: str, rest: str) -> str:
+    kind = "row ours" if name == OURS else "row"
+    return f'<div class="{kind}"><span class="name">{escape(name)}</span>{rest}</div>'
 
 
 def line_class(at: int) -> str:

@@ -28,7 +28,11 @@ class Bounded:
         self._stack = ExitStack()
         self._process: LineProcess | None = None
 
-    def ask(self, text: str, schema: dict[str, Any], *, keep: bool = False, laps: int = 1) -> dict[str, Any]:
+    def ends(self, text: str, schema: dict[str, Any] | None) -> bool:
+        """Whether there is an answer."""
+        return self.ask(text, schema)["outcome"] not in (OVER, CRASHED)
+
+    def ask(self, text: str, schema: dict[str, Any] | None, *, keep: bool = False, laps: int = 1) -> dict[str, Any]:
         """`{outcome, nanos, value}`; outcome "over budget" or "crashed" where there was no answer."""
         if self._process is None:
             self._process = self._stack.enter_context(LineProcess(self._command))

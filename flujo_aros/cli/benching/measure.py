@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from flujo_aros.cli.benching.cases import Corpus
 from flujo_aros.cli.benching.documents import documents
 from flujo_aros.cli.benching.floods import Bounded, our_command, time_floods
 from flujo_aros.cli.benching.peers import NodePeer, Parser, Peer, installed
-from flujo_aros.cli.benching.readers import OURS, our_reader, peer_readers
+from flujo_aros.cli.benching.readers import OURS, our_reader, peer_reader
 from flujo_aros.cli.benching.scoring import score
 from flujo_aros.cli.benching.speed import contestant, our_contestants, time_documents
 
@@ -25,13 +25,18 @@ def measure(
 ) -> dict[str, Any]:
     """Score the readers on each corpus, and time them on the built-in set where `speed` is asked for.
 
-    `budget` is the most seconds for one call of a reader on a flood. `tick` hears what is being measured.
+    `budget` is the most seconds for one call of a reader on a flood, and of a peer on a case. `tick` hears what is
+    being measured.
     """
     with ExitStack() as stack:
         others, missing = installed(stack) if peers else ([], [])
-        readers = [our_reader(), *peer_readers([parser for _, parser in others])]
+        probes = {OURS: Bounded(our_command(), budget)}
+        probes |= {peer.name: Bounded(peer.command(), budget) for peer, _ in others}
+        for probe in probes.values():
+            stack.callback(probe.close)
+        readers = [our_reader(), *(peer_reader(parser, probes[peer.name].ends) for peer, parser in others)]
         scored = [_scored(corpus, readers, rounds, tick) for corpus in corpora]
-        timed = _speed(others, rounds=rounds, budget=budget, tick=tick) if speed else None
+        timed = _speed(others, probes, rounds=rounds, tick=tick) if speed else None
     return {
         "date": str(datetime.now(UTC).date()),
         "python": platform.python_version(),
@@ -58,19 +63,14 @@ def _scored(corpus: Corpus, readers: Sequence[Any], rounds: int, tick: Tick) -> 
     }
 
 
-def _speed(others: Installed, *, rounds: int, budget: float, tick: Tick) -> dict[str, Any]:
-    with ExitStack() as stack:
-        probes = {OURS: Bounded(our_command(), budget)}
-        probes |= {peer.name: Bounded(peer.command(), budget) for peer, _ in others}
-        for probe in probes.values():
-            stack.callback(probe.close)
-        contestants = [*our_contestants(), *(contestant(parser, probes[peer.name]) for peer, parser in others)]
-        tick("documents of 2 KB and 200 KB")
-        timed = [cell.to_dict() for cell in time_documents(documents(), contestants, rounds=rounds)]
-        return {"documents": timed, "floods": list(_floods(probes, tick))}
+def _speed(others: Installed, probes: Mapping[str, Bounded], *, rounds: int, tick: Tick) -> dict[str, Any]:
+    contestants = [*our_contestants(), *(contestant(parser, probes[peer.name]) for peer, parser in others)]
+    tick("documents of 2 KB and 200 KB")
+    timed = [cell.to_dict() for cell in time_documents(documents(), contestants, rounds=rounds)]
+    return {"documents": timed, "floods": list(_floods(probes, tick))}
 
 
-def _floods(probes: dict[str, Bounded], tick: Tick) -> Iterator[dict[str, Any]]:
+def _floods(probes: Mapping[str, Bounded], tick: Tick) -> Iterator[dict[str, Any]]:
     for name, probe in probes.items():
         for flood in time_floods(name, probe, tick=lambda what, name=name: tick(f"flood {what}, {name}")):  # type: ignore[misc]  # a bound default
             yield flood.to_dict()

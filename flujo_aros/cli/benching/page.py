@@ -18,6 +18,7 @@ from flujo_aros.cli.benching.words import (
     unasked,
     versions,
 )
+from flujo_aros.telemetry.words import counted
 
 _VERDICTS: Final = ("right", "rightly_refused", "refused", "silently_wrong")
 
@@ -36,12 +37,14 @@ main{max-width:1120px;margin:0 auto;padding:24px 16px 64px}h1{font-size:1.6rem;m
 font-size:1.25rem}
 h3{margin:22px 0 4px;font-size:1rem}p{margin:4px 0 12px;max-width:75ch}.soft,small{color:var(--soft)}
 svg{display:block;width:100%;height:auto;font:12px system-ui,sans-serif}.scroll{overflow-x:auto}
-svg text{fill:var(--ink)}.name{text-anchor:end}.name.ours{font-weight:700}.in{text-anchor:middle;font-size:11px}
-svg .in.right,svg .in.silently_wrong{fill:var(--bg)}.figure{font-variant-numeric:tabular-nums}
-rect.right,rect.ours,.sw.right{fill:var(--right);background:var(--right)}rect.peer{fill:var(--peer)}
-rect.rightly_refused,.sw.rightly_refused{fill:var(--rightly);background:var(--rightly)}
-rect.refused,.sw.refused{fill:var(--refused);background:var(--refused)}
-rect.silently_wrong,.sw.silently_wrong{fill:var(--wrong);background:var(--wrong)}
+svg text{fill:var(--ink)}.bars{margin:8px 0 14px;font-size:.8rem}
+.row{display:grid;grid-template-columns:190px 1fr 210px;gap:0 10px;align-items:center;min-height:25px}
+.whole .row{grid-template-columns:190px 1fr}.row .name{text-align:right}.row.ours .name{font-weight:700}
+.row .bar{display:flex;height:18px}.row i{display:block;height:100%;overflow:hidden;font:11px/18px system-ui,sans-serif;
+text-align:center;border-right:1px solid var(--bg)}
+.figure{font-variant-numeric:tabular-nums}i.ours,i.right{background:var(--right)}i.peer{background:var(--peer)}
+i.rightly_refused{background:var(--rightly)}i.refused{background:var(--refused)}i.silently_wrong{background:var(--wrong)}
+i.right,i.silently_wrong{color:var(--bg)}
 .keys{display:flex;flex-wrap:wrap;gap:4px 16px;margin:6px 0 10px;font-size:.85rem}.key{display:inline-flex;
 align-items:center;gap:6px}
 .key svg{width:26px;display:inline}.sw{width:13px;height:13px;border-radius:3px;display:inline-block}
@@ -58,10 +61,11 @@ figcaption{font:600 .85rem ui-monospace,monospace;margin-bottom:4px}
 details{margin:10px 0}summary{cursor:pointer;color:var(--soft)}
 table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums;margin:8px 0}
 th,td{padding:4px 10px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
-th:first-child,td:first-child{text-align:left}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--bg)}
 thead th{white-space:normal;vertical-align:bottom;font-weight:600;color:var(--soft)}tr.ours td{font-weight:700}
 td.bad{color:var(--wrong)}
-@media(max-width:600px){.scroll svg{min-width:560px}}
+@media(max-width:600px){.row,.whole .row{grid-template-columns:1fr auto;margin-bottom:5px}.row .name{text-align:left}
+.row .bar{grid-row:2;grid-column:1/-1}.many{grid-template-columns:1fr}}
 """
 
 
@@ -79,7 +83,7 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
     yield "<h1>flujo_aros beside its peers</h1>"
     yield (
         f'<p class="soft">Measured {found["date"]} with {escape(versions(found))}; Python {found["python"]}, '
-        f"{escape(found['system'])}. CPU time, median of {found['rounds']} rounds in turns.</p>"
+        f"{escape(found['system'])}. CPU time, median of {counted(found['rounds'], 'round')} in turns.</p>"
     )
     for corpus in found["corpora"]:
         yield from _corpus(corpus)
@@ -99,17 +103,16 @@ def _corpus(corpus: Mapping[str, Any]) -> Iterator[str]:
     yield f"<h2>{escape(corpus['corpus'].rpartition('/')[2])}</h2><p>{totals}. {escape(unasked(corpus))}</p>"
     if corpus["kind"] == "cases":
         keys = "".join(f'<span class="key"><i class="sw {name}"></i>{WORDS[name]}</span>' for name in _VERDICTS)
-        yield f'<div class="keys">{keys}</div><div class="scroll">{stacked(corpus, _VERDICTS)}</div>'
+        yield f'<div class="keys">{keys}</div>{stacked(corpus, _VERDICTS)}'
     else:
         for column in corpus["columns"]:
             figures = [
                 (reader["name"], float(reader["total"][column]), str(reader["total"][column]))
                 for reader in corpus["readers"]
             ]
-            yield f'<h3>{WORDS[column]}</h3><div class="scroll">{bars(figures, WORDS[column])}</div>'
+            yield f"<h3>{WORDS[column]}</h3>{bars(figures, WORDS[column])}"
     times = [(reader["name"], reader["median_us"], f"{reader['median_us']:,.0f} µs") for reader in corpus["readers"]]
-    yield '<h3>Median time for a reply, log scale</h3><div class="scroll">'
-    yield f"{bars(times, 'Median time', logarithmic=True)}</div>"
+    yield f"<h3>Median time for a reply, log scale</h3>{bars(times, 'Median time', logarithmic=True)}"
     head = ["reader", *(WORDS[name] for name in corpus["columns"]), "median µs", "÷ ours"]
     rows = [
         [
@@ -131,7 +134,7 @@ def _documents(speed: Mapping[str, Any]) -> Iterator[str]:
     yield "<h2>Documents</h2><p>Ours reads into a pydantic model, with guards and report; peers are bare parsers.</p>"
     for name in names:
         figures = [(reader, *_document_bar(cells[reader, name])) for reader in readers]
-        yield f'<h3>{escape(name)}, log scale</h3><div class="scroll">{bars(figures, name, logarithmic=True)}</div>'
+        yield f"<h3>{escape(name)}, log scale</h3>{bars(figures, name, logarithmic=True)}"
 
 
 def _document_bar(cell: Mapping[str, Any]) -> tuple[float, str]:

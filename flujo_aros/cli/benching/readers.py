@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final, TypeAlias
@@ -19,6 +19,13 @@ Read: TypeAlias = Callable[[str, Contract[Any], bool | None], Got | None]
 
 OURS: Final = "flujo_aros"
 
+Ends: TypeAlias = Callable[[str, dict[str, Any] | None], bool]
+
+
+def always(_text: str, _schema: dict[str, Any] | None) -> bool:
+    """It ends."""
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:
@@ -28,6 +35,8 @@ class Reader:
     version: str
     read: Read
     clock: Callable[[], int] = time.process_time_ns
+    ends: Ends = always
+    """Whether it comes to an end with a text and a schema at all; asked before it is called for the first time."""
 
 
 def our_reader() -> Reader:
@@ -40,12 +49,12 @@ def our_reader() -> Reader:
     return Reader(OURS, version("flujo_aros"), ours)
 
 
-def peer_readers(parsers: Sequence[Parser]) -> list[Reader]:
-    """The parsers with their values validated afterwards, as a careful user of them does.
+def peer_reader(parser: Parser, ends: Ends) -> Reader:
+    """A parser with its values validated afterwards, as a careful user of it does.
 
-    A reader raises `Unasked` for a contract that its parser has no types for.
+    It raises `Unasked` for a contract that its parser has no types for.
     """
-    return [Reader(parser.name, parser.version, _validated(parser), parser.clock) for parser in parsers]
+    return Reader(parser.name, parser.version, _validated(parser), parser.clock, ends)
 
 
 def _validated(parser: Parser) -> Read:

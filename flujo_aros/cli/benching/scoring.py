@@ -19,7 +19,8 @@ _NS_IN_US = 1_000
 class Score:
     """The verdicts of one reader, by category, and its CPU time for each case.
 
-    `unasked` counts the cases whose schema it has no types for; they are left out of its verdicts and times.
+    `unasked` counts the cases whose schema it has no types for; they are left out of its verdicts and times. `endless`
+    are those that it did not end with in time, or crashed on: they count as refused, and are left out of its times.
     """
 
     reader: Reader
@@ -27,6 +28,7 @@ class Score:
     ids: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     micros: list[float] = field(default_factory=list[float])
     unasked: int = 0
+    endless: list[str] = field(default_factory=list[str])
 
     @property
     def total(self) -> Counter[str]:
@@ -48,6 +50,7 @@ class Score:
             "median_us": round(self.median, 1),
             "ratio": round(self.median / ours, 2) if ours else 0.0,
             "unasked": self.unasked,
+            "endless": self.endless,
             "ids": self.ids,
         }
 
@@ -60,7 +63,10 @@ def score(corpus: Corpus, readers: Sequence[Reader], *, rounds: int, tick: Calla
         tick(lap)
         for index, case in enumerate(corpus.cases):
             for result, clocked in zip(scores, times, strict=True):
-                if lap == 0 or index in clocked:
+                if lap == 0 and not result.reader.ends(case.text, case.contract.json_schema or None):
+                    result.endless.append(case.id)
+                    _note(result, case.category, case.id, case.verdicts(None))
+                elif lap == 0 or index in clocked:
                     _take(result, case, clocked.setdefault(index, []), first=lap == 0)
                 if not clocked.get(index):
                     clocked.pop(index, None)

@@ -24,9 +24,12 @@ RAW: Final = frozenset({"RecursionError", "RangeError", CRASHED})
 
 
 def unasked(corpus: Mapping[str, Any]) -> str:
-    """A sentence on the readers that were not asked everything; empty where all were."""
+    """A sentence or two on the readers that did not answer everything; empty where all did."""
     left = [f"{reader['name']} {reader['unasked']}" for reader in corpus["readers"] if reader["unasked"]]
-    return f"Cases left out, because the schema has no type there: {', '.join(left)}." if left else ""
+    over = [f"{reader['name']} {len(reader['endless'])}" for reader in corpus["readers"] if reader["endless"]]
+    said = [f"Cases left out, because the schema has no type there: {', '.join(left)}."] if left else []
+    said += [f"No end within the budget, or a crash, counted as refused: {', '.join(over)}."] if over else []
+    return " ".join(said)
 
 
 def versions(found: Mapping[str, Any]) -> str:

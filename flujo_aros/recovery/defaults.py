@@ -32,7 +32,7 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
         return _NOTHING
     if isinstance(contract, TaggedContract):
         retries = contract.max_retries
-        return Ladder(stages=(Retry(attempts=retries),), max_calls=retries) if retries else _NOTHING
+        return Ladder(stages=(Resume(), Retry(attempts=retries)), max_calls=retries) if retries else _NOTHING
     if contract.mode == "block":
         return Ladder(stages=(Retry(), Synthesize()), max_calls=1)
     if contract.mode == "event":

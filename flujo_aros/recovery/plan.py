@@ -132,6 +132,8 @@ class Past:
         return replies[-1] if replies else self.first
 
 
+LEFT_OPEN: Final = "left_open"
+"""The code of an issue: a payload that does not end, in a reply that the provider has not cut."""
 SAYS_NOTHING: Final = "says_nothing"
 """The code of an issue: the reply to an event contract held nothing that was meant to be said."""
 _ANSWERS: Final = ("first", "resume", "retry", "constrain", "escalate", "simplify")
@@ -169,7 +171,27 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
         return replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair
+    if isinstance(outcome, Rejected) and reply.truncated is False and contract.mode in ("tagged", "text"):
+        return _left_open(outcome)
     return outcome
+
+
+def _left_open(outcome: Rejected) -> Rejected:
+    """The rejection of a reply that was not cut: a tag without its end was left open by the model itself."""
+    if outcome.reason is not Reason.TRUNCATED:
+        return outcome
+    return replace(
+        outcome,
+        issues=(
+            *outcome.issues,
+            Issue("$", LEFT_OPEN, "the model has ended its reply like that: the provider has not cut it"),
+        ),
+    )
+
+
+def was_left_open(rejected: Rejected) -> bool:
+    """Whether a reply that looks cut has ended by itself, so that the same question may be asked again."""
+    return any(issue.code == LEFT_OPEN for issue in rejected.issues)
 
 
 def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:

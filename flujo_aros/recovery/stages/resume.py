@@ -11,7 +11,7 @@ from pydantic import Field
 from flujo_aros.outcome import Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery.kept import keeping
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, was_left_open
 from flujo_aros.recovery.prompts import continue_prompt
 from flujo_aros.recovery.stages.stage import Rung
 
@@ -45,6 +45,8 @@ class Resume(Rung):
         """Nothing to go on from, no budget that could be made larger, and a model that would go on without end."""
         if ran_away(past.first.text):
             return "the model had lost its way: with more room it would go on like that"
+        if was_left_open(past.first):
+            return "the reply was not cut: the model has ended it like that"
         if self._larger(task):
             return None if self._budget(task) else "the budget that has cut the reply is not known"
         return None if past.first.text.strip() else "nothing was written before the cut that could be continued"

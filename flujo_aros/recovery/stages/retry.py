@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.reading.runaway import before_runaway, ran_away
-from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Past, Plan, ReadReply, Task, Way
+from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Past, Plan, ReadReply, Task, Way, was_left_open
 from flujo_aros.recovery.prompts import plain_prompt, retry_prompt
 from flujo_aros.recovery.stages.stage import Rung
 
@@ -44,7 +44,7 @@ class Retry(Rung):
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
             return "the provider's filter has ended the reply"
         cut = past.current.reason is Reason.TRUNCATED and task.contract.mode != "block"
-        if cut and not ran_away(past.current.text):
+        if cut and not ran_away(past.current.text) and not was_left_open(past.current):
             return "the reply was cut: asked for again with the same budget, it would be cut again"
         return None
 

@@ -228,7 +228,8 @@ def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: La
     sent = native and output is not str
     plainly = None
     if contract.mode == "event" and output is not str:
-        plainly = partial(RunnableAgent[T], agent, contract, ladder, str, _words(contract), add)
+        made: Callable[..., RunnableAgent[T]] = RunnableAgent  # subscripted, a frozen class with slots cannot be called
+        plainly = partial(made, agent, contract, ladder, str, _words(contract), add)
     return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent, plainly=plainly)
 
 

@@ -1,0 +1,41 @@
+"""An event whose structured call fails is asked for in words, and what the failed call has used is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
+
+from flujo_aros import Output, Runner, Step
+from flujo_aros.testing import ScriptedModel
+
+SAID = Output.event(["npc.said", "npc.thought"], ["mood"])
+GENERATION = {"error": {"code": "json_validate_failed", "failed_generation": "The lamps ask."}}
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "calls"),
+    [
+        (ModelHTTPError(400, "m", {"error": "response_format is not supported"}), "A bow.", 2),
+        (ModelHTTPError(422, "m"), "A bow.", 2),
+        (UnexpectedModelBehavior("no JSON", "The lamps"), "A bow.", 2),
+        (UnexpectedModelBehavior("no JSON"), "A bow.", 2),
+        (UnexpectedModelBehavior("no JSON", '{"kind": "npc.said", "text": "Aye.", "mood": "calm"}'), "Aye.", 1),
+        (ModelHTTPError(400, "m", GENERATION), "The lamps ask.", 1),
+    ],
+    ids=["refused", "unprocessable", "body", "no body", "body with the event", "failed generation"],
+)
+def test_a_structured_call_that_fails_ends_in_an_event(error: Exception, text: str, calls: int) -> None:
+    model = ScriptedModel(error, "A bow.", then=None)
+    result = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync("A riddle!")
+    assert (result.status.value, result.output.text, model.calls) == ("completed", text, calls)
+    assert (result.usage.requests, result.usage.unmeasured_requests) == (calls, 1)
+
+
+@pytest.mark.parametrize("status", [401, 429, 500, 503])
+def test_a_provider_that_is_down_is_not_asked_in_other_words(status: int) -> None:
+    model = ScriptedModel(ModelHTTPError(status, "m"), "A bow.")
+    result: Any = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync("A riddle!")
+    assert (result.status.value, result.steps[0].reason.value, model.calls) == ("failed", "provider", 1)

@@ -18,12 +18,23 @@ COMPLETE: Final = "<promise>COMPLETE</promise>"
 """The signal where nobody has named another."""
 
 
+_GOES_ON: Final = r"[`*]{0,2}\s+(?:will|would|shall|should|must|can|may|means|is|was|when|once|only|if|until)\b"
+"""What stands behind a mark that is spoken of."""
+_ANNOUNCED: Final = re.compile(
+    r"(?:\b(?:will|would|shall|should|must|can|cannot|may|not|never|to|then|before|until|once|when|without)\b|'ll\b|n't\b)"
+    r"[^.!?\n]{0,60}?\b(?:write|writing|say|saying|output|emit|print|send|sending|type|return|append|add)\b"
+    r"(?: (?:the|a|with|out|back|you|word|tag|signal|marker?)){0,3}[\s:`*\"']{0,4}\Z",
+    re.I,
+)
+
+
 @dataclass(frozen=True)
 class CompletionSignal:
     """A mark that says "done" in a reply.
 
     It counts where it begins or ends a line, outside of the model's reasoning and outside of the payload of a tagged
-    contract: in the midst of a sentence it is only spoken of. Raises `ContractError` for a blank mark.
+    contract: in the midst of a sentence it is only spoken of, and so is one that is announced ("I will write …").
+    Raises `ContractError` for a blank mark.
 
     >>> CompletionSignal().stands_in("All tests pass. <promise>COMPLETE</promise>")
     True
@@ -41,7 +52,7 @@ class CompletionSignal:
     @cached_property
     def _own_line_end(self) -> re.Pattern[str]:
         mark = re.escape(self.mark.strip())
-        return re.compile(rf"(?:^[\s>*_`#-]*{mark}|{mark}[\s*_`.!]*$)", re.M)
+        return re.compile(rf"(?:^[\s>*_`#-]*{mark}(?!{_GOES_ON})|{mark}[\s*_`.!]*$)", re.M)
 
     def stands_in(self, text: str, contract: Contract[Any] | None = None) -> bool:
         """Whether a reply carries the signal. `contract` is that of its payload, if there is one."""
@@ -49,7 +60,7 @@ class CompletionSignal:
         if isinstance(contract, TaggedContract):
             pair = f"{contract.opens.pattern}.*?{contract.closes.pattern}"
             visible = re.sub(pair, lambda found: " " * len(found[0]), visible, flags=re.S)
-        return self._own_line_end.search(visible) is not None
+        return any(not _ANNOUNCED.search(visible, 0, at.start()) for at in self._own_line_end.finditer(visible))
 
     def instruction(self) -> str:
         """The words for the prompt."""

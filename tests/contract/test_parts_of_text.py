@@ -272,3 +272,35 @@ def test_reasoning_can_be_taken_out_of_a_reply(text, thought):
 @given(st.text(alphabet="<>/think abc\n", max_size=60), st.booleans())
 def test_masking_keeps_every_position(text, unopened):
     assert len(mask_reasoning(text, unopened=unopened)) == len(text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I will write {}",
+        "Do not write {}",
+        "I'll output `{}`",
+        "When all tests pass I will say {}.",
+        "I can't emit {}",
+        "{} will be written at the end.",
+        "until I write the signal {}",
+    ],
+)
+def test_a_signal_that_is_announced_is_none(words: str) -> None:
+    assert not CompletionSignal().stands_in(words.replace("{}", COMPLETE))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "done {}",
+        "All tests pass, {}",
+        "**{}**",
+        "Nothing more to do. {}",
+        "I will write it.\n{}",
+        "It will not fail. {}",
+        "{} Bye.",
+    ],
+)
+def test_a_signal_at_the_end_or_the_begin_of_a_line_is_one(words: str) -> None:
+    assert CompletionSignal().stands_in(words.replace("{}", COMPLETE))

@@ -84,6 +84,7 @@ EXAMPLES: dict[str, Example] = {
     "extra-closer": Example('{"a": {"b": 1]}}'),
     "early-closer": Example('{"a": 1}, "b": 2}', has(a=INT, b=INT)),
     "missing-opener": Example('"a": 1, "b": 2}', has(a=INT, b=INT)),
+    "extra-opener": Example('{"a": [{{"b": 1}]}'),
     "tuple": Example('{"a": (1, 2)}'),
     "comment": Example('{"a": 1 /* one */}'),
     "rewritten": Example(r'{b: "a,", "C:\\x": "x"}'),

@@ -28,7 +28,9 @@ _SUSPECT: Final = re.compile(
 )
 
 
-BRACKETS: Final = frozenset({"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener"})
+BRACKETS: Final = frozenset(
+    {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
+)
 """Edits of brackets: what belongs where is then known from what stands there alone."""
 
 

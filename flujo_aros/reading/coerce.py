@@ -14,7 +14,7 @@ from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.choose import match_choice, say_choices
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, Path, unlink
-from flujo_aros.reading.envelope import inner_of
+from flujo_aros.reading.envelope import inner_of, payload_of
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.scalars import read_amount
 from flujo_aros.reading.tolerant import Machine
@@ -186,16 +186,20 @@ class Coercion:
                 self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
                 return [value]
             self._rewind(mark)
-        if path is None and len(node.value) == 1:
-            inner: Node = node.value[0].node
-            if inner.kind != OBJECT and (found := self._envelope(node, inner, shape)) is not None:
-                return found[0]
+        inner = payload_of(node, shape) if path is None else None
+        if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
+            return found[0]
         return self._issue(path, "type", f"expected {_wanted(shape)}, found an object", node)
 
     # --- arrays -----------------------------------------------------------------------------------------------
 
     def _array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value
+        element = shape.element(0)
+        deeper = element.anything or element.allows("array") or any(isinstance(c, list) for c in element.choices or ())
+        if len(items) == 1 and items[0].kind == ARRAY and not deeper:
+            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
+            return self._array(items[0], shape, path)
         mark = len(self.edits)
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
         made = {edit.code for edit in self.edits[mark:]}.intersection(_LISTS)

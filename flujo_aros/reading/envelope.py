@@ -52,6 +52,18 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
     return None
 
 
+def payload_of(node: Node, shape: Shape) -> Node | None:
+    """The list or scalar inside an envelope around no object: its only member, or what a call takes."""
+    members: list[Member] = node.value
+    if len(members) == 1:
+        return None if members[0].node.kind == OBJECT else members[0].node
+    if shape.allows("array") and {member.key for member in members} <= _CALL:
+        named = {member.key: member.node for member in members}
+        found = next((named[name] for name in _PAYLOAD if name in named), None)
+        return found if found is not None and found.kind == ARRAY else None
+    return None
+
+
 def _deeper(node: Node, shape: Shape) -> Node:
     if node.kind == OBJECT:
         return inner_of(node, shape) or node

@@ -19,14 +19,16 @@ _MARK: Final = re.compile(
 _TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = re.compile(
-    r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|\\[\"']|&quot;|,|\.\.\.|…"
+    r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|[uUbBrR](?=[\"'])|\\[\"']|&quot;|,|\.\.\.|…"
     r"|[\w$@][\w$@ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:|\Z)"
 )
 _LIST_START: Final = re.compile(
     r"\[(?:\s|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…"
     r"|(?:true|false|null|None|True|False|NaN|undefined)\b|\Z)"
 )
-_WORDS: Final = re.compile(r"\[\s*[^\[\]{}\"\n:]{1,400}\]")
+_WHOLE_OBJECT: Final = re.compile(r"\{\s*[^\W\d]\w{0,60}\s+(?:[\"'“\[{]|-?\d)")
+_WHOLE_LIST: Final = re.compile(r"\[\s*[^\W\d][\w .-]{0,60}\"\s*[,\]]")
+_WORDS: Final = re.compile(r"\[\s*(?:[^\[\]{}\"\n:]|:(?=//)){1,400}\]")
 _CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")
 _CHECKBOX_OR_LINK: Final = re.compile(r"\[[^\]\n]{0,200}\]\(")
 _NEAR: Final = 400
@@ -71,6 +73,8 @@ class Scout:
         """What closes the reasoning block that a growing text has stopped in."""
         self.lists = shape.anything or shape.allows("array")
         self.first = len(text) - len(text.lstrip())
+        self.prose_to = -1
+        """Where the last bracket ended that belongs to prose."""
         self.fence: int | None = None
         self.fence_start = 0
         self.reasoned_to = 0
@@ -146,6 +150,8 @@ class Scout:
         """How good a place for an answer this bracket is; None where it is none."""
         text = self.text
         begins = (_OBJECT_START if text[start] == "{" else _LIST_START).match(text, start) is not None
+        if not begins and start == self.first:  # nothing stands before it: no prose that it could belong to
+            begins = (_WHOLE_OBJECT if text[start] == "{" else _WHOLE_LIST).match(text, start) is not None
         near = max(0, start - _NEAR)
         line = text[max(near, text.rfind("\n", near, start) + 1) : start]
         if self.fence is not None:
@@ -176,7 +182,12 @@ class Scout:
             and not self.text[citation.end() :].strip(" \t\r\n.;)")
         ):
             return False
-        return citation is not None or _CHECKBOX_OR_LINK.match(self.text, start) is not None
+        if citation is None and _CHECKBOX_OR_LINK.match(self.text, start) is None:
+            return False
+        if start and self.text[start - 1] in "]}" and start != self.prose_to:
+            return False  # it follows an answer at once
+        self.prose_to = citation.end() if citation else start
+        return True
 
 
 def _alone(text: str, start: int) -> bool:

@@ -54,9 +54,13 @@ _KEY_BEGUN: Final = re.compile(
 _TAIL_BEGUN: Final = re.compile(r"[^\"\n]{0,200}(?:\"\s*(?:,\s*(?:\"(?:[^\"\n]{1,120}(?:\"\s*)?)?)?|\}\s*)?)?\Z")
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
+_OPENING_LOST: Final = re.compile(r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]")
+_OTHER_END: Final = re.compile(r"[”»](?=[ \t]{0,40}[}\]])")
+"""A typographic quote at the end of a string that began with a plain one."""
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
 _CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\]]*,?")
+_OBJECT_WITH_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,10}[:：]")
 _VALUE: Final = re.compile(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
 _COLON_LATER: Final = re.compile(r"(?:\s|/\*.{0,200}?\*/|//[^\n]{0,200}\n)*[:：]", re.S)
@@ -183,12 +187,12 @@ def open_at(text: str, role: str, start: int) -> OpenString:
 
 
 def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bool:
-    if not around.growing:
-        return _closes(around, start, at)
     try:
-        return _closes(around, start, at)
+        if _closes(around, start, at):
+            return True
     except Wait as wait:
         raise OpenString(around.role, start - 1, at, seen) from wait
+    return seen < 0 and around.role == "element" and _opening_lost_behind(around, start, at)
 
 
 def _triple_end(around: Surroundings, pos: int) -> StringEnd | None:
@@ -309,6 +313,9 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return True
     if char in "}]":
         return _follows(around, after)
+    if char == "{" and around.depth > 1 and around.role == "member":
+        await_end(text, after + _MAX_KEY, growing=around.growing)
+        return _OBJECT_WITH_KEY.match(text, after) is not None
     if around.role == "element":
         if char == "#":
             return _next_element_after_comment(around, after)
@@ -396,6 +403,13 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     return StringEnd(start, stop, after, (("missing-quote", Risk.INFERRED, stop, after, '"'),))
 
 
+def _opening_lost_behind(around: Surroundings, start: int, at: int) -> bool:
+    """`["a", b", "c"]`: whether a word follows that has lost its opening quote only."""
+    if around.growing and len(around.text) <= at + _MAX_KEY:
+        raise OpenString(around.role, start - 1, at, -1)
+    return _OPENING_LOST.match(around.text, at + 1) is not None
+
+
 def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None:
     """`["red, "green"]`: the only inner quote opens the next element, so the one before it has lost its end."""
     body = text[start:seen].rstrip()
@@ -407,12 +421,11 @@ def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None
 
 def _end_at_line(text: str, start: int) -> StringEnd | None:
     """A last string without its closing quote ends with its line, if only closers follow."""
-    found = _LINE_END.search(text, start)
+    found = _LINE_END.search(text, start) or _OTHER_END.search(text, start)
     if found is None or not _ONLY_CLOSERS.match(text, found.end()):
         return None
-    return StringEnd(
-        start, found.start(), found.start(), (("missing-quote", Risk.INFERRED, found.start(), found.start(), '"'),)
-    )
+    stop, after = found.start(), found.start() + found[0].startswith(("”", "»"))
+    return StringEnd(start, stop, after, (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
 
 
 def _skip(text: str, pos: int) -> int:

@@ -165,6 +165,8 @@ class Search(Gathering[T]):
 
     def _any_scalar(self) -> Outcome[T] | None:
         body, edits = _bare_scalar(self.text)
+        if self.text.strip() in ("''", "“”", "``"):
+            body, edits = '""', [Edit("quotes", Risk.LOSSLESS, 0, len(self.text), "", "$")]
         if body == "" or self.nested:
             return None
         whole = Candidate[T](0, len(self.text), FENCE, read_strict(body, self.contract), edits)

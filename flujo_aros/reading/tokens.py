@@ -17,11 +17,12 @@ from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, Unescaped,
 _HALF_CHARACTER: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
 _BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
+_KEY_AND_VALUE: Final = re.compile(r"[^\W\d]\w{0,60}(?=[ \t]{1,20}(?:[\"'“\[{]|-?\d))")
 _COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
 _BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]\[{]|[\"']?\w+[\"']?\s*:|\n\s*[\"']))")
 _SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
-_GLUED: Final = re.compile(r"-?\d[\d.]*[^\W\d]\w*\s*[:：]")
-"""A number and the key behind it, without what should stand between."""
+_GLUED: Final = re.compile(r"-?\d[\d.]*(?:[^\W\d]\w*\s*[:：]|\s*[、；;|]|[eE][+-]?\Z)|.*\\\Z")
+"""A number and what should not stand behind it: a key, an odd separator, an exponent without digits."""
 _OTHER_ENDS: Final = frozenset("'’”»")
 _LOST_BEGIN: Final = re.compile(r"[^'’‘\\]+['’]|[^“”«»\\]+[”»]")
 _FEET: Final = re.compile(r"\d+(?:[./]\d+)?['’]")
@@ -266,10 +267,18 @@ class Tokens(Cursor):
             end = self._find_end(frame, "key", pos)
             if end is not None:
                 return self._quoted_key(end)
+        return self._bare_key(pos)
+
+    def _bare_key(self, pos: int) -> str:
+        text = self.text
         bare = _BARE_KEY.match(text, pos + (text[pos] in QUOTES))
         if bare is None:
             if self.growing and _BARE_KEY_BEGUN.match(text, pos + (text[pos] in QUOTES)) is not None:
                 raise Wait
+            if (word := _KEY_AND_VALUE.match(text, pos)) is not None:
+                self.pos = word.end()
+                self._log("unquoted-key", INFERRED, pos, self.pos, word[0])
+                return self._colon(word[0])
             if pos + 200 >= len(text) and ":" not in text[pos:]:
                 self._end_of_text_stop("a key")
             raise self._stop(f"expected a key, found {text[pos : pos + 20]!r}", "unexpected")

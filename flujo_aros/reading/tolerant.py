@@ -68,6 +68,8 @@ _ELEMENT: Final = re.compile(
     rf"{_GAP}(?:{_DOUBLE}{_TEXT_ENDS}|{_SINGLE}{_TEXT_ENDS}"
     rf"|({NUMBER_PATTERN})(?={_GAP}[,\]])|{_WORD}(?={_GAP}[,\]])|([\[{{]))"
 )
+_FIRST_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?(\w{1,60})[\"'”]?\s{0,10}[:：]")
+_LONGEST_KEY: Final = 120
 _BLANK: Final = re.compile(_GAP)
 _GROUP: Final = re.compile(r"0\d\d(?!\d)")
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
@@ -280,9 +282,29 @@ class Machine(Brackets):
         if char == ",":
             self._extra_commas()
             return self._careful_member(frame)
+        if char == "{":
+            return self._brace_for_key(frame)
         frame.key, frame.key_at = self._key(frame), pos
         self._skip()
         return self._value(frame.shape.member(frame.keys.get(frame.key, frame.key)), member=True)
+
+    def _brace_for_key(self, frame: Frame) -> bool:
+        """A brace where a key should stand: the object before it was not closed, or the brace was written twice."""
+        self._need(self.pos + _LONGEST_KEY)
+        found = _FIRST_KEY.match(self.text, self.pos)
+        in_list = len(self.stack) > 1 and self.stack[-2].kind != OBJECT
+        if found is not None and frame.items and in_list and found[1] == frame.items[0].key:
+            last = frame.items[-1].node.end
+            self.comma = max(self.comma, last)
+            self._log("missing-closer", INFERRED, self.comma, self.comma, "}")
+            self.pos = self.comma
+            self._pop()
+            return False
+        if found is not None and not frame.items and self._surplus(self.pos + 1) == len(self.stack):
+            self._log("extra-opener", INFERRED, self.pos, self.pos + 1, "")
+            self.pos += 1
+            return self._careful_member(frame)
+        raise self._stop(f"expected a key, found {self.text[self.pos : self.pos + 20]!r}", "unexpected")
 
     def _careful_element(self, frame: Frame) -> bool:
         self._skip()

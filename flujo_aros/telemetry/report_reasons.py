@@ -27,6 +27,7 @@ WHY: Final = {
     "missing-closer": "A bracket was never closed.",
     "wrong-closer": "A bracket was closed by one of another kind.",
     "extra-closer": "There was a closing bracket too many.",
+    "extra-opener": "There was an opening bracket too many.",
     "early-closer": "A bracket was closed before the object ended.",
     "missing-opener": "The first bracket was missing.",
     "tuple": "JSON has no tuples: it was read as a list.",

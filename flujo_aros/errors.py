@@ -139,6 +139,9 @@ class OutputError(ArosError):
     issues, raw text and usage; `context` is whatever the caller wants to reach from the error, such as the id of the
     run and the work that was done before it. The texts that the model wrote are not part of the message.
 
+    For an output between tags, `tag` names them, and `raw_matched` is what stood between them. `cause` is the first
+    issue in words.
+
     What is printed, the message and `explain()`, has its secrets masked. The attributes and `to_dict()` have not.
     """
 
@@ -153,6 +156,7 @@ class OutputError(ArosError):
         texts: tuple[str, ...] = (),
         usage: Usage | None = None,
         raw_matched: str | None = None,
+        tag: str | None = None,
         attempts: tuple[Attempt, ...] = (),
         context: Mapping[str, Any] | None = None,
     ) -> None:
@@ -164,8 +168,14 @@ class OutputError(ArosError):
         self.texts = texts
         self.usage = usage
         self.raw_matched = raw_matched
+        self.tag = tag
         self.attempts = attempts
         self.context: dict[str, Any] = dict(context or {})
+
+    @property
+    def cause(self) -> str:
+        """What was wrong, in one sentence; it may quote what the model wrote."""
+        return self.issues[0].message if self.issues else super().__str__()
 
     def __str__(self) -> str:
         """The message, which may end up in any log: without secrets, also where a key of a reply was one."""

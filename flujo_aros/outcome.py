@@ -142,7 +142,8 @@ class Accepted(Generic[T_co]):
 class Rejected:
     """No value, and why. Asking for `.value` raises `OutputError`.
 
-    `raw_matched` is what stood between the tags of a tagged contract, `draft` the nearest JSON that was read.
+    `raw_matched` is what stood between the tags of a tagged contract, `tag` their name, `draft` the nearest JSON that
+    was read.
     `seen` says for each candidate in the text why it lost. `attempts` tells what a ladder has tried, if there was one.
     `retry_after` is how many seconds a provider that gave no answer wants to be left alone, if it has said so.
     """
@@ -155,6 +156,7 @@ class Rejected:
     seen: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = field(default=(), compare=False, repr=False)
     retry_after: float | None = field(default=None, compare=False, repr=False)
+    tag: str | None = field(default=None, compare=False, repr=False)
     kind: ClassVar[Literal["rejected"]] = "rejected"
 
     @property
@@ -172,6 +174,7 @@ class Rejected:
             texts=tuple(attempt.text for attempt in self.attempts if attempt.text) or (self.text,),
             usage=Usage.total(attempt.usage for attempt in self.attempts) if self.attempts else None,
             raw_matched=self.raw_matched,
+            tag=self.tag,
             attempts=self.attempts,
         )
 

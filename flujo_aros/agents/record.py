@@ -172,6 +172,7 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, 
         texts=tuple(record.texts),
         usage=usage,
         raw_matched=rejected.raw_matched,
+        tag=rejected.tag,
         attempts=rejected.attempts,
         context=context,
     )

@@ -156,6 +156,7 @@ class StepResult(Generic[T]):
             texts=tuple(each.text for each in attempts if each.text) or ((rejected.text,) if rejected else ()),
             usage=self.usage,
             raw_matched=rejected.raw_matched if rejected else None,
+            tag=rejected.tag if rejected else None,
             attempts=attempts,
         )
 

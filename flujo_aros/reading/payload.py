@@ -43,6 +43,11 @@ class Pair(NamedTuple):
 
 def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
     """The payload of the last complete pair of tags. `look` reads a payload that is not taken strictly."""
+    outcome = _tagged(text, contract, look)
+    return replace(outcome, tag=contract.tag) if isinstance(outcome, Rejected) else outcome
+
+
+def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
     masked = mask_reasoning(text)
     pairs, open_at = _pairs(masked, contract)
     if open_at is not None:

@@ -1,14 +1,17 @@
 """An `OutputError` says it all: short when printed, long on request, and whole after pickling and copying."""
 
+import asyncio
 import copy
 import pickle
 
 import pytest
+from pydantic_ai import Agent
 
-from flujo_aros import LlmRepair, OutputError, Reason, Usage, read
+from flujo_aros import Aros, LlmRepair, Output, OutputError, Reason, Runner, Step, Usage, read
 from flujo_aros.outcome import Degraded
 from flujo_aros.recovery.plan import Reply
 from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.testing import ScriptedModel
 
 from .given import BAD, climbed
 
@@ -130,3 +133,26 @@ def test_a_degraded_outcome_raises_with_the_same_history():
         _ = Degraded("text", outcome).value
     assert [attempt.stage for attempt in caught.value.attempts] == ["first", "llm_repair"]
     assert error.to_dict()["attempts"][1]["text"] == "hunter2"
+
+
+@pytest.mark.parametrize("how", ["read", "agent", "step", "run"])
+def test_the_error_of_a_tagged_output_names_tag_match_and_cause(how):
+    contract = Output.tagged("result", {"type": "object"})
+    model = ScriptedModel("<result>never valid</result>")
+    with pytest.raises(OutputError) as caught:
+        if how == "read":
+            _ = read("<result>never valid</result>", contract).value
+        elif how == "agent":
+            agent = Agent(model, output_type=contract.as_output(), capabilities=[Aros()])
+            asyncio.run(agent.run("Use <result>.", metadata={"branch": "fix"}))
+        else:
+            run = Runner(Step("s", agent=Agent(model), contract=contract, input="Use <result>.")).run_sync("x")
+            _ = run.output if how == "run" else run.steps[0].value
+    error = pickled(caught.value)
+    assert (error.tag, error.raw_matched, error.reason) == ("result", "never valid", Reason.MALFORMED)
+    assert error.cause.startswith("the payload is not JSON: Expecting value")
+    assert error.context.get("branch") == ("fix" if how == "agent" else None)
+
+
+def test_an_error_without_issues_is_its_own_cause():
+    assert (OutputError("no value").cause, OutputError("no value").tag) == ("no value", None)

@@ -75,7 +75,7 @@ def _streamed(
 ) -> Iterator[str]:
     """Any chunking gives the same; without a restart values only grow; what is final is in the outcome."""
     reader = StreamReader(contract)
-    sizes, at, partials = rng.choice([(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60)]), 0, list[Partial[Any]]()
+    sizes, at, partials = rng.choice([(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (100, 5_000)]), 0, list[Partial[Any]]()
     while at < len(text):
         size = rng.choice(sizes)
         partial = reader.feed(text[at : at + size])

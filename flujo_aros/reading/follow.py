@@ -17,6 +17,7 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.fragments import KEY_FIRST, key_without_opener
 from flujo_aros.reading.gather import ESCAPED, Pick, Region
 from flujo_aros.reading.grown import Grown, Rules, as_json
+from flujo_aros.reading.live import NOTHING
 from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
 from flujo_aros.reading.payload import event_of, is_example
 from flujo_aros.reading.search import BETWEEN, Search
@@ -43,6 +44,8 @@ class Track(Generic[T]):
     quoted: bool = False
     """A quotation mark stands before it: whether it is cited is seen at its end."""
 
+    value: object = NOTHING
+    """The JSON of what it came to, where that is known."""
     begun: bool = False
     opened_at: int = -1
     """The open string that is watched for lines in it, and in these for the begin of another answer."""
@@ -229,7 +232,17 @@ class Following(Search[T]):
         track: Track[T] = Track(spot, machine, Shown(Grown(self.text, self.shape, self._rules(spot))))
         track.quoted = spot.start > 0 and self.text[spot.start - 1] in _QUOTES
         self.current = track
+        if find_json_end(self.text, spot.start) is not None:
+            self._at_once(track)
         return True
+
+    def _at_once(self, track: Track[T]) -> None:
+        """Take a value that has come whole, and fits, without the machine: a long one in one piece costs little."""
+        candidate = self._try(track.spot)
+        value = self._value_of(candidate, track) if candidate.fits else NOTHING
+        if value is not NOTHING:
+            track.candidate, track.value = candidate, value
+            self._done(track)
 
     def _rules(self, spot: Spot) -> Rules:
         contract = self.contract
@@ -274,7 +287,7 @@ class Following(Search[T]):
         self.last = track
         if counts and candidate.fits:
             self.fitting.append(track)
-            track.shown.grown.finish(self._value_of(candidate, track))
+            track.shown.grown.finish(self._value_of(candidate, track) if track.value is NOTHING else track.value)
         else:
             track.shown.grown.give_up()
             self.lost = track if counts and not track.quoted else self.lost

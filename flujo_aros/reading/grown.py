@@ -341,7 +341,7 @@ class Grown:
         if value is NOTHING:
             self.give_up()
             return
-        if not _extends(shown, value):
+        if (shown is not NOTHING or self.levels) and not _extends(shown, value):
             self._begin_anew()
         self.whole, self._held = value, None
         self._stand(self.path, value)

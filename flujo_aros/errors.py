@@ -55,6 +55,10 @@ class Place:
     path: str = ""
 
 
+_TOLD = 50
+"""How many mistakes of a blueprint are told at once."""
+
+
 class BlueprintError(UsageError):
     """A blueprint that cannot be loaded. `findings` has one line for each mistake, with its place."""
 
@@ -64,9 +68,12 @@ class BlueprintError(UsageError):
         super().__init__("\n".join(self._lines()))
 
     def _lines(self) -> list[str]:
-        return [
-            f"{self.source}:{p.line}:{p.column}: {text}" if p else f"{self.source}: {text}" for p, text in self.findings
+        lines = [
+            f"{self.source}:{p.line}:{p.column}: {text}" if p else f"{self.source}: {text}"
+            for p, text in self.findings[:_TOLD]
         ]
+        more = len(self.findings) - _TOLD
+        return [*lines, f"{self.source}: and {more} more mistakes"] if more > 0 else lines
 
 
 class TemplateError(UsageError):
@@ -87,7 +94,7 @@ class LimitReached(ArosError):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a value: the stage, what came of it, what the model wrote, what it has used.
+    """One try at a value: the stage, what came of it, what the model wrote, what it has used and how long it took.
 
     `stage` is "first" for the model's own reply. `outcome` is accepted, degraded, rejected, or "passed" for a stage
     that was not run, or not further; then `why` says why not.
@@ -101,6 +108,7 @@ class Attempt:
     raw_matched: str | None = field(default=None, repr=False)
     usage: Usage = field(default_factory=Usage)
     why: str = ""
+    seconds: float = field(default=0.0, compare=False)
 
     def explain(self, *, masked: bool = True) -> str:
         """The attempt for a person, with what the model wrote; secrets are masked unless told otherwise."""
@@ -127,6 +135,7 @@ class Attempt:
             "issues": [issue.to_dict() for issue in self.issues],
             "text": self.text,
             "usage": self.usage.to_dict(),
+            "seconds": round(self.seconds, 3),
             "why": self.why,
         }
 

@@ -24,7 +24,8 @@ Finding: TypeAlias = tuple[Place | None, str]
 
 MAX_CHARS: Final = 1_000_000
 MAX_DEPTH: Final = 64
-MAX_NODES: Final = 100_000
+MAX_NODES: Final = 10_000
+"""How many values a blueprint may hold. The largest that people write have some hundred."""
 _MAX_ALIASED: Final = 5_000  # how many values aliases may add to those that are written
 _MAX_DIGITS: Final = 1_000
 
@@ -97,11 +98,15 @@ def parse_document(text: str, source: str) -> Node:
         raise BlueprintError(source, [(place, "a control character stands here that YAML does not allow")]) from error
     if root is None:
         raise BlueprintError(source, [(None, "the file is empty")])
-    tree = _Tree(text, min(MAX_NODES, loader.count + _MAX_ALIASED))
+    tree = _Tree(text, loader.count + _MAX_ALIASED)
     node = tree.node(root, "", 0)
     if tree.findings:
         raise BlueprintError(source, tree.findings)
     return node
+
+
+class _TooMuchError(ComposerError):
+    """Valid YAML, and more of it than is read."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -114,9 +119,11 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
         self.count += 1
-        if self.depth > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} levels deep"
-            raise ComposerError(problem=message, problem_mark=cast("Any", self).peek_event().start_mark)
+        if self.depth > MAX_DEPTH or self.count > MAX_NODES:
+            deep = f"nested more than {MAX_DEPTH} levels deep"
+            many = f"a blueprint holds at most {MAX_NODES} values, and here is one more; move parts to other files"
+            message = deep if self.depth > MAX_DEPTH else f"{many} (`imports`)"
+            raise _TooMuchError(problem=message, problem_mark=cast("Any", self).peek_event().start_mark)
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -289,7 +296,8 @@ def _place_of_offset(text: str, offset: int) -> Place:
 def _syntax_finding(error: yaml.MarkedYAMLError) -> Finding:
     mark = error.problem_mark or error.context_mark
     message = ", ".join(part for part in (error.context, error.problem) if part)
-    return (_place(mark, "") if mark else None, f"not valid YAML: {message}")
+    message = message if isinstance(error, _TooMuchError) else f"not valid YAML: {message}"
+    return (_place(mark, "") if mark else None, message)
 
 
 def write_document(value: Any, *, comment: str = "") -> str:

@@ -89,7 +89,10 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
     place, why = loading.doubts[since]
     del loading.doubts[since:]
     loading.warn(place, f"step {name!r} cannot run: {why}")
-    return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
+    try:
+        return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
+    except UsageError:  # an option is what is wrong with it
+        return Unready(name, why=why, source=loading.source, place=place)
 
 
 def _own_name(name: str, mistake: Mistake) -> str:

@@ -168,6 +168,9 @@ def _file(loading: Loading, node: Node, name: str) -> Path | None:
     if loading.folder is None:
         loading.note(node.place, f"{name!r} cannot be imported: this blueprint has no folder; load it from a file")
         return None
+    if "\0" in name:  # no file can be called so
+        loading.note(node.place, f"{name!r} is not the name of a file")
+        return None
     file = (loading.folder / name).resolve()
     folders = [loading.folder, *(Path(each) for each in loading.allow if each != "*")]
     if "*" in loading.allow or any(file.is_relative_to(folder.resolve()) for folder in folders):

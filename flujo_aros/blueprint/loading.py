@@ -172,7 +172,7 @@ class Loading:
 
     def inside(self, name: str) -> Path | None:
         """The file of this name, if it lies in the folder of the blueprint, links followed; else None."""
-        folder = self.folder.resolve() if self.folder else None
+        folder = self.folder.resolve() if self.folder and "\0" not in name else None
         file = (folder / name).resolve() if folder else None
         return file if folder and file and file.is_relative_to(folder) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -91,14 +92,16 @@ class Subject:
     def step_at(self, place: Place) -> str | None:
         """The full name of the innermost step that a place lies in."""
         here = (place.line, place.column)
-        inside = [
-            located
-            for located in self.steps
-            if (located.node.place.line, located.node.place.column)
-            <= here
-            <= (located.node.end.line, located.node.end.column)
-        ]
-        return inside[-1].name if inside else None
+        for index in reversed(range(bisect_right(self._starts, here))):
+            end = self.steps[index].node.end
+            if here <= (end.line, end.column):
+                return self.steps[index].name
+        return None
+
+    @cached_property
+    def _starts(self) -> list[tuple[int, int]]:
+        """Where the steps begin, which are in the order of the text."""
+        return [(located.node.place.line, located.node.place.column) for located in self.steps]
 
     @cached_property
     def _ends(self) -> dict[tuple[int, int], Place]:

@@ -107,8 +107,9 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
     none of these steps has is taken for one of those.
     """
     names = [step.name for step in steps]
+    seen: dict[str, int] = {}
     for index, step in enumerate(steps):
-        first = names.index(step.name)
+        first = seen.setdefault(step.name, index)
         if first < index:
             yield Mistake(
                 index, "name", f"step name {step.name!r} is taken by step {first + 1}; each step needs its own"
@@ -135,13 +136,14 @@ def _wrong_afterwards(
 def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[Mistake]:
     """What is wrong with these steps and, at any depth, with the steps inside them."""
     yield from find_mistakes(steps, outer)
+    before = {*outer}
     for index, step in enumerate(steps):
-        before = {*outer, *(earlier.name for earlier in steps[:index])}
         for body in step.bodies.values():
             if body.body:  # any other pipeline has been checked, and knows nothing of the steps around it
                 yield from (Mistake(index, "body", inner.message) for inner in _all_mistakes(body.steps, before))
         if step.fallback is not None:
             yield from (Mistake(index, "fallback", inner.message) for inner in _all_mistakes([step.fallback], before))
+        before.add(step.name)
 
 
 def _references(step: PipelineStep) -> Iterator[tuple[str, str, StepReference]]:

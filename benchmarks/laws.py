@@ -18,6 +18,8 @@ from flujo_aros.reading.live import Partial
 from flujo_aros.reading.stream import StreamReader
 
 _STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
+SIZES = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (100, 5_000)]
+"""Of how many characters the pieces of a stream are."""
 LOOKS = 12
 """How many of the partial values of a stream are looked at, beside the last: each look takes time in its size."""
 
@@ -75,7 +77,7 @@ def _streamed(
 ) -> Iterator[str]:
     """Any chunking gives the same; without a restart values only grow; what is final is in the outcome."""
     reader = StreamReader(contract)
-    sizes, at, partials = rng.choice([(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (100, 5_000)]), 0, list[Partial[Any]]()
+    sizes, at, partials = rng.choice(SIZES), 0, list[Partial[Any]]()
     while at < len(text):
         size = rng.choice(sizes)
         partial = reader.feed(text[at : at + size])

@@ -74,17 +74,19 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
         words = "" if nested else _LOST if lost else "No model was asked."
         if words:
             _print_indented(Text(words), console)
+    running = {stage.stage for stage in chapter.stages if stage.outcome != "passed"}
     for part in chapter.parts:
-        for line in _told(part, console):
-            _print_indented(line, console)
+        depth = 1 + (not hasattr(part, "because") and part.stage in running)
+        for line in _told(part, console, console.width - depth * _INDENT):
+            _print_indented(line, console, depth)
     for line in _ending(chapter):
         _print_indented(line, console)
 
 
-def _print_indented(line: Text, console: Console) -> None:
-    for row in line.wrap(console, console.width - _INDENT):
+def _print_indented(line: Text, console: Console, depth: int = 1) -> None:
+    for row in line.wrap(console, console.width - depth * _INDENT):
         row.rstrip()
-        console.print(Text(" " * _INDENT) + row, soft_wrap=True)
+        console.print(Text(" " * depth * _INDENT) + row, soft_wrap=True)
 
 
 def _title(chapter: Chapter, story: Story) -> Text:
@@ -104,13 +106,13 @@ def _ending(chapter: Chapter) -> Iterator[Text]:
         yield Text(NEXT[Reason(step.reason)], style="dim")
 
 
-def _told(part: Part, console: Console) -> Iterator[Text]:
+def _told(part: Part, console: Console, width: int) -> Iterator[Text]:
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalAsk):
         yield _ask_words(part)
     elif isinstance(part, JournalReading):
-        yield from _reading_told(part, console)
+        yield from _reading_told(part, console, width)
     elif part.outcome == "passed":
         yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
     else:
@@ -130,19 +132,18 @@ def _ask_words(ask: JournalAsk) -> Text:
     return Text(f"{who} answered in {time_words(ask.seconds)}, {token_words(ask.usage)} tokens{grammar}{end}")
 
 
-def _reading_told(reading: JournalReading, console: Console) -> Iterator[Text]:
+def _reading_told(reading: JournalReading, console: Console, width: int) -> Iterator[Text]:
     yield Text.assemble("read as ", worded(reading.outcome), f": {reading_words(reading)}")
     repairs = sorted(reading.repairs, key=lambda repair: repair.span)
     labelled = [(str(n), repair) for n, repair in enumerate(repairs, start=1)]
     marks = [Mark(*repair.span, label, STYLES[repair.risk]) for label, repair in labelled]
-    width = console.width - _INDENT
     if marks and reading.whole:
         yield from marked(reading.text, marks, width)
     elif reading.text.strip() and not marks:
         yield Text(clipped(reading.text, _REPLY), style="dim")
     if labelled:
         with console.capture() as listed:
-            console.print(repair_rows([(label, as_repair(each)) for label, each in labelled], width))
+            console.print(repair_rows([(label, as_repair(each)) for label, each in labelled], width), width=width)
         yield Text.from_ansi(listed.get().rstrip("\n"))
     for issue in reading.issues:
         place = "" if issue.path in ("", "$") else f"{issue.path}: "

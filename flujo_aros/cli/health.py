@@ -17,7 +17,7 @@ from flujo_aros.cli.journalled import open_to_read
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, complain, print_json, stdout_console, worded
 from flujo_aros.errors import UsageError
-from flujo_aros.telemetry.words import code_words, cost_words, counted, seconds_words, token_words
+from flujo_aros.telemetry.words import code_words, cost_words, counted, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.health import Health, Trend
@@ -171,7 +171,8 @@ def _print(found: Health, console: Console, since: str) -> None:
         console.print()
         console.print(Text("Advice", style="bold"))
     for advice in found.advice:
-        console.print(Text(f"- {advice.text}"))
+        rows = Text(advice.text).wrap(console, max(console.width - 2, 1))
+        console.print(Text("- ") + Text("\n  ").join(rows), soft_wrap=True)
 
 
 def _totals(found: Health, since: str) -> Iterator[Text]:
@@ -224,7 +225,7 @@ def _step_row(step: Any) -> dict[str, Text]:
         "trouble": _rate(step.trouble, 0.1),
         "calls": figure(str(step.usage.requests or "-")),
         "cost": figure(cost_words(step.usage.cost)),
-        "time": figure(seconds_words(step.seconds)),
+        "time": figure(time_words(step.seconds)),
     }
 
 

@@ -23,6 +23,8 @@ _BAR: Final = 24
 _NARROW_BAR: Final = 12
 _WIDE: Final = 100
 _SHOWN: Final = 60
+_TROUBLE: Final = 300
+_MOST_TROUBLES: Final = 5
 
 
 def show_command(
@@ -44,13 +46,16 @@ def show_command(
         print_json(story_dict(story))
         return
     console = stdout_console()
-    console.print(_head(story), soft_wrap=True)
+    for line in _head(story):
+        console.print(line, soft_wrap=True)
     rows = list(_rows(story, console, steps_only=steps_only))
     if rows:
         console.print()
         console.print(
             fitted_table(rows, console.width, figures=("time",), dropped_first=("timeline",), folded={"": 24, " ": 24})
         )
+    for line in _troubles(story):
+        console.print(line)
 
 
 def story_dict(story: Story) -> dict[str, Any]:
@@ -67,15 +72,27 @@ def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
     return {**head, "asks": asks, "readings": readings, "stages": [asdict(stage) for stage in chapter.stages]}
 
 
-def _head(story: Story) -> Text:
+def _troubles(story: Story) -> Iterator[Text]:
+    """Why steps have ended without a value, and what a paused one asks: the first few, each with its first line."""
+    steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
+    if steps:
+        yield Text()
+    for step in steps[:_MOST_TROUBLES]:
+        words = clipped((step.error or "").partition("\n")[0], _TROUBLE)
+        yield Text.assemble((f"{step.name}: ", "bold"), (words, STYLES.get(step.status, "")))
+    if len(steps) > _MOST_TROUBLES:
+        yield Text(f"and {len(steps) - _MOST_TROUBLES} more", style="dim")
+
+
+def _head(story: Story) -> Iterator[Text]:
     run = story.run
     usage = run.usage
     spent = [time_words(run.seconds), counted(usage.requests, "call")]
     spent += [f"{token_words(usage)} tokens"] if usage.requests else []
     spent += [cost_words(usage.cost)] if usage.cost is not None else []
     when = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    head = Text.assemble((run.pipeline, "bold"), "  ", worded(run.status), f"  {', '.join(spent)}")
-    return head + Text(f"  {when}  run {run.run_id}", style="dim")
+    yield Text.assemble((run.pipeline, "bold"), "  ", worded(run.status), f"  {', '.join(spent)}")
+    yield Text(f"run {run.run_id}, {when}", style="dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +178,9 @@ def reading_words(reading: JournalReading) -> str:
     if reading.outcome != "rejected":
         mended = f", {counted(len(reading.repairs), 'repair')}" if reading.repairs else ""
         return f"{reading.trust or ''}{mended}"
-    places = ", ".join(f"{issue.code} at {issue.path or '$'}" for issue in reading.issues[:2])
-    more = f" and {len(reading.issues) - 2} more" if len(reading.issues) > 2 else ""
+    told = [issue for issue in reading.issues if (issue.code, issue.path or "$") != (reading.reason, "$")]
+    places = ", ".join(f"{issue.code} at {issue.path or '$'}" for issue in told[:2])
+    more = f" and {len(told) - 2} more" if len(told) > 2 else ""
     return f"{reading.reason} ({places}{more})" if places else reading.reason or ""
 
 

@@ -24,9 +24,10 @@ def mended(aros: Aros) -> str:
 def test_the_last_run_is_shown_with_steps_calls_readings_and_stages(aros: Aros) -> None:
     lines = aros("show").stdout.splitlines()
     assert lines[0].startswith("boats  degraded")
-    told = [line.split("  ")[0] if not line.startswith(" ") else line.strip().split("  ")[0] for line in lines[3:]]
+    told = [line.split("  ")[0] if not line.startswith(" ") else line.strip().split("  ")[0] for line in lines[4:]]
     assert told[:4] == ["ask", "call 1 model-ask", "read", "llm_repair"]
-    assert told[-1] == "degrade"
+    assert told[-3:-1] == ["degrade", ""]
+    assert told[-1].startswith("ask: invalid: ")
 
 
 def test_bars_show_when_something_was_under_way(aros: Aros) -> None:
@@ -36,7 +37,7 @@ def test_bars_show_when_something_was_under_way(aros: Aros) -> None:
 
 
 def test_steps_alone_are_shown_without_calls(aros: Aros) -> None:
-    lines = aros("show", mended(aros), "--steps").stdout.splitlines()[3:]
+    lines = aros("show", mended(aros), "--steps").stdout.splitlines()[4:]
     assert [line.split()[0] for line in lines] == ["ask", "count"]
 
 
@@ -63,3 +64,11 @@ def test_a_run_that_is_not_there_is_wrong_usage(aros: Aros) -> None:
     ended = aros("show", "nothing")
     assert ended.exit_code == 2
     assert "there is no run 'nothing' in the journal" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["runs", "show", "explain", "health", "replay"])
+def test_no_line_is_wider_than_the_terminal(aros: Aros, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = aros(command).stdout
+    assert told.strip()
+    assert [line for line in told.splitlines() if len(line) > 80] == []

@@ -284,6 +284,17 @@ def test_a_long_reply_with_many_repairs_is_quick_and_folds_its_list(journal: Jou
 _SPAN = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda each: (min(each), max(each)))
 
 
+@pytest.mark.parametrize(("steps", "scrolls"), [(10, False), (100, True)])
+def test_the_timeline_of_a_long_run_does_not_push_its_steps_off_the_page(
+    journal: Journal, steps: int, *, scrolls: bool
+) -> None:
+    calls = [Call(f"s{number}", function=len, input="x") for number in range(steps)]
+    Runner(Pipeline(calls, name="long"), observers=[journal]).run_sync("")
+    page = report_html(journal.story())
+    assert ('class="line scroll" tabindex="0"' in page) == scrolls
+    assert page.count('class="step') >= steps
+
+
 @given(text=st.text(max_size=25), spans=st.lists(_SPAN, max_size=8))
 def test_the_pieces_are_the_text_and_every_repair_ends_once(text: str, spans: list[tuple[int, int]]) -> None:
     repairs = [JournalRepair(code="quotes", risk="lossless", path="$", span=s, before="", after="") for s in spans]

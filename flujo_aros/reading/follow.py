@@ -46,6 +46,9 @@ class Track(Generic[T]):
 
     value: object = NOTHING
     """The JSON of what it came to, where that is known."""
+    escaped: bool = False
+    seen: int = 0
+    """It looks as if all of it were escaped, and how much of it has been looked at for that."""
     begun: bool = False
     opened_at: int = -1
     """The open string that is watched for lines in it, and in these for the begin of another answer."""
@@ -175,7 +178,8 @@ class Following(Search[T]):
             track.shown.grown.give_up()
             if track.has_something and not track.quoted:
                 self.lost = track
-        track.shown.grown.doubt(in_doubt=parsed is None and (bool(self.fitting) or self._may_be_lost(track)))
+        doubt = parsed is None and (bool(self.fitting) or self._may_be_lost(track) or self._may_be_escaped(track))
+        track.shown.grown.doubt(in_doubt=doubt)
         return parsed is not None and self._settle(track, parsed)
 
     def _settle(self, track: Track[T], parsed: Parsed | Failure) -> bool:
@@ -196,6 +200,13 @@ class Following(Search[T]):
         else:
             self._done(track)
         return True
+
+    def _may_be_escaped(self, track: Track[T]) -> bool:
+        """Whether it looks as if all of it were escaped, which only its end can tell."""
+        start = track.spot.start
+        if track.seen < _WINDOW:
+            track.escaped, track.seen = ESCAPED.match(self.text, start) is not None, len(self.text) - start
+        return track.escaped and bool(track.machine.edits)
 
     def _may_be_lost(self, track: Track[T]) -> bool:
         """Whether another answer could begin in what the machine waits over."""

@@ -29,6 +29,8 @@ class Brackets(Tokens):
         self.max_depth = max_depth
         self.root: Node | None = None
         self.looked = 0
+        self.balanced = False
+        """As many closers are left as containers are open: no bracket is missing from here on."""
         self.comma: int = 0
         self.plain: Any = None
         self.doubtful = False

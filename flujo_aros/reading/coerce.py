@@ -202,7 +202,7 @@ class Coercion:
             return self._array(items[0], shape, path)
         mark = len(self.edits)
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
-        made = {edit.code for edit in self.edits[mark:]}.intersection(_LISTS)
+        made = any(e.code in _LISTS and e.path[:1] == (path,) for e in self.edits[mark:] if isinstance(e.path, tuple))
         if made and ((self.bent and self._is_bent(node)) or self._is_mixed(items, shape)):
             return self._issue(path, "ambiguous", _BENT)
         return values

@@ -28,10 +28,13 @@ _SWALLOWED: Final = re.compile(r"[}\]]\s{0,40},\s{0,40}[{\[]")
 _INCHES: Final = re.compile(r"\d\"")
 
 
-def is_doubtful(code: str, text: str, quote: str, *, element: bool) -> bool:
-    """Whether an edit of quotes could as well have been another: `text` is what the string is said to hold."""
+def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool) -> bool:
+    """Whether an edit of quotes could as well have been another.
+
+    `text` is what the string is said to hold, and `quotes` stand around it.
+    """
     if code == "inner-quote":
-        return _holds_json(text, quote) or (element and _is_odd(text))
+        return _holds_json(text, *quotes) or (element and _is_odd(text))
     if code == "doubled-quotes":
         return _SWALLOWED.search(text) is not None or _NO_BEGIN.match(text) is not None
     return code == "missing-quote" and _lost_too_much(text)
@@ -40,7 +43,7 @@ def is_doubtful(code: str, text: str, quote: str, *, element: bool) -> bool:
 def _lost_too_much(text: str) -> bool:
     """Whether a string whose end was lost may have ended before: a quote, a bracket or a separator tells so."""
     return (
-        '"' in text
+        text.count('"') > text.count('\\"')
         or text.endswith((";", ","))
         or _MORE_BEHIND.search(text) is not None
         or (text[-1:] in ("}", "]") and text.count(text[-1]) > text.count("{" if text[-1] == "}" else "["))
@@ -48,10 +51,11 @@ def _lost_too_much(text: str) -> bool:
     )
 
 
-def _holds_json(text: str, quote: str) -> bool:
+def _holds_json(text: str, quote: str, last: str) -> bool:
     """Whether the quotes in a string look like JSON that went on: then nobody can tell where it ends."""
     if quote != '"' and quote in QUOTES:  # the quotes that matter are those of its own kind
-        text = text.translate({34: 39} | dict.fromkeys(map(ord, QUOTES[quote]), 34))
+        own = QUOTES[quote] if last == '"' else QUOTES[quote].replace('"', "")
+        text = text.translate({34: 39} | dict.fromkeys(map(ord, own), 34))
     odd = text.count('"') % 2 == 1
     lone = text.startswith('"') or text.endswith('"') or _ODD.search(text) is not None
     if quote == '"' and _CLOSES_FIRST.match(text) is not None:

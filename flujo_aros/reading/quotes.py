@@ -54,12 +54,14 @@ _KEY_BEGUN: Final = re.compile(
 _TAIL_BEGUN: Final = re.compile(r"[^\"\n]{0,200}(?:\"\s*(?:,\s*(?:\"(?:[^\"\n]{1,120}(?:\"\s*)?)?)?|\}\s*)?)?\Z")
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
-_OPENING_LOST: Final = re.compile(r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]")
+_OPENING_LOST: Final = re.compile(
+    r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]|(?<=[^\s\"]\")\"[^\s\",\\][^\"\\\n]{0,60}\"\s{0,10}[,\]]"
+)
 _OTHER_END: Final = re.compile(r"[”»](?=[ \t]{0,40}[}\]])")
 """A typographic quote at the end of a string that began with a plain one."""
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
-_CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\]]*,?")
+_CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\],]*[{\[\s]*")
 _OBJECT_WITH_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,10}[:：]")
 _VALUE: Final = re.compile(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
@@ -389,9 +391,9 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
         body = body[:-1].rstrip()
     apart = body.endswith(",") or "\n" in text[start + len(body) : seen]
     known = around.knows(shape, key)
-    held = text[start : start + len(body)].rstrip(" \t\r\n,}]") if apart and not known else ""
+    held = body.rstrip(" \t\r\n,{}[]") if apart else ""
     behind = body[len(held) :]
-    if held and _CLOSERS_BEHIND.fullmatch(behind) and (shape.keys or "\n" in behind):
+    if held and _CLOSERS_BEHIND.fullmatch(behind) and ("\n" in behind or (shape.keys and not known)):
         stop = start + len(held) - (held[-1] in "”»’")  # the key belongs to a container around
         return StringEnd(start, stop, start + len(held), (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
     if not (known or (apart and not shape.keys)):

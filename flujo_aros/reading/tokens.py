@@ -87,8 +87,8 @@ class Tokens(Cursor):
     def _note_string(self, end: StringEnd) -> None:
         for code, risk, start, stop, after in end.edits:
             inside = self.text[end.start : end.stop]
-            quote = self.text[end.start - 1 : end.start]
-            if is_doubtful(code, inside, quote, element=self.stack[-1].kind != OBJECT):
+            quotes = self.text[end.start - 1 : end.start], self.text[end.after - 1 : end.after]
+            if is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT):
                 raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
             self._log(code, risk, start, stop, after)
 
@@ -131,6 +131,8 @@ class Tokens(Cursor):
         if at_end:
             self.cut = True
         elif raw[-1:] in _OTHER_ENDS and not _FEET.fullmatch(raw):
+            if _in_pairs(raw):
+                return self._word(raw, pos, shape, at_end=at_end)
             if not _LOST_BEGIN.fullmatch(raw):
                 raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
             self._log("missing-quote", INFERRED, pos, self.pos, raw[:-1])
@@ -317,3 +319,8 @@ class Tokens(Cursor):
             self._log("odd-colon", INFERRED, found.start(), found.end(), ":")
         self.pos = found.end()
         return key
+
+
+def _in_pairs(raw: str) -> bool:
+    """Whether the single quotes at the end of a bare word belong to it: `check 'ok'`."""
+    return raw[-1] == "'" and "\\" not in raw and raw.count("'") % 2 == 0 and " '" in raw

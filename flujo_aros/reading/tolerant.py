@@ -162,12 +162,14 @@ class Machine(Brackets):
                 if not self._careful_member(frame):
                     return
                 continue
-            key = found[1]
+            key, mark = found[1], len(self.edits)
             if key is not None:
                 at = found.start(1) - 1
             else:
                 key, at = self._odd_key(found, frame)
                 pattern = (_MEMBER_OF_BARE if frame.bare else _MEMBER)[growing]
+            if keys and key not in keys and self._closes_before(frame, key, mark):
+                return
             group = found.lastindex
             if group == 8:
                 frame.key, frame.key_at = key, at
@@ -184,8 +186,7 @@ class Machine(Brackets):
                 frame.key = ""
                 self._settle()
             fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
-            if fresh:
-                self.pos, self.comma = end + 1, end
+            self.pos, self.comma = (end + 1, end) if fresh else (end, self.comma)
 
     def _await_member(self, frame: Frame) -> None:
         """Wait where more text may yet show the quick way that a string ends here."""
@@ -284,9 +285,33 @@ class Machine(Brackets):
             return self._careful_member(frame)
         if char == "{":
             return self._brace_for_key(frame)
+        mark = len(self.edits)
         frame.key, frame.key_at = self._key(frame), pos
+        if frame.keys and frame.key not in frame.keys:
+            after, self.pos = self.pos, pos
+            if self._closes_before(frame, frame.key, mark):
+                return False
+            self.pos = after
         self._skip()
         return self._value(frame.shape.member(frame.keys.get(frame.key, frame.key)), member=True)
+
+    def _closes_before(self, frame: Frame, key: str, mark: int) -> bool:
+        """Close an object before a key that only the object around has, where a closer is missing later on."""
+        parent = self.stack[-2] if len(self.stack) > 1 else None
+        if parent is None or self.balanced or parent.kind != OBJECT or key not in parent.keys or key in parent.plain:
+            return False
+        if not frame.items or self.comma < frame.items[-1].node.end or self._knows(frame.shape, key):
+            return False
+        surplus = self._surplus(self.pos)
+        self.balanced = surplus == len(self.stack)
+        if surplus != len(self.stack) - 1:
+            return False
+        del self.edits[mark:]
+        frame.key = ""
+        self._log("missing-closer", INFERRED, self.comma, self.comma, "}")
+        self.pos = self.comma
+        self._pop()
+        return True
 
     def _brace_for_key(self, frame: Frame) -> bool:
         """A brace where a key should stand: the object before it was not closed, or the brace was written twice."""

@@ -125,6 +125,7 @@ class ModelAnswers:
                 self.record.calls -= not made
                 raise
             finally:
+                seconds = perf_counter() - began
                 used = difference(self.usage, before)
                 used = _at_least_one(used) if made else used
                 emit(
@@ -133,12 +134,12 @@ class ModelAnswers:
                         attempt=ask.attempt,
                         usage=used,
                         model=model.model_name,
-                        seconds=perf_counter() - began,
+                        seconds=seconds,
                         finish_reason=finish,
                         fault=fault,
                     )
                 )
-        return replace(reply, usage=used)
+        return replace(reply, usage=used, seconds=seconds)
 
     async def _reply(self, ask: Ask, model: Model, output: Any) -> tuple[Reply, FinishReason | None]:
         settings = _bare(self.record.settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Final, TypeAlias, cast
 
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
@@ -107,7 +107,12 @@ class Climb:
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """What a reply comes to, by way of the ladder if need be."""
         reply = Reply(
-            text, was_cut(finish), _used(self.record), refused=finish == "content_filter", objections=objections
+            text,
+            was_cut(finish),
+            _used(self.record),
+            objections=objections,
+            refused=finish == "content_filter",
+            seconds=_taken(self.record),
         )
         refused: list[UsageLimitExceeded] = []
 
@@ -169,6 +174,11 @@ def _used(record: RunRecord) -> Usage:
     if own is None:  # its stream has not been put into the history yet
         return usage_of(record.stream.so_far()) if isinstance(record.stream, WatchedStream) else Usage()
     return known[1] if known is not None and known[0] is own else usage_of(own)
+
+
+def _taken(record: RunRecord) -> float:
+    """How long the call took whose reply is to be read, so far if its stream has not ended."""
+    return perf_counter() - record.began if record.seconds is None else record.seconds
 
 
 def run_model(ctx: RunContext[Any]) -> Model:

@@ -53,6 +53,8 @@ async def first_call(
     started = AskStarted(
         stage=FIRST, attempt=attempt, model=model.model_name, constrained=native, prompt=prompt, capture=capture
     )
+    if record is not None:
+        record.began, record.seconds = began, None
     with span(started) as finish:
         try:
             yield call
@@ -61,6 +63,8 @@ async def first_call(
             call.fault = sentence(error)
             raise
         finally:
+            if record is not None:
+                record.seconds = perf_counter() - began
             if settle is not None or is_heard():  # otherwise nobody asks what it has used: a price is long to find
                 used = call.usage
                 if settle is not None:

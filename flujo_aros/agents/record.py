@@ -77,6 +77,10 @@ class RunRecord:
     """How many of the calls were the agent's own, and none of a stage."""
     used: tuple[ModelResponse | None, Usage] | None = None
     """The model's latest response as it came, and what it has used: its price takes a search to find."""
+    began: float = 0.0
+    """When the latest call of the agent's own began."""
+    seconds: float | None = None
+    """How long it took; None while its stream is under way."""
     response: ModelResponse | None = None
     """The model's latest response; None while a request is under way, and after one that failed."""
     settings: ModelSettings | None = None

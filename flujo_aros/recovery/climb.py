@@ -167,7 +167,7 @@ class Climb(Generic[T]):
         return outcome
 
     def _heard(self, stage: str, reply: Reply) -> None:
-        self._attempts.append(Attempt(stage, "rejected", text=reply.text, usage=reply.usage))
+        self._attempts.append(Attempt(stage, "rejected", text=reply.text, usage=reply.usage, seconds=reply.seconds))
         self._unread = True
 
     def _settle(self, outcome: Outcome[T]) -> None:

@@ -58,6 +58,8 @@ class Reply:
     fault: str | None = None
     objections: tuple[Issue, ...] = ()
     refused: bool = False
+    seconds: float = field(default=0.0, compare=False)
+    """How long the call took."""
 
 
 @dataclass(frozen=True, slots=True)

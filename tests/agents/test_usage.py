@@ -97,6 +97,7 @@ def test_the_attempts_of_a_failure_add_up_to_its_usage(way: str) -> None:
     error = caught.value
     assert error.attempts[0].usage.input_tokens > 0
     assert Usage.total(attempt.usage for attempt in error.attempts) == error.usage == heard.total == heard.runs[0].usage
+    assert all(attempt.seconds > 0 for attempt in error.attempts if attempt.usage.requests)
 
 
 @pytest.mark.parametrize("way", WAYS)

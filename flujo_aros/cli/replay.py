@@ -129,7 +129,7 @@ def _print(found: list[Replayed]) -> None:
     for each in found:
         if isinstance(each.outcome, (Rejected, Degraded)):
             console.print()
-            console.print(Text(f"{each.step or '-'}: {each.outcome.explain()}"), soft_wrap=True)
+            console.print(Text(f"{each.step or '-'}: {each.outcome.explain()}"))
     notes = stderr_console()
     if any(each.masked for each in found):
         notes.print("Secrets in the replies are masked in the journal: values have [secret-…] in their place.")

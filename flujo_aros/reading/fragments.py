@@ -47,7 +47,14 @@ def key_without_opener(text: str) -> Opening | None:
     if KEY_FIRST.match(text, start):
         return Opening(start, LINES, first=True)
     found = _AFTER_A_MARK.search(text)
-    return None if found is None else Opening(found.end(), FENCE if found["fence"] else LINES, first=False)
+    if found is None or (found["fence"] and _is_open(text, found.start())):
+        return None
+    return Opening(found.end(), FENCE if found["fence"] else LINES, first=False)
+
+
+def _is_open(text: str, end: int) -> bool:
+    """Whether a brace before this place is not closed there: a mark behind it is a part of what it holds."""
+    return text.count("{", 0, end) > text.count("}", 0, end)
 
 
 def goes_on(text: str, end: int) -> bool:

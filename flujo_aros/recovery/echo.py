@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
@@ -35,6 +35,9 @@ _PLACEHOLDER: Final = re.compile(
     r"\s*(?:<[^<>]{1,80}>|\[[^\[\]]{1,80}\]|\{[^{}]{1,80}\}|\.\.\.|…"
     r"|(?i:string|your [\w' ]{1,40}|[\w' ]{1,40} here))\s*"
 )
+_BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
+_TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
+Blanks: TypeAlias = Literal["left", "types"]
 _LOOK_BACK: Final = 800
 _SENTENCE: Final = 4
 _SAID: Final = 3
@@ -163,13 +166,43 @@ def _without(text: str, places: list[tuple[int, int]]) -> str:
     return " ".join(" ".join([*parts, text[done:]]).casefold().split())
 
 
+def blanks_in(value: Any, contract: Contract[Any]) -> Blanks | None:
+    """Whether a value is a form that nobody has filled in: every text in it is dots, `<name>`, or the word of a type.
+
+    >>> from flujo_aros.contract.output import compile_contract
+    >>> [blanks_in(v, compile_contract(dict)) for v in ({"name": "<name>", "age": 0}, {"a": "string", "b": "string"})]
+    ['left', 'types']
+    """
+    if isinstance(value, Event):
+        return None
+    leaves = list(islice(_leaves(_plain(value), ()), _MOST_LEAVES))
+    texts = [(place, leaf) for place, leaf in leaves if isinstance(leaf, str)]
+    says_more = any(not isinstance(leaf, str) and leaf not in (0, None) for _, leaf in leaves)
+    if not texts or len(leaves) == _MOST_LEAVES or says_more or any(_is_choice(contract, place) for place, _ in texts):
+        return None
+    if all(_BLANK.fullmatch(leaf) for _, leaf in texts):
+        return "left"
+    typed = all(_BLANK.fullmatch(leaf) or (leaf in _TYPES and not _is_about_types(place)) for place, leaf in texts)
+    return "types" if typed and len(leaves) > 1 else None
+
+
+def _is_about_types(place: Place) -> bool:
+    return any(word in str(part).casefold() for part in place for word in ("type", "format", "schema", "kind"))
+
+
 def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:
-    """The outcome, unless its value is an example of the prompt.
+    """The outcome, unless its value is an example of the prompt, or a form that was not filled in.
 
     With `ask` it is rejected, so that the model is asked once more; without, and where that has been done, the value
-    is taken and this is told as a repair. What somebody says is never taken from an example.
+    is taken and this is told as a repair. What somebody says is never taken from an example, and a blank is no value.
     """
-    if examples is None or not isinstance(outcome, Accepted) or not examples.hold(outcome.value, contract):
+    if not isinstance(outcome, Accepted):
+        return outcome
+    blanks = blanks_in(outcome.value, contract) if contract.mode in ("json", "tagged") else None
+    if blanks == "left" or (blanks and ask):
+        words = "it is the form itself: what stands in it was to be filled in"
+        return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_form", words),), outcome.text)
+    if not blanks and (examples is None or not examples.hold(outcome.value, contract)):
         return outcome
     if ask or isinstance(outcome.value, Event):
         words = "it is the example of the prompt, word for word; answer for the case at hand"

@@ -13,7 +13,7 @@ from pydantic_ai import Agent, PromptedOutput
 from flujo_aros import Accepted, Aros, Ladder, LlmRepair, Output, OutputError, Runner, Step
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.contract.output import compile_contract
-from flujo_aros.recovery.echo import Examples
+from flujo_aros.recovery.echo import Examples, blanks_in
 from flujo_aros.testing import ScriptedModel
 
 ADA = {"name": "Ada Lovelace", "born": 1815}
@@ -185,3 +185,64 @@ def test_what_is_said_may_stand_in_the_prompt(prompt: str, reply: str) -> None:
     outcome = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync(prompt).steps[0].outcome
     assert isinstance(outcome, Accepted)
     assert outcome.value.text == reply
+
+
+# --- forms that nobody has filled in ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "blanks"),
+    [
+        ({"name": "<name>", "city": "<city>"}, "left"),
+        ({"name": "...", "born": 0}, "left"),
+        ({"name": "…", "tags": [], "ok": False, "note": None}, "left"),
+        ([{"name": "<name>"}, {"name": "<name>"}], "left"),
+        ({"name": "string", "city": "string"}, "types"),
+        ({"name": "string", "city": "<city>"}, "types"),
+        ({"name": "Ada", "city": "<city>"}, None),
+        ({"name": "...", "born": 1815}, None),
+        ({"name": "string"}, None),
+        ({"input_type": "string", "output_type": "integer"}, None),
+        ({"name": "", "city": ""}, None),
+        ({"html": "<b>bold</b>", "more": "<p>x</p>"}, None),
+        ({"born": 0}, None),
+        ({}, None),
+    ],
+)
+def test_a_form_that_was_not_filled_in_is_known(value: Any, blanks: str | None) -> None:
+    assert blanks_in(value, compile_contract({})) == blanks
+
+
+def test_what_may_be_chosen_is_no_blank() -> None:
+    assert (
+        blanks_in({"a": "string", "b": "string"}, compile_contract({"properties": {"a": {"enum": ["string"]}}})) is None
+    )
+
+
+class Place(BaseModel):
+    name: str
+    city: str
+
+
+def placed(*replies: str) -> tuple[Any, int]:
+    model = ScriptedModel(*replies, then="no")
+    agent = Agent(model, output_type=PromptedOutput(Place), capabilities=[Aros()])
+    return asyncio.run(agent.run("Where is the tower?")), model.calls
+
+
+def test_blanks_are_no_answer() -> None:
+    result, calls = placed('{"name": "<name>", "city": "<city>"}', '{"name": "tower", "city": "Rome"}')
+    assert (result.output, calls) == (Place(name="tower", city="Rome"), 2)
+    with pytest.raises(OutputError, match="echoed_schema"):
+        placed(*['{"name": "...", "city": "..."}'] * 6)
+
+
+def test_the_words_of_types_are_asked_about_once() -> None:
+    result, calls = placed('{"name": "string", "city": "string"}', '{"name": "tower", "city": "Rome"}')
+    assert (result.output, calls) == (Place(name="tower", city="Rome"), 2)
+    result, calls = placed(*['{"name": "string", "city": "string"}'] * 2)
+    assert (result.output, calls, result.metadata["aros"]["trust"]) == (
+        Place(name="string", city="string"),
+        2,
+        "inferred",
+    )

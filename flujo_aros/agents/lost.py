@@ -9,6 +9,8 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
     ToolCallPartDelta,
 )
 
@@ -16,7 +18,7 @@ from flujo_aros.reading.runaway import Runaway
 
 
 class PartsWatched:
-    """Hears the events of one stream. Each text and each call of a tool is a text of its own; thinking is not heard."""
+    """Hears the events of one stream. Each text, each call of a tool and each thought is a text of its own."""
 
     def __init__(self) -> None:
         self._parts: dict[int, Runaway] = {}
@@ -38,10 +40,10 @@ class PartsWatched:
 
 
 def _words_of(piece: object) -> str:
-    if isinstance(piece, TextPart):
+    if isinstance(piece, (TextPart, ThinkingPart)):
         return piece.content
-    if isinstance(piece, TextPartDelta):
-        return piece.content_delta
+    if isinstance(piece, (TextPartDelta, ThinkingPartDelta)):
+        return piece.content_delta or ""
     if isinstance(piece, BaseToolCallPart):
         return piece.args if isinstance(piece.args, str) else ""
     return piece.args_delta if isinstance(piece, ToolCallPartDelta) and isinstance(piece.args_delta, str) else ""

@@ -12,6 +12,7 @@ from pydantic_ai.models import ModelRequestParameters
 
 from flujo_aros.agents.salvage import only_tool
 from flujo_aros.outcome import Issue, Reason, Rejected
+from flujo_aros.reading.runaway import ran_away
 
 
 def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:
@@ -23,7 +24,9 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
     if response.finish_reason == "content_filter":
         return _rejected(Reason.REFUSED, "content_filter", "the provider's filter ended the reply", text)
     if response.finish_reason == "length":
-        return _rejected(Reason.TRUNCATED, "no_output", "the reply was cut off before there was any output", text)
+        cut = _rejected(Reason.TRUNCATED, "no_output", "the reply was cut off before there was any output", text)
+        lost = [ran_away(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
+        return replace(cut, issues=(*cut.issues, *filter(None, lost)))
     if called:
         names = ", ".join(parameters.tool_defs) or "no tool at all"
         words = f"the model called {', '.join(called)}, which it does not have; there is {names}"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from pydantic_ai import Agent
+from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
-from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.capability import Aros
@@ -371,6 +371,23 @@ def test_a_stream_that_is_held_back_is_stopped_too():
     _, result = watched(script, None, None, agent=agent)
     assert script.taken < 8_000
     assert result.outcome.issues[-1].code == "runaway_whitespace"
+
+
+def test_a_model_that_loses_its_way_in_its_thinking_is_stopped_too():
+    taken = 0
+
+    async def stream(messages, info):
+        nonlocal taken
+        while taken < 50_000:
+            taken += 20
+            yield {0: DeltaThinkingPart(content="Wait, let me check. ")}
+        yield GOOD
+
+    model = FunctionModel(stream_function=stream, profile=Script().model.profile)
+    _, result = watched(Script(), ladder=Ladder(stages=()), agent=Agent(model, output_type=NativeOutput(Item)))
+    assert taken < 8_000
+    assert result.outcome.reason is Reason.TRUNCATED
+    assert [issue.code for issue in result.outcome.issues] == ["no_output", "runaway_repetition"]
 
 
 def test_the_stop_can_be_switched_off(monkeypatch):

@@ -77,11 +77,11 @@ def _counter_for(annotation: Any) -> Callable[[Any], int]:
     if not (parts and isinstance(parts[0], type) and issubclass(parts[0], BaseModel)):
         return count_keys
     model = parts[0]
-    inner = _counter_of(model)
+    if any(not _is_plain(field) for field in model.model_fields.values() if field.annotation is not float):
+        return count_keys  # there may be a model in it, even this one once more
+    if _counter_of(model) is _unknown:
+        return lambda values: sum(map(_unknown, values))
     floats = [name for name, field in model.model_fields.items() if field.annotation is float]
-    if inner is _unknown or any(not _is_plain(f) for f in model.model_fields.values() if f.annotation is not float):
-        return lambda values: sum(map(inner, values))
-
     same = len(model.model_fields) if all(field.is_required() for field in model.model_fields.values()) else None
 
     def count(values: list[Any]) -> int:

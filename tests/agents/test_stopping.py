@@ -13,7 +13,6 @@ from flujo_aros.errors import OutputError
 from flujo_aros.outcome import Reason
 from flujo_aros.recovery.ladder import Ladder
 
-
 MOST = 10_000_000
 
 

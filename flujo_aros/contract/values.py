@@ -18,6 +18,7 @@ from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapt
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
 from pydantic_core import PydanticSerializationError, to_json
 
+from flujo_aros.contract.effort import Effort
 from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
 from flujo_aros.errors import ContractError
@@ -29,6 +30,9 @@ T_co = TypeVar("T_co", covariant=True)
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _MAX_ISSUES: Final = 50
 _BACKTRACKS: Final = 100_000
+_MOST_TRIED: Final = 60_000
+_MOST_EXPLAINED: Final = 1_000
+"""How many places are looked at to tell what is wrong, which is dearer than to tell that something is."""
 
 
 class Valid(NamedTuple, Generic[T_co]):
@@ -46,6 +50,8 @@ class Invalid:
 
 
 _NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is no character"),))
+_TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "there are too many ways to read it"),))
+_NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "it fits none of the alternatives"),))
 Verdict: TypeAlias = Valid[T_co] | Invalid
 
 
@@ -133,10 +139,14 @@ class TypeValues(Generic[T]):
             message = f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}"
             raise ContractError(message) from error
         self.shape = compile_shape(self.json_schema)
+        self._effort = Effort(self.shape)
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
     def strict_json(self, text: str) -> Valid[T] | None:
         """The value of a JSON text that needs no lax conversion and has no key to ignore, or None."""
+        if self._effort.grows:
+            value = parse_json(text)
+            return None if value is NOT_JSON else self.strict(value)
         try:
             value = self._validate_json(text, strict=True, extra="forbid")
         except ValidationError:
@@ -148,6 +158,8 @@ class TypeValues(Generic[T]):
 
     def strict(self, value: object) -> Valid[T] | None:
         """The value of plain JSON that needs no lax conversion and has no key to ignore, or None."""
+        if self._effort.exceeds(_MOST_TRIED, value):
+            return None
         try:
             data = to_json(value, inf_nan_mode="constants")
             return Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
@@ -156,6 +168,8 @@ class TypeValues(Generic[T]):
 
     def validate(self, value: object) -> Verdict[T]:
         """Judge a JSON value, strictly first; what pydantic bends then is named in `conversions`."""
+        if self._effort.exceeds(_MOST_TRIED, value):
+            return _TOO_COMPLEX
         try:
             data = to_json(value, inf_nan_mode="constants")
         except (PydanticSerializationError, UnicodeEncodeError):
@@ -191,6 +205,7 @@ class SchemaValues:
         self.json_schema = schema
         self.validator = _compile_validator(self.json_schema)
         self.shape = compile_shape(self.json_schema)
+        self._effort = Effort(self.shape)
 
     def strict_json(self, text: str) -> Valid[Any] | None:
         """The value of a JSON text that satisfies the schema, or None."""
@@ -206,6 +221,8 @@ class SchemaValues:
 
     def validate(self, value: object) -> Verdict[Any]:
         """Judge a JSON value by the schema, formats included."""
+        if self._effort.exceeds(_MOST_EXPLAINED, value):
+            return self.strict(value) or _NO_ALTERNATIVE
         try:
             errors = list(islice(self.validator.iter_errors(value), _MAX_ISSUES))
         except UnicodeEncodeError:

@@ -1,0 +1,106 @@
+"""How often a validator would look at a value: where alternatives loop, it may try each of them anew at each level."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from flujo_aros.contract.schema import Shape, is_dict, is_list
+
+_DEEPEST_UNION: Final = 8
+
+
+class Effort:
+    """What it takes to judge values of a shape. It matters only where a schema with alternatives refers to itself."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.grows = _loops(shape)
+        """The effort may double with each level of a value."""
+
+    def exceeds(self, limit: int, value: object) -> bool:
+        """Whether a validator may have to look at more than `limit` places. Takes time linear in the value."""
+        if not self.grows:
+            return False
+        total = 0
+        pending: list[tuple[Any, dict[int, tuple[Shape, int]]]] = [(value, {0: (self.shape, 1)})]
+        while pending:
+            here, given = pending.pop()
+            shapes = _alternatives(given)
+            total += sum(count for _, count in shapes)
+            if total > limit:
+                return True
+            pending += _children(here, shapes)
+        return False
+
+
+def _children(here: object, shapes: list[tuple[Shape, int]]) -> list[tuple[Any, dict[int, tuple[Shape, int]]]]:
+    if is_dict(here):
+        return [(child, _merged([(_member(shape, key), n) for shape, n in shapes])) for key, child in here.items()]
+    if is_list(here):
+        return [(child, _merged([(_element(shape, i), n) for shape, n in shapes])) for i, child in enumerate(here)]
+    return []
+
+
+def _merged(found: list[tuple[Shape | None, int]]) -> dict[int, tuple[Shape, int]]:
+    """How often each shape is tried at one place."""
+    counts: dict[int, tuple[Shape, int]] = {}
+    for shape, count in found:
+        if shape is not None:
+            counts[id(shape)] = (shape, count + counts.get(id(shape), (shape, 0))[1])
+    return counts
+
+
+def _member(shape: Shape, key: str) -> Shape | None:
+    if shape.types and "object" not in shape.types:
+        return None
+    found = shape.properties.get(key)
+    return found if found is not None or not isinstance(shape.additional, Shape) else shape.additional
+
+
+def _element(shape: Shape, index: int) -> Shape | None:
+    if shape.types and "array" not in shape.types:
+        return None
+    return shape.prefix[index] if index < len(shape.prefix) else shape.items
+
+
+def _alternatives(given: dict[int, tuple[Shape, int]]) -> list[tuple[Shape, int]]:
+    """The shapes and all their alternatives, down to a depth that no author's union has."""
+    out: dict[int, tuple[Shape, int]] = {}
+    layer = given
+    for _ in range(_DEEPEST_UNION):
+        for key, (shape, count) in layer.items():
+            out[key if key else id(shape)] = (shape, count + out.get(id(shape), (shape, 0))[1])
+        layer = _merged([(branch, count) for shape, count in layer.values() for branch in shape.branches])
+        if not layer:
+            break
+    return list(out.values())
+
+
+def _loops(root: Shape) -> bool:
+    """Whether a shape is part of itself and has alternatives."""
+    open_shapes: set[int] = set()
+    done: set[int] = set()
+    looped = unions = False
+    pending: list[tuple[Shape, bool]] = [(root, False)]
+    while pending:
+        shape, left = pending.pop()
+        if left:
+            open_shapes.discard(id(shape))
+            done.add(id(shape))
+            continue
+        if id(shape) in open_shapes:
+            looped = True
+            continue
+        if id(shape) in done:
+            continue
+        open_shapes.add(id(shape))
+        unions = unions or len(shape.branches) > 1
+        pending.append((shape, True))
+        pending += [(part, False) for part in _parts(shape)]
+    return looped and unions
+
+
+def _parts(shape: Shape) -> list[Shape]:
+    parts = [*shape.properties.values(), *shape.branches, *shape.prefix]
+    parts += [part for part in (shape.items, shape.additional) if isinstance(part, Shape)]
+    return parts

@@ -1,0 +1,88 @@
+"""Schemas whose alternatives loop: a validator may try each of them anew at every level of a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros import Accepted, Rejected, Trust, read
+from flujo_aros.contract.effort import Effort
+from flujo_aros.contract.schema import compile_shape
+
+LEFT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]}
+RIGHT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}, "b": {}}, "required": ["a", "b"]}
+TREE: dict[str, Any] = {"$ref": "#/$defs/n", "$defs": {"n": {"anyOf": [LEFT, RIGHT, {"type": "string"}]}}}
+ANY_JSON: dict[str, Any] = {
+    "$ref": "#/$defs/j",
+    "$defs": {
+        "j": {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "number"},
+                {"type": "array", "items": {"$ref": "#/$defs/j"}},
+                {"type": "object", "additionalProperties": {"$ref": "#/$defs/j"}},
+            ]
+        }
+    },
+}
+
+
+class Leaf(BaseModel):
+    """One of two models that hold each other."""
+
+    a: Leaf | Twig | str
+
+
+class Twig(BaseModel):
+    """The other one."""
+
+    a: Leaf | Twig | str
+    b: int = 0
+
+
+def nested(depth: int, leaf: str) -> str:
+    """A chain of objects."""
+    return '{"a": ' * depth + leaf + "}" * depth
+
+
+@pytest.mark.parametrize("contract", [TREE, Leaf])
+@pytest.mark.parametrize("leaf", ["null", "[1, 2]", "{}"])
+def test_a_deep_value_that_fits_no_alternative_is_refused_in_bounded_work(contract: Any, leaf: str) -> None:
+    """Each level doubles the ways to read it, and none of them fits."""
+    assert isinstance(read(nested(120, leaf), contract), Rejected)
+
+
+def test_a_deep_value_that_fits_a_schema_is_clean() -> None:
+    """To tell that it fits is cheap for a schema."""
+    outcome = read(nested(120, '"x"'), TREE)
+    assert isinstance(outcome, Accepted)
+    assert outcome.trust is Trust.CLEAN
+
+
+def test_a_value_of_common_depth_that_fits_models_is_clean() -> None:
+    """Models are tried one by one, which is no trouble where there are few levels."""
+    outcome = read(nested(10, '"x"'), Leaf)
+    assert isinstance(outcome, Accepted)
+    assert outcome.trust is Trust.CLEAN
+
+
+def test_alternatives_of_different_kinds_take_no_more_effort_with_depth() -> None:
+    """Of a list only the alternative for lists is tried."""
+    outcome = read('{"a": [' * 60 + "1" + "]}" * 60, ANY_JSON)
+    assert isinstance(outcome, Accepted)
+    assert outcome.trust is Trust.CLEAN
+
+
+@pytest.mark.parametrize(
+    ("schema", "grows"),
+    [
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, False),
+        ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}}}}, False),
+        (TREE, True),
+    ],
+)
+def test_only_loops_with_alternatives_are_looked_at(schema: dict[str, Any], *, grows: bool) -> None:
+    """Everything else is judged at no extra cost."""
+    assert Effort(compile_shape(schema)).grows is grows

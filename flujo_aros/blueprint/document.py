@@ -17,6 +17,7 @@ import yaml
 from yaml.composer import ComposerError
 from yaml.reader import ReaderError
 
+from flujo_aros.blueprint.syntax import syntax_words
 from flujo_aros.errors import BlueprintError, Place, UsageError
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -28,6 +29,8 @@ MAX_NODES: Final = 10_000
 """How many values a blueprint may hold. The largest that people write have some hundred."""
 _MAX_ALIASED: Final = 5_000  # how many values aliases may add to those that are written
 _MAX_DIGITS: Final = 1_000
+_SHOWN: Final = 60
+_FIRST_OF_STEPS: Final = ("name", "kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +197,27 @@ class _Tree:
             if key.tag == f"{_TAG}merge":
                 merged.append(value)
             elif name is None:
-                self.findings.append((here, "a key must be a text, not a list or a mapping"))
+                self.findings.append(self.no_key(key, here))
             elif name in keys:
-                self.findings.append((here, f"duplicate key {name!r}; it stands in line {keys[name].line} already"))
+                hint = "; another step begins with `- `" if name in _FIRST_OF_STEPS else ""
+                again = f"duplicate key {name!r}; it stands in line {keys[name].line} already{hint}"
+                self.findings.append((here, again))
             else:
                 keys[name] = here
                 members[name] = self.node(value, here.path, depth + 1)
         for source in merged:
             self.merge(source, members, keys, place, depth)
         return Node(place, self.end(node, place), members, keys)
+
+    def no_key(self, key: yaml.Node, here: Place) -> Finding:
+        """What is wrong with a key that is a list or a mapping: most often it is a template without quotes."""
+        outer = cast("yaml.Mark", key.start_mark).index - 1
+        if outer >= 0 and self.text.startswith("{{", outer):
+            end = self.text.find("\n", outer)
+            line = self.text[outer : end if end >= 0 else None].strip()
+            shown = f": '{line}'" if len(line) <= _SHOWN and "'" not in line else ""
+            return (Place(here.line, here.column - 1, here.path), f"put a template in quotes{shown}")
+        return (here, "a key must be a text, not a list or a mapping")
 
     def merge(
         self, source: yaml.Node, members: dict[str, Node], keys: dict[str, Place], place: Place, depth: int
@@ -294,9 +309,13 @@ def _place_of_offset(text: str, offset: int) -> Place:
 
 
 def _syntax_finding(error: yaml.MarkedYAMLError) -> Finding:
-    mark = error.problem_mark or error.context_mark
     message = ", ".join(part for part in (error.context, error.problem) if part)
-    message = message if isinstance(error, _TooMuchError) else f"not valid YAML: {message}"
+    marks = (error.problem_mark, error.context_mark)
+    if not isinstance(error, _TooMuchError):
+        words, at_beginning = syntax_words(message)
+        message = f"not valid YAML: {words}"
+        marks = marks[::-1] if at_beginning else marks
+    mark = marks[0] or marks[1]
     return (_place(mark, "") if mark else None, message)
 
 

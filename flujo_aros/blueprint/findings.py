@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final, cast, get_args, get_type_hints
 
 from pydantic import BaseModel
@@ -38,6 +39,13 @@ def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> str:
     return start + (elsewhere or nearest(key, _keys(owner)))
 
 
+def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Whether a key is only missing because it is written in another way, which is said already."""
+    *around, name = missing["loc"]
+    beside = [str(each["loc"][-1]) for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
+    return missing["type"] == "missing" and bool(get_close_matches(str(name), beside, 1))
+
+
 def may_be_left_out(kind: type[BaseModel], path: tuple[str | int, ...]) -> bool:
     """Whether the key at this path is known, and need not be there."""
     owner = _owner(kind, path) if path else None
@@ -51,6 +59,9 @@ def sentence(detail: ErrorDetails) -> str:
     for theirs, ours in _PLAINER:
         message = message.replace(theirs, ours)
     given = detail["input"]
+    if isinstance(given, (list, dict)):
+        what = "a list" if isinstance(given, list) else "a mapping"
+        message = message.replace("; put it in quotes", f", not {what}")
     shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
     where = ".".join(str(part) for part in detail["loc"]) or "this"
     if detail["type"] == "value_error":  # a sentence of our own

@@ -18,7 +18,7 @@ from flujo_aros.agents.model_names import mistaken
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, Finding, Node
 from flujo_aros.blueprint.files import why_unread
-from flujo_aros.blueprint.findings import UNKNOWN, may_be_left_out, sentence, unknown_key, why_ignored
+from flujo_aros.blueprint.findings import UNKNOWN, is_misspelt, may_be_left_out, sentence, unknown_key, why_ignored
 from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract.output import compile_contract
@@ -97,7 +97,8 @@ class Loading:
                 return made
             wrong = [detail for detail in details if not self._mended(kind, node, data, detail)]
             for detail in wrong:
-                self._note_detail(kind, node, detail)
+                if not is_misspelt(detail, wrong):
+                    self._note_detail(kind, node, detail)
             if len(wrong) == len(details):
                 return None
         return None

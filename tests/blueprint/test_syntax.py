@@ -1,0 +1,58 @@
+"""What is no YAML, and what a new user writes: told in words that name the cure, at the place of the mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from flujo_aros.blueprint.load import inspect_blueprint
+
+HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        (HEAD + "\tinput: x", (4, 1), "a tab stands here; indent with spaces"),
+        (HEAD + "   input: x", (4, 4), "indent it exactly like its neighbours"),
+        (HEAD + "     input: x", (4, 11), "indent a key exactly like its neighbours"),
+        (HEAD + "    input: You read: orders", (4, 20), "put a text with `: ` in it in quotes"),
+        (HEAD + "    on_degraded fail\n    meta: {}", (4, 5), "a key without `:` and a value begins here"),
+        (HEAD + '    input: "x', (4, 12), "a quote opens here and never closes"),
+        (HEAD + "    input: @x", (4, 12), "a text cannot begin with @; put it in quotes"),
+        (HEAD + "    input: *x y", (4, 12), "there is no anchor `&x` above"),
+        (HEAD + "    input: * x", (4, 13), "a text that begins with `*` or `&` must be in quotes"),
+        (HEAD + "    meta: {a: 1, b: [2}", (4, 23), "a `,` or the closing `]` is missing before this"),
+        (HEAD + '    input: "\\d"', (4, 14), "there is no escape \\d; write \\\\, or single quotes"),
+        (HEAD + "---\nsteps: []", (4, 1), "a second document begins here; one file is one blueprint"),
+        (
+            "agents:\n  - a:\n      model: m\n  b:\n    model: m",
+            (4, 3),
+            "the lines above are a list, and this is a key",
+        ),
+    ],
+)
+def test_what_is_no_yaml_is_told_with_its_cure(text: str, place: tuple[int, int], words: str) -> None:
+    ((where, message),) = inspect_blueprint(text).findings
+    assert where is not None
+    assert ((where.line, where.column), message.startswith("not valid YAML: ")) == (place, True)
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (HEAD + "    input: {{ input }}", (4, 12), "put a template in quotes: '{{ input }}'"),
+        (
+            HEAD + "    name: t",
+            (4, 5),
+            "duplicate key 'name'; it stands in line 2 already; another step begins with `- `",
+        ),
+        ("name: [a]\n" + HEAD.replace("agents.a", "flujo.builtins.echo"), (1, 7), "name should be a text, not a list"),
+        ("agents: {a: {modle: m}}\n" + HEAD, (1, 14), "unknown key 'modle'; did you mean 'model'?"),
+    ],
+)
+def test_common_slips_are_one_sentence_each(text: str, place: tuple[int, int], message: str) -> None:
+    found = [
+        ((where.line, where.column), said) for where, said in inspect_blueprint(text).findings if where is not None
+    ]
+    assert found == [(place, message)]

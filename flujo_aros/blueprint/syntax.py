@@ -12,8 +12,8 @@ _LEVEL: Final = (
 )
 
 _COLON: Final = (
-    "a `:` too many, or a line that is indented too far: put a text with `: ` in it in quotes, and indent a key exactly "
-    "like its neighbours"
+    "a `:` too many, or a line that is indented too far: put a text with `: ` in it in quotes, and indent a key "
+    "exactly like its neighbours"
 )
 
 _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(

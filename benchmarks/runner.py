@@ -77,13 +77,17 @@ def bare_agent() -> Agent[None, Order]:
     return Agent(model(), output_type=NativeOutput(Order))
 
 
-def structured_step(name: str = "order", agent: Agent[None, Order] | None = None) -> Step:
-    return Step(name, agent=agent or bare_agent(), contract=Order)
+def structured_step(name: str = "order", agent: Agent[None, Order] | AgentSpec | None = None) -> Step:
+    """A step that asks for the same as `bare_steps` do, in the same words."""
+    return Step(name, agent=agent or bare_agent(), contract=Order, input="{{ input }}")
+
+
+SPEC = AgentSpec(model="local:scripted", output_mode="native")
 
 
 @cache
-def long_pipeline(count: int) -> Pipeline:
-    agent = bare_agent()
+def long_pipeline(count: int, *, of_spec: bool) -> Pipeline:
+    agent = SPEC if of_spec else bare_agent()
     return Pipeline([structured_step(f"s{number}", agent) for number in range(count)])
 
 
@@ -125,8 +129,9 @@ async def with_capability(count: int, capability: AbstractCapability[None]) -> N
         assert result.output == ORDER
 
 
-async def single_runs(count: int) -> None:
-    runner = Runner(structured_step())
+async def single_runs(count: int, *capabilities: AbstractCapability[None]) -> None:
+    agent: Agent[None, Order] = Agent(model(), output_type=NativeOutput(Order), capabilities=capabilities)
+    runner = Runner(structured_step(agent=agent))
     for _ in range(count):
         result = await runner.run("go")
         assert result.output == ORDER
@@ -143,15 +148,14 @@ class Scripted:
 
 
 async def single_runs_of_a_spec(count: int) -> None:
-    spec = AgentSpec(model="local:scripted", output_mode="native")
-    runner = Runner(Step("order", agent=spec, contract=Order), models=Scripted())
+    runner = Runner(structured_step(agent=SPEC), models=Scripted())
     for _ in range(count):
         result = await runner.run("go")
         assert result.output == ORDER
 
 
-async def one_pipeline(count: int) -> None:
-    result = await Runner(long_pipeline(count)).run("go")
+async def one_pipeline(count: int, *, of_spec: bool = False) -> None:
+    result = await Runner(long_pipeline(count, of_spec=of_spec), models=Scripted()).run("go")
     assert result.output == ORDER
 
 
@@ -170,9 +174,11 @@ async def steps(count: int) -> None:
         "agent.run with an empty capability": partial(with_capability, capability=Nothing()),
         "agent.run with an idle capability of the same form": with_idle_capability,
         "agent.run with Aros": partial(with_capability, capability=Aros()),
-        "Runner, one step": single_runs,
         "Runner, one step, agent of a blueprint": single_runs_of_a_spec,
-        "Runner, pipeline": one_pipeline,
+        "Runner, pipeline, agent of a blueprint": partial(one_pipeline, of_spec=True),
+        "Runner, one step, own agent with Aros on it": lambda count: single_runs(count, Aros()),
+        "Runner, one step, own agent without": single_runs,
+        "Runner, pipeline, own agent without": one_pipeline,
     }
     for work in ways.values():
         await work(size)

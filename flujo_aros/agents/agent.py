@@ -13,8 +13,11 @@ from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, Too
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.settings import ModelSettings
 
+from flujo_aros.agents.asked import AskedSchema, AskingAros
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.model_names import mistaken, unowned
 from flujo_aros.agents.wire import object_schema
@@ -194,19 +197,22 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
     mode = spec.output_mode
     if mode == "auto":
         mode = "native" if model.profile.get("supports_json_schema_output") else "prompted"
-    output = str if contract is None else _output_type(contract, mode)
+    asked = None if contract is None else _asked(contract, mode)
+    output = str if contract is None or asked is not None else _output_type(contract, mode)
     instructions = spec.system_prompt
-    if contract is not None and output is str:
+    if contract is not None and asked is None and output is str:
         instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
+    aros = AskingAros(contract, ladder, asked=asked)
     made: Agent[Any, Any] = Agent(
-        model,
+        # The host has to know these two as what they are.
+        model if isinstance(model, (FallbackModel, InstrumentedModel)) else aros.watched(model),
         output_type=output,
         instructions=instructions or None,
         model_settings=cast("ModelSettings", dict(spec.model_settings)),
         retries=0,
-        capabilities=[Aros(contract, ladder)],
+        capabilities=[aros],
     )
-    sent = mode == "native" and output is not str
+    sent = mode == "native" and (asked is not None or output is not str)
     plainly = None
     if contract is not None and contract.mode == "event" and output is not str:
         in_words = spec.model_copy(update={"output_mode": "prompted"})
@@ -236,6 +242,13 @@ def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: La
 def _words(contract: Contract[Any]) -> str | None:
     """What the prompt says about the output. Tags are named by the author of the prompt: only he knows what for."""
     return None if isinstance(contract, TaggedContract) else contract.instruction()
+
+
+def _asked(contract: Contract[Any], mode: OutputMode) -> AskedSchema | None:
+    """The schema that `Aros` itself asks for; None where the host has to, as for a tool, or where words do."""
+    if contract.mode != "json" or not contract.json_schema or mode not in ("native", "prompted"):
+        return None
+    return AskedSchema.of(contract, mode)
 
 
 def _output_type(contract: Contract[Any], mode: OutputMode) -> Any:

@@ -35,7 +35,7 @@ from flujo_aros.agents.runs import agent_span
 from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
-from flujo_aros.agents.streams import WatchedModel
+from flujo_aros.agents.streams import RecordOf, WatchedModel
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.checks import Check
@@ -131,13 +131,22 @@ class Aros(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: Model) -> Model | None:
         """The model with its streams watched, so that an error in mid-stream can be mended."""
+        if isinstance(model, WatchedModel):
+            return None
         record = self._runs.get(_asking.get())
+        return self._watched(model, lambda _: record)
+
+    def watched(self, model: Model) -> WatchedModel:
+        """The same for the model that an agent is made with: then none is made for each request."""
+        return self._watched(model, lambda ctx: self._runs.get(_asking.get() if ctx is None else ctx.run_id or ""))
+
+    def _watched(self, model: Model, record_of: RecordOf) -> WatchedModel:
         return WatchedModel(
             model,
-            record,
+            record_of,
             buffered=self.buffer_stream,
             capture=self.capture_content,
-            behind=None if record is None else self._put_behind,
+            behind=self._put_behind,
             stops=current_settings().streaming.stop_runaway,
         )
 
@@ -228,9 +237,11 @@ class Aros(AbstractCapability[Any]):
         plain = output_context.mode == "text" or own is not None
         if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
-        wire = Wire.of(wanted, wanted=True)
+        wire = self._text_wire(wanted)
 
         async def validate(accepted: Accepted[Any]) -> Any:
+            if own is None:
+                return await handler(output if _is_json(accepted, output, wire) else wire.text_of(accepted))
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
@@ -274,6 +285,10 @@ class Aros(AbstractCapability[Any]):
     def _contract(self, record: RunRecord) -> Contract[Any] | None:
         return self.contract if self.contract is not None else record.contract
 
+    def _text_wire(self, wanted: Contract[Any]) -> Wire:
+        """What stands in the text between host and model, where the host sees nothing but text."""
+        return Wire.of(wanted, wanted=True)
+
     def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
         """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
         return agent_contract(ctx) or self._contract(record)
@@ -305,7 +320,7 @@ class Aros(AbstractCapability[Any]):
         record.texts.append(text)
         known = record.settled is not None and record.settled[0] == text
         outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
-        is_json = wire.contract.mode == "json" and _is_clean(outcome, text)
+        is_json = _is_json(outcome, text, wire)
         record.schema_ignored = not is_json and _ignores_schema(record, text, finish)
         checks = () if output_function else record.checks
         settled, value, refusal = await _validated(outcome, validate, wire, checks)
@@ -410,9 +425,9 @@ def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
     return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", record.prompt_cut)))
 
 
-def _is_clean(outcome: Outcome[Any], text: str) -> bool:
-    """Whether the value is just what the model wrote."""
-    return isinstance(outcome, Accepted) and not is_mended(outcome, text)
+def _is_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
+    """Whether a text is JSON, as it stands, that satisfies its contract."""
+    return wire.contract.mode == "json" and isinstance(outcome, Accepted) and not is_mended(outcome, text)
 
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:

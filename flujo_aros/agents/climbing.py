@@ -21,7 +21,7 @@ from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_le
 from flujo_aros.agents.first import text_of, usage_of
 from flujo_aros.agents.private import SecretsAtHand
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.agents.streams import WatchedStream
+from flujo_aros.agents.streams import WatchedModel, WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
@@ -173,7 +173,10 @@ def _used(record: RunRecord) -> Usage:
     own, known = record.response, record.used
     if own is None:  # its stream has not been put into the history yet
         return usage_of(record.stream.so_far()) if isinstance(record.stream, WatchedStream) else Usage()
-    return known[1] if known is not None and known[0] is own else usage_of(own)
+    if known is not None and known[0] is own:
+        return known[1]
+    used = own.usage  # the host has put its price there by now, if there is one: nobody need search for it again
+    return Usage(1, used.input_tokens, used.output_tokens, used.cost, used.unmeasured_requests)
 
 
 def _taken(record: RunRecord) -> float:
@@ -186,7 +189,7 @@ def run_model(ctx: RunContext[Any]) -> Model:
     if not _asks(ctx.model):
         message = f"Aros cannot ask {ctx.model.model_name!r} again: it is not a model for single requests"
         raise UsageError(message)
-    return ctx.model
+    return ctx.model.wrapped if isinstance(ctx.model, WatchedModel) else ctx.model
 
 
 def _asks(model: object) -> TypeIs[Model[Any]]:

@@ -131,7 +131,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     ask = _Asked(prompt, usage, _usage_limits(limits), settings, history, showing)
     try:
         with recording(record):
-            outcome = await _outcome(runnable, ask, record)
+            told = _run(runnable, ask, record) if runnable.timeout is None else _in_time(runnable, ask, record)
+            outcome = await told
             # The last word, where the agent has an Aros with a contract of its own, or nothing was read.
             outcome = await judged_awaiting(outcome, plain if record.checked else checks)
         if showing is not None:
@@ -162,9 +163,7 @@ def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None
     )
 
 
-async def _outcome(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
-    if runnable.timeout is None:
-        return await _run(runnable, ask, record)
+async def _in_time(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
     clock = asyncio.timeout(runnable.timeout)
     try:
         async with clock:

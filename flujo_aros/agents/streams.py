@@ -37,6 +37,8 @@ from flujo_aros.agents.salvage import response_in
 
 Behind: TypeAlias = Callable[[RunContext[Any], list[ModelMessage], ModelResponse], Awaitable[str]]
 """What is to be put behind a reply that has streamed; empty: nothing."""
+RecordOf: TypeAlias = Callable[[RunContext[Any] | None], RunRecord | None]
+"""The record of the run that asks, of which a model is told the context only where it streams."""
 End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 
 
@@ -45,14 +47,15 @@ class WatchedModel(WrapperModel):
 
     Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
     stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply. `stops`: a
-    stream whose reply is to be read is ended early where the model has lost its way. Without a `record` (a durable
-    engine may call from outside of a run) it works the same, but for that.
+    stream whose reply is to be read is ended early where the model has lost its way. `record_of` gives the record of
+    the run that asks; without one (a durable engine may call from outside of a run) it works the same, but for these
+    two.
     """
 
     def __init__(
         self,
         wrapped: Model,
-        record: RunRecord | None,
+        record_of: RecordOf,
         *,
         buffered: bool = False,
         capture: bool = False,
@@ -61,7 +64,7 @@ class WatchedModel(WrapperModel):
     ) -> None:
         super().__init__(wrapped)
         self._stops = stops
-        self._record = record
+        self._record_of = record_of
         self._buffered = buffered
         self._capture = capture
         self._behind = behind
@@ -74,7 +77,7 @@ class WatchedModel(WrapperModel):
     ) -> ModelResponse:
         """Ask the wrapped model."""
         parameters = model_request_parameters
-        async with first_call(self.wrapped, messages, parameters, self._record, capture=self._capture) as call:
+        async with first_call(self.wrapped, messages, parameters, self._record_of(None), capture=self._capture) as call:
             call.response = await self.wrapped.request(messages, model_settings, parameters)
         return call.response
 
@@ -87,15 +90,16 @@ class WatchedModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Open the stream of the wrapped model."""
-        parameters = model_request_parameters
+        parameters, record = model_request_parameters, self._record_of(run_context)
         async with (
-            first_call(self.wrapped, messages, parameters, self._record, capture=self._capture) as call,
+            first_call(self.wrapped, messages, parameters, record, capture=self._capture) as call,
             self.wrapped.request_stream(messages, model_settings, parameters, run_context) as live,
         ):
-            stream = WatchedStream(live, parameters, self.model_name, self._end(run_context, messages))
-            if self._record is not None:
-                self._record.stream = stream
-                stream.watched = PartsWatched() if self._stops and self._record.is_read else None
+            end = None if record is None else self._end(run_context, messages)
+            stream = WatchedStream(live, parameters, self.model_name, end)
+            if record is not None:
+                record.stream = stream
+                stream.watched = PartsWatched() if self._stops and record.is_read else None
             try:
                 if not self._buffered:
                     yield stream

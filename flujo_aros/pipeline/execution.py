@@ -102,7 +102,10 @@ class Execution:
             slot = self.ledger.open(name, step.kind, step.on_degraded)
             try:
                 with slot:
-                    settlement = await self._settlement(step, frame, slot)
+                    if step.fallback or step.usage_limits or step.retries or step.timeout is not None:
+                        settlement = await self._settlement(step, frame, slot)
+                    else:
+                        settlement = await self._attempt(step, frame, slot, 0)
                     slot.writes = settlement.writes
                     slot.report(settlement)
             except PauseRun as pause:
@@ -154,7 +157,7 @@ class Execution:
         return ended or BodyResult(path, slot.result, {}, shared, failed=slot.result)
 
     async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
-        """What a step comes to, all its options heeded."""
+        """What a step comes to, with its limits, its timeout, its retries and its fallback."""
         if step.usage_limits is not None:
             frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget))
         settlement = await self._in_time(step, frame, slot)

@@ -160,28 +160,27 @@ class Runner:
         return _Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer))
 
     async def _run(self, task: _Task) -> RunResult:
-        for step in self.pipeline.steps:
+        steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
+        for step in steps:
             step.prepare()
-        channel = task.channel
         listeners = self.observers if channel is None else (*self.observers, channel.observe)
-        with observing(*listeners):
-            return await self._observed(task)
-
-    async def _observed(self, task: _Task) -> RunResult:
-        name, planned = self.pipeline.name, [(step.name, step.kind) for step in self.pipeline.steps]
-        ledger = RunLedger(task.run_id, name, planned)
+        ledger = RunLedger(task.run_id, name, [(step.name, step.kind) for step in steps])
         began = task.shared.value
         pause: PauseRun | None = None
-        secrets = self._secrets(task) if is_heard() else ()
-        with span(RunStarted(run_id=task.run_id, pipeline=name, secrets=secrets)):
-            try:
-                with ledger:
-                    await self._steps(task, ledger)
-            except PauseRun as raised:
-                pause = raised
-            finally:
-                ended = self._ended(task, ledger, pause, began)
-                self._announce(ended, task.channel)
+        with observing(*listeners):
+            secrets = self._secrets(task) if is_heard() else ()
+            with span(RunStarted(run_id=task.run_id, pipeline=name, secrets=secrets)):
+                try:
+                    with ledger:
+                        if self.models is None and self._wants_local_models:
+                            await self._run_locally(task, ledger)
+                        else:
+                            await self._execution(task, ledger, self.models).steps(steps, self._frame(task))
+                except PauseRun as raised:
+                    pause = raised
+                finally:
+                    ended = self._ended(task, ledger, pause, began)
+                    self._announce(ended, channel)
         return ended
 
     def _secrets(self, task: _Task) -> tuple[str, ...]:
@@ -190,18 +189,17 @@ class Runner:
             self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline.steps)))
         return (*self._own_secrets, *secrets_among(task.shared.value))
 
-    async def _steps(self, task: _Task, ledger: RunLedger) -> None:
-        if self.models is not None or not self._wants_local_models:
-            await self._executed(task, ledger, self.models)
-            return
+    async def _run_locally(self, task: _Task, ledger: RunLedger) -> None:
         from flujo_aros.agents.local import LocalModels  # here: only a run that needs a local model needs its engine
 
         async with LocalModels() as models:
-            await self._executed(task, ledger, models)
+            await self._execution(task, ledger, models).steps(self.pipeline.steps, self._frame(task))
 
-    async def _executed(self, task: _Task, ledger: RunLedger, models: ModelSource | None) -> None:
+    def _execution(self, task: _Task, ledger: RunLedger, models: ModelSource | None) -> Execution:
         channel = task.channel
-        execution = Execution(
+        if channel is not None:
+            channel.ledger = ledger
+        return Execution(
             ledger=ledger,
             models=models,
             evidence=self.evidence,
@@ -212,11 +210,11 @@ class Runner:
             asked=task.asked,
             answer=task.answer,
         )
-        if channel is not None:
-            channel.ledger = ledger
+
+    def _frame(self, task: _Task) -> Frame:
         budget = None if self.usage_limits is None else Budget(self.usage_limits, "the run")
         said = {} if task.answer is None else {"resume_input": task.answer.value}
-        await execution.steps(self.pipeline.steps, Frame("", task.given, task.given, {}, said, task.shared, budget))
+        return Frame("", task.given, task.given, {}, said, task.shared, budget)
 
     def _ended(self, task: _Task, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
         result = ledger.result_with(task.shared.value)

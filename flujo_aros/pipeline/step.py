@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
@@ -267,12 +267,12 @@ class Step(Common):
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
 
-    async def _ask(self, prompt: str, context: StepContext, checks: Sequence[Check]) -> AgentRun[Any]:
+    def _ask(self, prompt: str, context: StepContext, checks: Sequence[Check]) -> Awaitable[AgentRun[Any]]:
         from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
 
         known = self.facts
         adapts = known.ladder is not None and known.ladder.adaptive
-        return await run_agent(
+        return run_agent(
             known.agent,
             prompt,
             known.contract,

@@ -50,6 +50,8 @@ class Shape:
     """At the root: some place below has a risk of its own."""
     has_only_aliases: bool = False
     """At the root: some real name below may not be written."""
+    has_options: bool = False
+    """At the root: some place below has keys that may be missing, and allows others."""
     _keys: dict[str, str] | None = None
     _folded: dict[str, str] | None = None
 
@@ -144,6 +146,11 @@ def compile_shape(schema: JsonSchema) -> Shape:
     if root is not ANY:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
+        root.has_options = any(
+            shape.additional is None and not shape.properties.keys() <= shape.required
+            for shape in compiler.done.values()
+            if shape is not root
+        )
     return root
 
 

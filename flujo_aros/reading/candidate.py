@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import Shape, fold, is_dict
-from flujo_aros.contract.values import Invalid, Valid
+from flujo_aros.contract.schema import Shape, fold, is_dict, is_list
+from flujo_aros.contract.values import Invalid, SchemaValues, Valid
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import Coercion, risk_of
 from flujo_aros.reading.cursor import Failure
@@ -88,6 +88,12 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
         and (_echoes(value, contract) or _has_near_miss(value, contract.shape))
     ):
         return None
+    if (
+        contract.shape.has_options
+        and isinstance(contract.values, SchemaValues)
+        and _misses_below(value, contract.shape)
+    ):
+        return None
     return valid
 
 
@@ -103,6 +109,20 @@ def _has_near_miss(value: dict[str, Any], shape: Shape) -> bool:
     if shape.additional is not None or not shape.properties:
         return False
     return any(k not in shape.keys and shape.folded.get(fold(k), k) not in value for k in value)
+
+
+def _misses_below(value: object, shape: Shape) -> bool:
+    """Whether an object below the root has a key that is written otherwise; a type tells of such keys itself."""
+    pending = [(value, shape)]
+    while pending:
+        here, known = pending.pop()
+        if is_dict(here):
+            if here is not value and _has_near_miss(here, known):
+                return True
+            pending += [(part, known.member(key)) for key, part in here.items() if part.__class__ in (dict, list)]
+        elif is_list(here):
+            pending += [(part, known.element(at)) for at, part in enumerate(here) if part.__class__ in (dict, list)]
+    return False
 
 
 def find_json_end(text: str, start: int) -> int | None:

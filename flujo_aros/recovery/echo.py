@@ -71,11 +71,15 @@ class Examples:
         plain = _plain(value)
         if not (is_dict(plain) or is_list(plain)) or "{" not in self._text:
             return False
-        leaves = list(islice(_leaves(plain, ()), _MOST_LEAVES))
-        telling = [leaf for place, leaf in leaves if _weight(leaf) and not _is_choice(contract, place)]
-        if len(leaves) == _MOST_LEAVES or sum(map(_weight, telling)) < _ENOUGH:
-            return False
-        if not all(_written(leaf) in self._text for leaf in telling):
+        telling = list[Any]()
+        for place, leaf in islice(_leaves(plain, ()), _MOST_LEAVES):
+            if not _weight(leaf):
+                continue
+            if _written(leaf) not in self._text:  # the usual case: most values stand nowhere in the prompt
+                return False
+            if not _is_choice(contract, place):
+                telling.append(leaf)
+        if sum(map(_weight, telling)) < _ENOUGH:
             return False
         places = [(start, end) for found, start, end in values_in(self._text) if found == plain]
         if not any(_is_introduced(self._text, start) for start, _ in places):
@@ -99,7 +103,7 @@ class Examples:
 
 
 _ENOUGH: Final = 2
-_MOST_LEAVES: Final = 100
+_MOST_LEAVES: Final = 40
 
 
 def _plain(value: Any) -> Any:
@@ -114,7 +118,7 @@ def _weight(leaf: Any) -> int:
         return 0
     if isinstance(leaf, (int, float)):
         return int(abs(leaf) >= 100)
-    words = str(leaf).split()
+    words = leaf.split(None, _SENTENCE)
     if len(words) >= _SENTENCE or _PLACEHOLDER.fullmatch(leaf):
         return 2
     return int(len(words) > 1 or (any(c.isdigit() for c in leaf) and len(leaf) > 3) or "@" in leaf)
@@ -150,7 +154,7 @@ def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
 
 def _written(leaf: Any) -> str:
     """A value as a prompt has it, up to what JSON would write in another way."""
-    return re.split(r"[\"\\\n]", leaf)[0] if isinstance(leaf, str) else str(leaf)
+    return leaf.partition('"')[0].partition("\\")[0].partition("\n")[0] if isinstance(leaf, str) else str(leaf)
 
 
 def _stands_in(leaf: Any, text: str) -> bool:
@@ -175,15 +179,21 @@ def blanks_in(value: Any, contract: Contract[Any]) -> Blanks | None:
     """
     if isinstance(value, Event):
         return None
-    leaves = list(islice(_leaves(_plain(value), ()), _MOST_LEAVES))
-    texts = [(place, leaf) for place, leaf in leaves if isinstance(leaf, str)]
-    says_more = any(not isinstance(leaf, str) and leaf not in (0, None) for _, leaf in leaves)
-    if not texts or len(leaves) == _MOST_LEAVES or says_more or any(_is_choice(contract, place) for place, _ in texts):
-        return None
-    if all(_BLANK.fullmatch(leaf) for _, leaf in texts):
-        return "left"
-    typed = all(_BLANK.fullmatch(leaf) or (leaf in _TYPES and not _is_about_types(place)) for place, leaf in texts)
-    return "types" if typed and len(leaves) > 1 else None
+    texts = list[tuple[Place, str]]()
+    others = 0
+    for place, leaf in islice(_leaves(_plain(value), ()), _MOST_LEAVES):
+        if not isinstance(leaf, str):
+            if leaf not in (0, None):
+                return None
+            others += 1
+        elif not (leaf in _TYPES or _BLANK.fullmatch(leaf)) or _is_choice(contract, place):
+            return None
+        else:
+            texts.append((place, leaf))
+    words = [place for place, leaf in texts if leaf in _TYPES]
+    if not words:
+        return "left" if texts else None
+    return "types" if len(texts) + others > 1 and not any(map(_is_about_types, words)) else None
 
 
 def _is_about_types(place: Place) -> bool:

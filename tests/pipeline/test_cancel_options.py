@@ -1,0 +1,166 @@
+"""Cancelled or failed at every await of what steps can be told: caches, pauses, retries, timeouts, agents, streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros.events import Event, RunStarted, StepFinished, StepStarted
+from flujo_aros.pipeline.cached import Cached
+from flujo_aros.pipeline.common import StepLimits
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.imports import Import
+from flujo_aros.pipeline.ledger import PauseRun
+from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.pause import PausedRun
+from flujo_aros.pipeline.results import RunResult, RunStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Call, Step
+
+from .kinds_lab import Mine, check_legal
+
+NUMBER = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+ENDS: dict[str, Callable[[], BaseException]] = {
+    "an error": lambda: ValueError("broken"),
+    "a busy provider": lambda: ModelHTTPError(503, "m"),
+    "a broken connection": lambda: ConnectionError("gone"),
+    "cancellation": asyncio.CancelledError,
+    "a pause": lambda: PauseRun("go on?"),
+}
+
+
+def every_option(mine: Mine) -> Pipeline:
+    """Each option of steps and each kind that `every_kind` has not, with agents that are asked once or twice."""
+    fresh = [True]
+
+    async def unsure(value: Any) -> Any:
+        if fresh.pop() if fresh else False:
+            await mine.point()
+            raise ConnectionError("the first time")
+        return await mine.step(value)
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await mine.point()
+        return ModelResponse([TextPart('{"n": 1}' if "no idea" in str(messages) else "no idea")])
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        for piece in ("Sure: ", '{"n": ', "1}"):
+            await mine.point()
+            yield piece
+
+    def agent(name: str, **options: Any) -> Step:
+        return Step(name, Agent(FunctionModel(answer, stream_function=stream)), NUMBER, **options)
+
+    def call(name: str, **options: Any) -> Call:
+        return Call(name, function=mine.step, **options)
+
+    async def judged(value: Any) -> bool:
+        await mine.point()
+        return True
+
+    return Pipeline(
+        [
+            Cached("kept", call("work")),
+            Call("shaky", function=unsure, retries=2),
+            Parallel("shaky fan", {"a": agent("s")}, retries=1),
+            call("timed", timeout=60),
+            agent("talk", checks=[judged], use_history=True, usage_limits=StepLimits(max_requests=5)),
+            agent("guarded", fallback=agent("spare"), retries=1, timeout=60),
+            Loop("turns", [agent("turn", use_history=True), Cached("kept", call("work"))], max_loops=2),
+            Map("each", Import("sub", Pipeline([agent("in")])), iterable_input="input"),
+            Human("ask", "Go on?"),
+            Parallel("two", {"a": Human("left", "Left?"), "b": agent("right")}),
+            call("last"),
+        ],
+        name="every option",
+    )
+
+
+async def no_wait(_: float) -> None:
+    await asyncio.sleep(0)
+
+
+async def to_the_end(mine: Mine, *, streamed: bool, turns: int | None = None) -> list[RunResult]:
+    """Run, answer each pause, and check every run of it; one that is cancelled is the last."""
+    ended: list[RunResult] = []
+    heard: list[Event] = []
+    runner = Runner(every_option(mine), observers=[heard.append], on_result=ended.append, sleep=no_wait)
+
+    async def go() -> None:
+        paused: PausedRun | None = None
+        while paused is not None or not ended:
+            if streamed:
+                begun = runner.stream([1, 2], buffer=1) if paused is None else runner.stream_resumed(paused, "yes")
+                async with aclosing(begun) as events:
+                    async for _ in events:
+                        pass
+            else:
+                await (runner.run([1, 2]) if paused is None else runner.resume(paused, "yes"))
+            paused = ended[-1].paused if mine.what is None else None
+
+    task = asyncio.ensure_future(go())
+    for _ in range(turns or 0):
+        await asyncio.sleep(0)
+    if turns is not None:
+        task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    # A bare agent of pydantic-ai that is cancelled in its first turns leaves a task of its own behind.
+    ours = {each for each in asyncio.all_tasks() if "ScopedTask" not in repr(each.get_coro())}
+    assert ours == {asyncio.current_task()}
+    begins = [place for place, event in enumerate(heard) if isinstance(event, RunStarted)]
+    parts = [heard[start:end] for start, end in zip(begins, [*begins[1:], None], strict=False)]
+    for number, (result, part) in enumerate(zip(ended, parts, strict=True)):
+        if number == 0:
+            check_legal(result, part)
+        started, finished = names_of(StepStarted, part), names_of(StepFinished, part)
+        assert started == finished
+        assert set(started.values()) <= {1}
+    return ended
+
+
+def names_of(kind: type[StepStarted | StepFinished], heard: list[Event]) -> Counter[str]:
+    return Counter(event.name for event in heard if isinstance(event, kind))
+
+
+@pytest.mark.parametrize(
+    ("end", "streamed"),
+    [
+        ("an error", False),
+        ("cancellation", True),
+        *[pytest.param(end, streamed, marks=pytest.mark.slow) for end in ENDS for streamed in (False, True)],
+    ],
+)
+def test_whatever_is_raised_at_any_await_of_any_option_the_ledger_is_legal(end: str, streamed: bool) -> None:
+    for point in range(1, 100):
+        mine = Mine(point, ENDS[end]())
+        (result,) = asyncio.run(to_the_end(mine, streamed=streamed))
+        assert result.status is not RunStatus.CANCELLED or end == "cancellation"
+        if mine.count < point:
+            break
+    assert point > 15
+
+
+@pytest.mark.parametrize(("streamed", "stride"), [(False, 11), (True, 47)])
+def test_cancelled_at_any_turn_of_the_loop_every_step_settles(streamed: bool, stride: int) -> None:
+    seen: set[RunStatus] = set()
+    for turns in range(0, 30 * stride, stride):
+        seen |= {result.status for result in asyncio.run(to_the_end(Mine(), streamed=streamed, turns=turns))}
+    assert seen >= {RunStatus.CANCELLED, RunStatus.PAUSED}
+
+
+def test_left_alone_it_completes_after_two_questions() -> None:
+    results = asyncio.run(to_the_end(Mine(), streamed=False))
+    assert [result.status for result in results] == [*[RunStatus.PAUSED] * 2, RunStatus.COMPLETED]

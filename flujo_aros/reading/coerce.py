@@ -290,7 +290,7 @@ class Coercion:
         """A scalar where a list of such is wanted: a list of one, unless the text looks like a list itself."""
         if not shape.allows("array"):
             return None
-        if node.kind in (STRING, BARE) and any(mark in node.value for mark in _LIST_MARKS):
+        if node.kind in (STRING, BARE) and (not node.value.strip() or any(mark in node.value for mark in _LIST_MARKS)):
             return None
         mark = self._mark()
         value = self.value(node, shape.element(0), (path, 0))

@@ -14,7 +14,7 @@ from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_s
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit
 from flujo_aros.reading.fragments import goes_on, is_fragment, key_without_opener
-from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_quoted
+from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_citation, is_quoted
 from flujo_aros.reading.node import moved
 from flujo_aros.reading.rewrite import rewrite
 from flujo_aros.reading.scalars import unescape
@@ -162,13 +162,20 @@ class Gathering(ABC, Generic[T]):
         if candidate.fits and self._is_fragment(candidate, self.before):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read"))
         end = self.at = self.before = max(candidate.end, spot.start + 1)
-        if candidate.fits and candidate.rank == INLINE and _EMPTY.fullmatch(self.text, candidate.start, candidate.end):
+        if candidate.fits and candidate.rank == INLINE and self._is_prose(candidate):
             return False
         self.budget -= end - spot.start + 64
         if is_quoted(self.text, candidate.start, candidate.end):
             return False
         self.found.append(candidate)
         return True
+
+    def _is_prose(self, candidate: Candidate[T]) -> bool:
+        """Whether brackets amid words hold nothing, or the number of a source at the begin of a line."""
+        start, end = candidate.start, candidate.end
+        if _EMPTY.fullmatch(self.text, start, end):
+            return True
+        return (self.shape.anything or "," not in self.text[start:end]) and is_citation(self.text, start, end)
 
     def _is_fragment(self, candidate: Candidate[T], before: int) -> bool:
         """Whether it directly follows what could not be read, or members that no bracket holds."""

@@ -205,6 +205,11 @@ def is_quoted(text: str, start: int, end: int) -> bool:
     return bool(text[: start - 1].strip() or text[end + 1 :].strip())
 
 
+def is_citation(text: str, start: int, end: int) -> bool:
+    """Whether it is the number of a source, or several: `[1]`, `[2, 3]`."""
+    return _CITATION.fullmatch(text, start, end) is not None
+
+
 def ends_line(text: str, end: int) -> bool:
     """Whether nothing but space and a separator follows on the line."""
     stop = text.find("\n", end)

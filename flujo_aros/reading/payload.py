@@ -297,13 +297,16 @@ _LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"�
 _LAST_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)([\"”]?)[\s.!]*\Z")
 _META: Final = (
     r"(?:output|produce|respond|reply|answer|write|generate|return|provide|create|craft|emit|follow|format|include|avoid"
-    r"|mention|ensure|make sure|think|consider|stay|keep)"
+    r"|mention|ensure|make sure|think|consider|stay|keep|come up with"
+    r"|be (?:vague|brief|short|careful|concise|subtle|specific|in character)"
+    r"|give (?:an? |one )?(?:clue|hint|line|sentence))"
 )
 _SCRATCH: Final = re.compile(
     rf"\bwe (?:need|must|should|have) to\b|\b(?:we|I) (?:need to|must|should|have to) {_META}\b|\bJSON\b"
     r"|(?<![\w.])thoughts?\s*:"
     r"|\bit must be (?:an? |one |two )?(?:short|brief|concise|vivid|vague|specific|sentences?|valid|in character)\b"
-    rf"|\bthe (?:user|prompt)\b(?!')|\blet(?:'s| me) (?:think|see what|{_META})\b|\b(?:we|I) (?:are|am) asked to\b",
+    rf"|\bthe (?:user|prompt)\b(?!')|\blet(?:'s| me) (?:think|see what|{_META})\b|\b(?:we|I) (?:are|am) asked to\b"
+    r"|\bthe (?:output|response|sentence|clue) (?:must|should|has to|needs to)\b",
     re.I,
 )
 """What models write to themselves, and nobody says to another."""

@@ -26,6 +26,8 @@ SAYS = {
     'We should avoid the word "HARP".': "…",
     "Let me think about the HARP.": "…",
     "I should answer without HARP.": "…",
+    "I need to be vague about the HARP.": "…",
+    "The clue must not name the HARP.": "…",
     # What people say to each other sounds alike.
     "It must be raining in Oslo.": "It must be raining in Oslo.",
     "I have to admit, the lamps ask for rent.": "I have to admit, the lamps ask for rent.",

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -20,11 +19,11 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
-from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.record import RunRecord, difference
+from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import UsageError
-from flujo_aros.events import AskFinished, AskStarted, emit, span
 from flujo_aros.outcome import Outcome
 from flujo_aros.recovery.plan import Ask, Native, Plan, Reply, advance
 from flujo_aros.usage import Usage
@@ -108,15 +107,14 @@ class ModelAnswers:
         finish: FinishReason | None = None
         made = True
         self.record.calls += 1
-        started = AskStarted(
-            stage=ask.stage,
+        with ask_span(
+            ask.stage,
             attempt=ask.attempt,
             model=model.model_name,
             constrained=ask.way == "constrained",
             prompt=ask.prompt,
             capture=self.capture,
-        )
-        with span(started):
+        ) as told:
             try:
                 reply, finish = await self._reply(ask, model, output)
                 fault = reply.fault
@@ -128,16 +126,15 @@ class ModelAnswers:
                 seconds = perf_counter() - began
                 used = difference(self.usage, before)
                 used = _at_least_one(used) if made else used
-                emit(
-                    AskFinished(
-                        stage=ask.stage,
-                        attempt=ask.attempt,
-                        usage=used,
-                        model=model.model_name,
-                        seconds=seconds,
-                        finish_reason=finish,
-                        fault=fault,
-                    )
+                tell_ask(
+                    told,
+                    ask.stage,
+                    attempt=ask.attempt,
+                    model=model.model_name,
+                    usage=used,
+                    seconds=seconds,
+                    finish_reason=finish,
+                    fault=fault,
                 )
         return replace(reply, usage=used, seconds=seconds)
 
@@ -251,18 +248,6 @@ def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None) -> U
     }
     known = {name: getattr(limits, name) for name in less}
     return replace(limits, **{name: max(0, most - less[name]) for name, most in known.items() if most is not None})
-
-
-def difference(after: RunUsage, before: RunUsage) -> Usage:
-    """What was used between two states of one `RunUsage`."""
-    cost = None if after.cost is None else after.cost - (before.cost or Decimal(0))
-    return Usage(
-        after.requests - before.requests,
-        after.input_tokens - before.input_tokens,
-        after.output_tokens - before.output_tokens,
-        cost,
-        after.unmeasured_requests - before.unmeasured_requests,
-    )
 
 
 def _bare(settings: ModelSettings | None) -> ModelSettings:

@@ -31,11 +31,11 @@ from flujo_aros.agents.climbing import Climb, Question, answer, finish_of, spent
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
 from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
-from flujo_aros.agents.runs import agent_span
 from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import RecordOf, WatchedModel
+from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.checks import Check

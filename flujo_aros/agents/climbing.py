@@ -17,10 +17,10 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 from typing_extensions import TypeIs
 
-from flujo_aros.agents.asking import ModelAnswers, adrive, difference, limits_left, native_of, was_cut
+from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, native_of, was_cut
 from flujo_aros.agents.first import text_of, usage_of
 from flujo_aros.agents.private import SecretsAtHand
-from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.record import RunRecord, difference
 from flujo_aros.agents.streams import WatchedModel, WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError

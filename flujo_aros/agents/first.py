@@ -14,7 +14,8 @@ from pydantic_ai.models import Model, ModelRequestParameters
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.events import AskFinished, AskStarted, is_heard, span
+from flujo_aros.agents.telling import ask_span, tell_ask
+from flujo_aros.events import is_heard
 from flujo_aros.usage import Allowance, Usage
 
 FIRST: Final = "first"
@@ -50,12 +51,10 @@ async def first_call(
     call, began, attempt = FirstCall(), perf_counter(), 1 if record is None else record.own_calls
     native = parameters.output_mode == "native"
     prompt = text_of(messages) if is_heard() else ""
-    started = AskStarted(
-        stage=FIRST, attempt=attempt, model=model.model_name, constrained=native, prompt=prompt, capture=capture
-    )
+    name = model.model_name
     if record is not None:
         record.began, record.seconds = began, None
-    with span(started) as finish:
+    with ask_span(FIRST, attempt=attempt, model=name, constrained=native, prompt=prompt, capture=capture) as finish:
         try:
             yield call
             call.fault = None
@@ -71,17 +70,16 @@ async def first_call(
                     settle(used)
                 if record is not None:
                     record.used = (call.response, used)
-                finish(
-                    AskFinished(
-                        stage=FIRST,
-                        attempt=attempt,
-                        model=model.model_name,
-                        usage=used,
-                        seconds=perf_counter() - began,
-                        finish_reason=None if call.response is None else call.response.finish_reason,
-                        fault=call.fault,
-                        first_seconds=None if call.first_at is None else call.first_at - began,
-                    )
+                tell_ask(
+                    finish,
+                    FIRST,
+                    attempt=attempt,
+                    model=name,
+                    usage=used,
+                    seconds=perf_counter() - began,
+                    finish_reason=None if call.response is None else call.response.finish_reason,
+                    fault=call.fault,
+                    first_seconds=None if call.first_at is None else call.first_at - began,
                 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -179,4 +180,16 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, 
         tag=rejected.tag,
         attempts=rejected.attempts,
         context=context,
+    )
+
+
+def difference(after: RunUsage, before: RunUsage) -> Usage:
+    """What was used between two states of one `RunUsage`."""
+    cost = None if after.cost is None else after.cost - (before.cost or Decimal(0))
+    return Usage(
+        after.requests - before.requests,
+        after.input_tokens - before.input_tokens,
+        after.output_tokens - before.output_tokens,
+        cost,
+        after.unmeasured_requests - before.unmeasured_requests,
     )

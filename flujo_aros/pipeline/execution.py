@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import StepFinished, StepStarted, emit, is_heard, span
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.context import Answer, BodyResult, StepContext
@@ -23,6 +22,7 @@ from flujo_aros.pipeline.results import StepResult, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import PipelineStep
+from flujo_aros.pipeline.telling import step_span, tell_step
 from flujo_aros.reading.payload import judged_awaiting
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Execution:
             return self._replayed(name, frame)
         if self.gate is not None:
             await self.gate()
-        with span(StepStarted(run_id=self.ledger.run_id, name=name, kind=step.kind)):
+        with step_span(self.ledger.run_id, name, step.kind) as finish:
             slot = self.ledger.open(name, step.kind, step.on_degraded)
             try:
                 with slot:
@@ -115,7 +115,7 @@ class Execution:
                     self.ledger.excuse(scope, name)
                 raise
             finally:
-                self._announce(slot)
+                tell_step(finish, self.ledger.run_id, slot)
         self._absolve(slot)
         return slot.result
 
@@ -145,14 +145,14 @@ class Execution:
         if self.gate is not None:
             await self.gate()
         ended: BodyResult | None = None
-        with span(StepStarted(run_id=self.ledger.run_id, name=path, kind=kind)):
+        with step_span(self.ledger.run_id, path, kind) as finish:
             slot = self.ledger.open(path, kind)
             try:
                 with slot:
                     ended = await self.steps(body.steps, frame, path)
                     slot.report(Settlement[Any].of(ended))
             finally:
-                self._announce(slot)
+                tell_step(finish, self.ledger.run_id, slot)
         self._absolve(slot)
         return ended or BodyResult(path, slot.result, {}, shared, failed=slot.result)
 
@@ -264,25 +264,6 @@ class Execution:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
         if slot.result.status is StepStatus.DEGRADED and slot.result.degraded_accepted:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
-
-    def _announce(self, slot: Slot) -> None:
-        if not is_heard():
-            return
-        ended = slot.result
-        emit(
-            StepFinished(
-                run_id=self.ledger.run_id,
-                name=ended.name,
-                kind=ended.kind,
-                status=ended.status.value,
-                trust=ended.trust,
-                reason=ended.reason,
-                usage=ended.usage,
-                seconds=ended.seconds,
-                attempts=ended.attempts,
-                error=ended.error,
-            )
-        )
 
 
 class _Attempt:

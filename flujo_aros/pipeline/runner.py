@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import Observer, RunFinished, RunStarted, emit, is_heard, observing, span
+from flujo_aros.events import Finish, Observer, is_heard, observing
 from flujo_aros.pipeline.budget import Budget
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.context import Answer
@@ -24,6 +24,7 @@ from flujo_aros.pipeline.pause import PausedRun, fingerprint, paused_run, record
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
+from flujo_aros.pipeline.telling import run_span, tell_run
 from flujo_aros.recovery.named import secrets_among
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class Runner:
         pause: PauseRun | None = None
         with observing(*listeners):
             secrets = self._secrets(task) if is_heard() else ()
-            with span(RunStarted(run_id=task.run_id, pipeline=name, secrets=secrets)):
+            with run_span(task.run_id, name, secrets) as finish:
                 try:
                     with ledger:
                         if self.models is None and self._wants_local_models:
@@ -180,7 +181,7 @@ class Runner:
                     pause = raised
                 finally:
                     ended = self._ended(task, ledger, pause, began)
-                    self._announce(ended, channel)
+                    self._announce(ended, channel, finish)
         return ended
 
     def _secrets(self, task: _Task) -> tuple[str, ...]:
@@ -225,22 +226,12 @@ class Runner:
         except UsageError as error:
             return replace(result, status=RunStatus.FAILED, trouble=str(error))
 
-    def _announce(self, ended: RunResult, channel: EventChannel | None) -> None:
+    def _announce(self, ended: RunResult, channel: EventChannel | None, finish: Finish) -> None:
         if channel is not None:
             channel.result = ended
         if self.on_result is not None:
             self.on_result(ended)
-        if not is_heard():
-            return
-        emit(
-            RunFinished(
-                run_id=ended.run_id,
-                pipeline=ended.pipeline,
-                status=ended.status.value,
-                usage=ended.usage,
-                seconds=ended.seconds,
-            )
-        )
+        tell_run(finish, ended)
 
     @cached_property
     def _wants_local_models(self) -> bool:

@@ -1,0 +1,107 @@
+"""Tells observers when the run of an agent and each of its model calls begin, and how they ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RunUsage
+
+from flujo_aros.agents.record import RunRecord, difference
+from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, AskStarted, Finish, is_heard, span
+from flujo_aros.outcome import Accepted, Rejected
+from flujo_aros.recovery.named import secrets_among
+from flujo_aros.usage import Usage
+
+
+def ask_span(
+    stage: str, *, attempt: int, model: str, constrained: bool, prompt: str, capture: bool
+) -> AbstractContextManager[Finish]:
+    """Everything inside belongs to this model call."""
+    started = AskStarted(
+        stage=stage, attempt=attempt, model=model, constrained=constrained, prompt=prompt, capture=capture
+    )
+    return span(started)
+
+
+def tell_ask(
+    finish: Finish,
+    stage: str,
+    *,
+    attempt: int,
+    model: str,
+    usage: Usage,
+    seconds: float,
+    finish_reason: str | None,
+    fault: str | None,
+    first_seconds: float | None = None,
+) -> None:
+    """Tell what came of a model call, whatever happened to it."""
+    finish(
+        AskFinished(
+            stage=stage,
+            attempt=attempt,
+            usage=usage,
+            model=model,
+            seconds=seconds,
+            finish_reason=finish_reason,
+            fault=fault,
+            first_seconds=first_seconds,
+        )
+    )
+
+
+@contextmanager
+def agent_span(ctx: RunContext[Any], record: RunRecord) -> Generator[None]:
+    """Everything inside belongs to this run of an agent."""
+    run_id, name = ctx.run_id or "", (ctx.agent.name if ctx.agent else None) or ""
+    heard, started = is_heard(), time.perf_counter()
+    before, secrets = (copy(ctx.usage), _secrets_of(ctx)) if heard else (ctx.usage, ())
+    with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)) as finish:
+        try:
+            yield
+        finally:
+            if heard:
+                outcome = record.outcome
+                finish(
+                    AgentFinished(
+                        run_id=run_id,
+                        name=name,
+                        outcome=_ended(sys.exception(), record),
+                        trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
+                        reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
+                        usage=_spent(ctx.usage, before, record),
+                        seconds=time.perf_counter() - started,
+                    )
+                )
+
+
+def _secrets_of(ctx: RunContext[Any]) -> tuple[str, ...]:
+    """What the dependencies and the model settings of a run hold under names that say that it is secret."""
+    settings = getattr(ctx.agent, "model_settings", None)
+    if ctx.deps is None and not settings:
+        return ()
+    return (*secrets_among(ctx.deps), *secrets_among(settings))
+
+
+def _ended(raised: BaseException | None, record: RunRecord) -> str:
+    if raised is None:
+        return Accepted.kind if record.outcome is None else record.outcome.kind
+    if record.outcome is not None and raised is record.error:
+        return record.outcome.kind
+    return "failed" if isinstance(raised, Exception) else "cancelled"
+
+
+def _spent(after: RunUsage, before: RunUsage, record: RunRecord) -> Usage:
+    """What the run has used, with the calls that failed and that the host therefore does not count."""
+    used = difference(after, before)
+    failed = max(0, record.calls - used.requests)
+    if not failed:
+        return used
+    return replace(used, requests=used.requests + failed, unmeasured_requests=used.unmeasured_requests + failed)

@@ -1,0 +1,54 @@
+"""Tells observers when a run and its steps begin, and how they ended."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from flujo_aros.events import Finish, RunFinished, RunStarted, StepFinished, StepStarted, is_heard, span
+from flujo_aros.pipeline.ledger import Slot
+from flujo_aros.pipeline.results import RunResult
+
+
+def run_span(run_id: str, pipeline: str, secrets: tuple[str, ...]) -> AbstractContextManager[Finish]:
+    """Everything inside belongs to this run."""
+    return span(RunStarted(run_id=run_id, pipeline=pipeline, secrets=secrets))
+
+
+def tell_run(finish: Finish, ended: RunResult) -> None:
+    """Tell how a run has ended."""
+    if is_heard():
+        finish(
+            RunFinished(
+                run_id=ended.run_id,
+                pipeline=ended.pipeline,
+                status=ended.status.value,
+                usage=ended.usage,
+                seconds=ended.seconds,
+            )
+        )
+
+
+def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finish]:
+    """Everything inside belongs to this step."""
+    return span(StepStarted(run_id=run_id, name=name, kind=kind))
+
+
+def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
+    """Tell how a step has settled."""
+    if not is_heard():
+        return
+    ended = slot.result
+    finish(
+        StepFinished(
+            run_id=run_id,
+            name=ended.name,
+            kind=ended.kind,
+            status=ended.status.value,
+            trust=ended.trust,
+            reason=ended.reason,
+            usage=ended.usage,
+            seconds=ended.seconds,
+            attempts=ended.attempts,
+            error=ended.error,
+        )
+    )

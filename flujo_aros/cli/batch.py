@@ -8,6 +8,7 @@ import os
 from collections.abc import Generator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
@@ -202,7 +203,12 @@ def _rows(text: str) -> Iterator[Row]:
 
 def _row(number: int, found: Any) -> Row:
     members = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    if "input" not in members or members.keys() - _ROW_KEYS:
+    others = members.keys() - _ROW_KEYS
+    if "input" not in members or others:
+        meant = [(key, close[0]) for key in sorted(others) if (close := get_close_matches(key, _ROW_KEYS, 1, 0.75))]
+        if "input" in members and meant:
+            key, right = meant[0]
+            return Row(number, error=f"unknown key {key!r} beside `input`; did you mean {right!r}?")
         return Row(number, found)
     context = cast("Any", members.get("context") or {})
     name = members.get("id", number)

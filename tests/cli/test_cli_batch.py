@@ -70,6 +70,15 @@ def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -
     assert found[1].keys() == found[3].keys()
 
 
+def test_a_slip_in_the_keys_of_a_row_is_said_and_other_keys_are_data(aros: Aros, shop: Path) -> None:
+    ended = batch(aros, '{"input": "a", "contxt": {}}', '{"input": "b", "expected": "B"}', '{"contxt": 1}')
+    found = results()
+    assert found[0]["error"]["message"] == "unknown key 'contxt' beside `input`; did you mean 'context'?"
+    assert [found[row]["status"] for row in (1, 2)] == ["completed", "completed"]
+    assert found[1]["output"] == {"text": '{"INPUT": "B", "EXPECTED": "B"}'}
+    assert ended.exit_code == 1
+
+
 def test_rows_that_are_there_already_do_not_run_again(aros: Aros, shop: Path) -> None:
     assert batch(aros, '"a"', '"bad"').exit_code == 1
     again = batch(aros, '"a"', '"bad"', '"c"')

@@ -39,6 +39,8 @@ class Showing:
         self.record = record
         self.contract = contract
         self.shown = ""
+        self._valued = self._anew = False
+        """A value has been shown, and it was that of a text which no longer counts."""
         self._reader = self._new_reader()
         self._started: set[int] = set()
 
@@ -82,13 +84,18 @@ class Showing:
         await self.live(TextDelta(text=words))
         partial = self._reader.feed(words) if self._reader is not None else None
         if partial is not None:
-            paths = frozenset(partial.final_paths)
-            await self.live(PartialValue(value=partial.value, final_paths=paths, restarted=partial.restarted))
+            await self._value(partial.value, partial.final_paths, restarted=partial.restarted)
+
+    async def _value(self, value: Any, final_paths: frozenset[str], *, restarted: bool = False) -> None:
+        restarted = restarted or self._anew
+        self._valued, self._anew = True, False
+        await self.live(PartialValue(value=value, final_paths=final_paths, restarted=restarted))
 
     async def _replace(self, text: str) -> None:
         if text == self.shown:
             return
         self.shown = text
+        self._anew = self._valued
         self._reader = self._new_reader()
         if self._reader is not None and text:
             self._reader.feed(text)
@@ -103,10 +110,11 @@ class Showing:
             if text != self.shown:
                 await self.live(TextAppended(text=text[len(self.shown) :]))
         elif text != self.shown:
+            self._anew = self._valued
             await self.live(TextReplaced(text=text))
         self.shown = text
         if isinstance(outcome, Accepted):
-            await self.live(PartialValue(value=outcome.value, final_paths=frozenset({"$"})))
+            await self._value(outcome.value, frozenset({"$"}))
 
     def _new_reader(self) -> StreamReader[Any] | None:
         return None if self.contract is None else StreamReader(self.contract)

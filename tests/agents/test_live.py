@@ -99,6 +99,13 @@ def test_a_reply_that_is_mended_later_is_replaced_openly():
     assert seen(pieces) == result.outcome.text == GOOD
 
 
+def test_a_value_of_another_text_than_was_shown_restarts():
+    pieces, _ = watched(Script(BAD, GOOD))
+    values = [piece for piece in pieces if isinstance(piece, PartialValue)]
+    assert values[-1] == PartialValue(value=PEN, final_paths=frozenset({"$"}), restarted=True)
+    assert not any(piece.restarted for piece in values[:1])
+
+
 def test_a_block_is_appended_openly():
     pieces, result = watched(Script("On it.", '{"plan": "a"}'), PLAN, None)
     assert [piece.text for piece in pieces if isinstance(piece, TextAppended)] == ['\n\n{"plan": "a"}']

@@ -31,6 +31,7 @@ _WHOLE_LIST: Final = re.compile(r"\[\s*[^\W\d][\w .-]{0,60}\"\s*[,\]]")
 _WORDS: Final = re.compile(r"\[\s*(?:[^\[\]{}\"\n:]|:(?=//)){1,400}\]")
 _CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")
 _CHECKBOX_OR_LINK: Final = re.compile(r"\[[^\]\n]{0,200}\]\(")
+_WORD_BEHIND: Final = re.compile(r"[ \t,.;:)]*[^\W\d_]")
 _NEAR: Final = 400
 _BULLET: Final = re.compile(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
 _QUOTED_LINE: Final = re.compile(r"[ \t]*>")
@@ -206,8 +207,8 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 
 def is_citation(text: str, start: int, end: int) -> bool:
-    """Whether it is the number of a source, or several: `[1]`, `[2, 3]`."""
-    return _CITATION.fullmatch(text, start, end) is not None
+    """Whether it is the number of a source, or several, before words: `[1] Smith`, `[2, 3] say`."""
+    return _CITATION.fullmatch(text, start, end) is not None and _WORD_BEHIND.match(text, end) is not None
 
 
 def ends_line(text: str, end: int) -> bool:

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.payload import Block, Event
-from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.contract.schema import fold, is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
 from flujo_aros.recovery.places import Place, schema_at
@@ -173,27 +173,39 @@ def _without(text: str, places: list[tuple[int, int]]) -> str:
 def blanks_in(value: Any, contract: Contract[Any]) -> Blanks | None:
     """Whether a value is a form that nobody has filled in: every text in it is dots, `<name>`, or the word of a type.
 
+    Dots, and brackets with the name of the field, were surely left; the others may be meant.
+
     >>> from flujo_aros.contract.output import compile_contract
     >>> [blanks_in(v, compile_contract(dict)) for v in ({"name": "<name>", "age": 0}, {"a": "string", "b": "string"})]
     ['left', 'types']
     """
     if isinstance(value, Event):
         return None
-    texts = list[tuple[Place, str]]()
-    others = 0
+    count, sure, said = 0, True, False
     for place, leaf in islice(_leaves(_plain(value), ()), _MOST_LEAVES):
+        count += 1
         if not isinstance(leaf, str):
             if leaf not in (0, None):
                 return None
-            others += 1
-        elif not (leaf in _TYPES or _BLANK.fullmatch(leaf)) or _is_choice(contract, place):
+            continue
+        if _is_choice(contract, place) or not (leaf in _TYPES or _BLANK.fullmatch(leaf)):
             return None
-        else:
-            texts.append((place, leaf))
-    words = [place for place, leaf in texts if leaf in _TYPES]
-    if not words:
-        return "left" if texts else None
-    return "types" if len(texts) + others > 1 and not any(map(_is_about_types, words)) else None
+        said = True
+        if not _is_surely_blank(leaf, place):
+            sure = False
+            if leaf in _TYPES and _is_about_types(place):
+                return None
+    if not said or (not sure and count == 1):
+        return None
+    return "left" if sure else "types"
+
+
+def _is_surely_blank(leaf: str, place: Place) -> bool:
+    """Whether a text is dots, or the name of its own field in brackets; `<div>` may well be an answer."""
+    if leaf in _TYPES:
+        return False
+    inner, field = fold(leaf), fold(str(place[-1])) if place else ""
+    return not inner or bool(field and (field in inner or inner in field))
 
 
 def _is_about_types(place: Place) -> bool:

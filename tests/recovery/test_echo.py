@@ -206,6 +206,10 @@ def test_what_is_said_may_stand_in_the_prompt(prompt: str, reply: str) -> None:
         ({"name": "", "city": ""}, None),
         ({"html": "<b>bold</b>", "more": "<p>x</p>"}, None),
         ({"born": 0}, None),
+        ({"tag": "<div>"}, None),
+        ({"first": "<p>", "second": "<div>"}, "types"),
+        ({"full_name": "<name>"}, "left"),
+        ({"name": "<your full name>"}, "left"),
         ({}, None),
     ],
 )

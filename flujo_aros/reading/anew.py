@@ -26,7 +26,8 @@ def written_anew(values: TypeValues[Any]) -> frozenset[str]:
     """The names of the members that a validator, a serializer or a setting of the type may change.
 
     >>> from pydantic import AfterValidator
-    >>> from typing import Annotated, TypedDict
+    >>> from typing import Annotated
+    >>> from typing_extensions import TypedDict
     >>> Person = TypedDict("Person", {"name": Annotated[str, AfterValidator(str.title)], "age": int})
     >>> written_anew(TypeValues(Person))
     frozenset({'name'})

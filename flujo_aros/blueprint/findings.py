@@ -41,9 +41,11 @@ def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> str:
 
 def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     """Whether a key is only missing because it is written in another way, which is said already."""
+    if missing["type"] != "missing":
+        return False
     *around, name = missing["loc"]
     beside = [str(each["loc"][-1]) for each in details if each["type"] in UNKNOWN and [*each["loc"][:-1]] == around]
-    return missing["type"] == "missing" and bool(get_close_matches(str(name), beside, 1))
+    return bool(get_close_matches(str(name), beside, 1))
 
 
 def may_be_left_out(kind: type[BaseModel], path: tuple[str | int, ...]) -> bool:

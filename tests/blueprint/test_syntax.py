@@ -48,6 +48,11 @@ def test_what_is_no_yaml_is_told_with_its_cure(text: str, place: tuple[int, int]
             "duplicate key 'name'; it stands in line 2 already; another step begins with `- `",
         ),
         ("name: [a]\n" + HEAD.replace("agents.a", "flujo.builtins.echo"), (1, 7), "name should be a text, not a list"),
+        (
+            "steps: [{name: s, uses: imports.c, config: {outputs: [a]}}]\nimports: {c: {steps: [{name: x}]}}",
+            (1, 55),
+            "this should be a mapping, not 'a'",
+        ),
         ("agents: {a: {modle: m}}\n" + HEAD, (1, 14), "unknown key 'modle'; did you mean 'model'?"),
     ],
 )

@@ -24,6 +24,7 @@ _JOINED: Final = re.compile(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*
 _CLOSED: Final = re.compile(r"([}\]])(?:\s|\\[nrt])*[,;](?:\s|\\[nrt])*\Z")
 _OPENED: Final = re.compile(r"^[ \t]*\{", re.M)
 """A brace at the begin of a line that was not taken for the begin of an object."""
+_LABEL: Final = re.compile(r"(?:\A|[,\n])[ \t]*[^\W\d]\w{0,60}[ \t]*[:=][ \t]*\Z")
 _OPENERS: Final = {"}": "{", "]": "["}
 _NEAR: Final = 600
 KEY_FIRST: Final = re.compile(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
@@ -80,6 +81,14 @@ def is_fragment(text: str, before: int, start: int, *, broken: bool) -> bool:
     if opened is not None and near.count("{", opened.start()) > near.count("}", opened.start()):
         return True
     return _CAME_BEFORE.search(near) is not None or _MEMBER_OF.search(near[-100:]) is not None
+
+
+def is_held(text: str, start: int, end: int) -> bool:
+    """Whether a value is that of a key without quotes, in an object of which only the closer is left."""
+    if _LABEL.search(text, max(0, start - 100), start) is None:
+        return False
+    behind = text[end : end + _NEAR]
+    return any(behind.count(closer) > behind.count(opener) for closer, opener in _OPENERS.items())
 
 
 def _in_a_string(gap: str) -> bool:

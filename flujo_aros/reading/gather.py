@@ -13,7 +13,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Risk
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit
-from flujo_aros.reading.fragments import goes_on, is_fragment, key_without_opener
+from flujo_aros.reading.fragments import goes_on, is_fragment, is_held, key_without_opener
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_citation, is_quoted
 from flujo_aros.reading.node import moved
 from flujo_aros.reading.rewrite import rewrite
@@ -181,6 +181,8 @@ class Gathering(ABC, Generic[T]):
         """Whether it directly follows what could not be read, or members that no bracket holds."""
         last = self.found[-1] if self.found else None
         broken = last is not None and last.reason in (Reason.MALFORMED, Reason.TRUNCATED) and last.end == before
+        if self.shape.anything and is_held(self.text, candidate.start, candidate.end):
+            return True
         return is_fragment(self.text, before, candidate.start, broken=broken)
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:

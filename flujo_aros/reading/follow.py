@@ -268,8 +268,14 @@ class Following(Search[T]):
         only_objects = self._is_list() and self.text[spot.start] == "{"
         blank = typed and self.shape is ANY
         of_a_line = spot.rank == INLINE and self._is_known_line(spot)
-        finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or contract.checks)
+        # Behind words an event may be the form of one in a sentence that declines: then those words are the event.
+        said = isinstance(contract, EventContract) and spot.rank > FENCE and self._has_words_before(spot)
+        finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or said or contract.checks)
         return Rules(typed=typed, finals=finals, kinds=kinds, anew=anew)
+
+    def _has_words_before(self, spot: Spot) -> bool:
+        """Whether something is said before it, reasoning aside."""
+        return bool(self.text[self.scout.reasoned_to : spot.start].strip())
 
     def _is_known_line(self, spot: Spot) -> bool:
         """Whether it stands in a line of a key that is asked for: the reply may be such lines."""

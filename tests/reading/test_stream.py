@@ -229,6 +229,14 @@ def test_what_a_type_writes_anew_is_not_final_before_the_whole_is(size: int) -> 
     assert last_of(text + ', "x": 1', Written).final_paths == frozenset({"$.note", "$.day"})
 
 
+def test_an_event_behind_words_is_not_final() -> None:
+    """It may be the form of one in a sentence that declines, which is then taken for what was said."""
+    check("I can't {kind: 'say', text: 'a', o", Output.event(["say"]), list("I can't {kind: 'say', text: 'a', o"))
+    begin = '{"kind": "say", "text": "Hello", "mood": 3, "x'
+    assert last_of(f"Well: {begin}", Output.event(["say"])).final_paths == frozenset()
+    assert "$.kind" in last_of(begin, Output.event(["say"])).final_paths
+
+
 def test_a_validator_of_the_whole_leaves_nothing_final() -> None:
     """It may change any member; the members of a model inside are certain where only the outer one is judged."""
 

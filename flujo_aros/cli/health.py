@@ -171,8 +171,8 @@ def _print(found: Health, console: Console, since: str) -> None:
         console.print()
         console.print(Text("Advice", style="bold"))
     for advice in found.advice:
-        rows = Text(advice.text).wrap(console, max(console.width - 2, 1))
-        console.print(Text("- ") + Text("\n  ").join(rows), soft_wrap=True)
+        lines = Text(advice.text).wrap(console, max(console.width - 2, 1))
+        console.print(Text("- ") + Text("\n  ").join(lines), soft_wrap=True)
 
 
 def _totals(found: Health, since: str) -> Iterator[Text]:

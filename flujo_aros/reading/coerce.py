@@ -6,6 +6,7 @@ not fit becomes an issue; the validator has the last word in any case.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.schema import ANY, Shape, fold
@@ -32,6 +33,7 @@ _TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
 """A number in the place of one of these would be read as seconds since 1970."""
 _BENT: Final = "a bracket is missing or too much, and it could stand elsewhere"
 _LISTS: Final = ("wrapped-in-list", "unwrapped-list")
+_NEAR: Final = 200
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
 KIND_OF: Final = {OBJECT: "object", ARRAY: "array", STRING: "string", BARE: "string"}
@@ -58,7 +60,7 @@ class Coercion:
         self, text: str, *, ceiling: Risk, pristine: bool, nested: int = 0, bent: tuple[int, ...] = ()
     ) -> None:
         self.text = text
-        self.bent = bent
+        self.bent = sorted(bent)
         """Where brackets were added or taken away: what stands in a list there is not known beyond doubt."""
         self.ceiling = ceiling
         self.pristine = pristine
@@ -213,9 +215,13 @@ class Coercion:
         return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
     def _is_bent(self, node: Node) -> bool:
-        return any(
-            node.start <= at <= node.end or (at > node.end and not self.text[node.end : at].strip()) for at in self.bent
-        )
+        """Whether a bracket was mended inside of it, or right behind it."""
+        index = bisect_left(self.bent, node.start)
+        if index == len(self.bent):
+            return False
+        if self.bent[index] <= node.end:
+            return True
+        return self.bent[index] < node.end + _NEAR and not self.text[node.end : self.bent[index]].strip()
 
     def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value

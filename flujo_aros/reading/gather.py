@@ -162,9 +162,9 @@ class Gathering(ABC, Generic[T]):
         if candidate.fits and self._is_fragment(candidate, self.before):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read"))
         end = self.at = self.before = max(candidate.end, spot.start + 1)
+        self.budget -= end - spot.start + 64
         if candidate.fits and candidate.rank == INLINE and self._is_prose(candidate):
             return False
-        self.budget -= end - spot.start + 64
         if is_quoted(self.text, candidate.start, candidate.end):
             return False
         self.found.append(candidate)
@@ -221,6 +221,7 @@ class Gathering(ABC, Generic[T]):
     def _judged(self, candidate: Candidate[T], machine: Machine, parsed: Parsed | Failure) -> Candidate[T]:
         if isinstance(parsed, Parsed) and machine.doubled:
             parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, candidate.start, parsed.end, "{…}"))
+        self.budget -= machine.looked // 8
         judge(candidate, parsed, self.text, self.contract, self.ceiling)
         self._drop_if_it_goes_on(candidate)
         return self._placed(candidate)

@@ -221,7 +221,7 @@ class Gathering(ABC, Generic[T]):
     def _judged(self, candidate: Candidate[T], machine: Machine, parsed: Parsed | Failure) -> Candidate[T]:
         if isinstance(parsed, Parsed) and machine.doubled:
             parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, candidate.start, parsed.end, "{…}"))
-        self.budget -= machine.looked // 8
+        self.budget -= machine.looked // 2
         judge(candidate, parsed, self.text, self.contract, self.ceiling)
         self._drop_if_it_goes_on(candidate)
         return self._placed(candidate)

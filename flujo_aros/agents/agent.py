@@ -86,36 +86,44 @@ class RunnableAgent(Generic[T]):
         contract: Contract[T] | None,
         ladder: Ladder | None,
         models: ModelSource | None,
+        *,
+        repeated: bool = False,
     ) -> RunnableAgent[T]:
-        """Make one from a spec or from a user's agent.
+        """Make one from a spec or from a user's agent. `repeated`: whoever runs it repeats it after provider errors.
 
         Raises `UsageError` for a model that cannot be had.
         """
         if isinstance(agent, AgentSpec):
-            return _kept().of_spec(agent, await named_model(agent.model, models), contract, ladder)
+            model = await named_model(agent.model, models, repeated=repeated)
+            return _kept().of_spec(agent, model, contract, ladder)
         return _from_agent(agent, contract, ladder)
 
 
-async def named_model(name: str, models: ModelSource | None) -> Model:
-    """The model of a name: `local:NAME` from the source, any other from pydantic-ai. Raises `UsageError`."""
+async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
+    """The model of a name: `local:NAME` from the source, any other from pydantic-ai. Raises `UsageError`.
+
+    With `repeated` its provider's client does not repeat by itself: then whoever runs it does, counts and waits.
+    """
     if name.startswith("local:"):
         if models is None:
             message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
             raise UsageError(message)
         return await models.model(name)
     kept = _kept().models
-    if name not in kept:
+    key = name, repeated
+    if key not in kept:
         _make_room(kept)
         try:
-            kept[name] = _asking_once(infer_model(name))
+            made = infer_model(name)
+            kept[key] = _asking_once(made) if repeated else made
         except (UserError, ImportError) as error:
             message = unowned(name) or mistaken(name) or f"the model {name!r} cannot be used: {error}"
             raise UsageError(message) from error
-    return kept[name]
+    return kept[key]
 
 
 def _asking_once(model: Model) -> Model:
-    """The model without the retries of its provider's client: whoever runs the agent repeats, counts and waits."""
+    """The model without the retries of its provider's client."""
     client = getattr(model, "client", None)
     if isinstance(getattr(client, "max_retries", None), int):
         cast("Any", client).max_retries = 0
@@ -138,7 +146,7 @@ class _Kept:
     A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
     """
 
-    models: dict[str, Model] = field(default_factory=dict[str, Model])
+    models: dict[tuple[str, bool], Model] = field(default_factory=dict[tuple[str, bool], Model])
     agents: dict[tuple[int, ...], tuple[object, RunnableAgent[Any]]] = field(
         default_factory=dict[tuple[int, ...], tuple[object, RunnableAgent[Any]]]
     )

@@ -101,6 +101,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     checks: Sequence[Check] = (),
     secrets: Iterable[str] = (),
     evidence: Evidence | None = None,
+    repeated: bool = False,
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
@@ -109,20 +110,21 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
     those of this run; `allowance` is asked before each model call. `settings` are model settings for this run, which
     win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
-    `evidence` is what a ladder that adapts goes by.
+    `evidence` is what a ladder that adapts goes by. `repeated` tells that the caller repeats after errors of the
+    provider, so that the provider's own client does not.
 
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
     plain = [check for check in checks if not is_async(check)]
     wanted = None if contract is None else checked_contract(contract, plain)
-    runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, wanted, ladder, models)
+    runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, wanted, ladder, models, repeated=repeated)
     usage = RunUsage()
     record = RunRecord(
         wanted,
         ladder,
         allowance=allowance,
-        resolve=partial(named_model, models=models),
+        resolve=partial(named_model, models=models, repeated=repeated),
         checks=tuple(check for check in checks if wanted is None or is_async(check)),
         secrets=secrets,
         evidence=evidence,

@@ -30,8 +30,8 @@ _HEADERS = {"tokens": "tokens in + out"}
 _WITHOUT_VALUE = (StepStatus.FAILED, StepStatus.DEGRADED)
 _FOLDED = 16
 _REPEATED = (
-    "Nobody has repeated it: `config: {max_retries: 3}` on the step does, after errors like this one, "
-    "and waits as long as the provider asks."
+    "With `config: {max_retries: 3}` the step is repeated after errors like this one, and waits as long as the "
+    "provider asks."
 )
 _LISTED = 12
 _DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust")

@@ -286,6 +286,7 @@ class Step(Common):
             settings=known.settings or None,
             checks=checks,
             secrets=SecretsIn([context.context, context.input]),
+            repeated=self.retries > 0,
         )
 
 

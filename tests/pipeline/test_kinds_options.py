@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+from collections.abc import Iterator
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -132,13 +133,18 @@ class Busy(BaseHTTPRequestHandler):
     """A provider that has no time, and counts how often it is asked."""
 
     asked: ClassVar[list[str]] = []
+    wait: ClassVar[str] = "7"
 
     def do_POST(self) -> None:
         self.asked.append(self.path)
         self.rfile.read(int(self.headers["Content-Length"]))
         body = b'{"error": {"message": "slow down"}}'
         self.send_response(429)
-        for name, value in (("Retry-After", "7"), ("Content-Type", "application/json"), ("Content-Length", len(body))):
+        for name, value in (
+            ("Retry-After", self.wait),
+            ("Content-Type", "application/json"),
+            ("Content-Length", len(body)),
+        ):
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(body)
@@ -147,20 +153,35 @@ class Busy(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_the_clients_of_providers_repeat_nothing_by_themselves(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Busy]]:
+    """A busy provider where OpenAI's would be."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
+    monkeypatch.setattr(Busy, "asked", [])
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    yield Busy
+    server.shutdown()
+    server.server_close()
+
+
+def test_where_a_step_has_retries_the_clients_of_providers_repeat_nothing_by_themselves(busy: type[Busy]):
     waited: list[float] = []
-    try:
-        result = run(Step("a", AgentSpec(model="openai:gpt-4o-mini"), retries=1), waited=waited)
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert (result.status, len(Busy.asked), result.usage.requests) == (RunStatus.FAILED, 2, 2)
+    result = run(Step("a", AgentSpec(model="openai:gpt-4o-mini"), retries=1), waited=waited)
+    assert (result.status, len(busy.asked), result.usage.requests) == (RunStatus.FAILED, 2, 2)
     assert waited[0] >= 7
+
+
+def test_where_a_step_has_none_the_client_of_the_provider_repeats_as_it_always_does(
+    busy: type[Busy], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(busy, "wait", "0.01")
+    waited: list[float] = []
+    result = run(Step("a", AgentSpec(model="openai:gpt-4o-mini")), waited=waited)
+    assert (result.status, len(busy.asked), result.usage.requests) == (RunStatus.FAILED, 3, 1)
+    assert not waited
 
 
 @pytest.mark.parametrize("fault", [ModelHTTPError(401, "m"), ModelHTTPError(400, "m")])

@@ -102,8 +102,8 @@ class Gathering(ABC, Generic[T]):
         """Where the next candidate may begin."""
         self.before = 0
         """Where the last one ended."""
-        self.mended = 0
-        """Up to where the quick way was tried."""
+        self.mended: list[int] = []
+        """Where the quick way was tried."""
         self.budget = 8 * len(text) + 4_096
 
     @abstractmethod
@@ -199,7 +199,7 @@ class Gathering(ABC, Generic[T]):
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        if quick and self.quick and end is None and len(self.found) < _QUICK and self._rewritten(candidate):
+        if quick and self.quick and end is None and self._rewritten(candidate):
             return self._placed(candidate)
         if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
@@ -233,9 +233,9 @@ class Gathering(ABC, Generic[T]):
     def _rewritten(self, candidate: Candidate[T]) -> bool:
         """The quick way: common damage mended all at once, and the result taken strictly or not at all."""
         text, start = self.text, candidate.start
-        if start < self.mended:
+        if start in self.mended or len(self.mended) >= _QUICK:
             return False
-        self.mended = start + 1
+        self.mended.append(start)
         stop = text.find("```", start) if self.scout.fence is not None else -1
         if stop < 0:
             stop = len(text)

@@ -66,7 +66,10 @@ _OBJECT_WITH_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,
 _VALUE: Final = re.compile(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
 _COLON_LATER: Final = re.compile(r"(?:\s|/\*.{0,200}?\*/|//[^\n]{0,200}\n)*[:：]", re.S)
+_NO_KEY: Final = re.compile(r"[:\n]")
 _MAX_KEY: Final = 120
+_LOOK_BACK: Final = 2_000
+"""How far back of a quote is looked: to go back to where the string began would be quadratic."""
 _INCH: Final = re.compile(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
 """Behind a measure a quote stands for inches or feet."""
 
@@ -115,7 +118,7 @@ def find_end(around: Surroundings, pos: int, at: int = 0, seen: int = -1) -> Str
             if around.role == "element" and seen >= 0 and (lost := _lost_in_list(text, start, seen, at)) is not None:
                 return lost
             return _finish(text, pos, start, at, inner=seen >= 0)
-        if around.role == "key" and (":" in text[start:at] or "\n" in text[start:at]):
+        if around.role == "key" and _NO_KEY.search(text, max(start, seen), at):
             return None
         if around.role == "member" and _next_char(text, at + 1) in (":", "："):
             lost = _lost_end(around, start, seen, at)
@@ -262,9 +265,10 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
         if _COLON_LATER.match(text, after):
             return True
         await_end(text, after + 600, growing=around.growing)
-    key = text[start:at]
+    key = text[start : min(at, start + _LOOK_BACK)]
     return (
         bool(char)
+        and at - start <= _LOOK_BACK
         and ":" not in key
         and char in _VALUE_BEGINS
         and (around.knows(around.shape, key) or key.isidentifier())
@@ -278,7 +282,7 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
     ahead = _key_at(around, after)
     if ahead is None:
         return False
-    if after == at + 1 and text[start:at].rstrip().endswith(","):
+    if after == at + 1 and text[max(start, at - _LOOK_BACK) : at].rstrip().endswith(","):
         return False  # `"Oslo, ""limit": 3`: the comma belongs outside
     if ahead["b"] is not None:
         if "\n" in text[at:after]:
@@ -386,19 +390,20 @@ def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd
     key = text[seen + 1 : at]
     if len(key) > _MAX_KEY or "\n" in key or ":" in key:
         return None
-    body = text[start:seen].rstrip()
+    base = max(start, seen - _LOOK_BACK)
+    body = text[base:seen].rstrip()
     if body.endswith(', "'):
         body = body[:-1].rstrip()
-    apart = body.endswith(",") or "\n" in text[start + len(body) : seen]
+    apart = body.endswith(",") or "\n" in text[base + len(body) : seen]
     known = around.knows(shape, key)
     held = body.rstrip(" \t\r\n,{}[]") if apart else ""
     behind = body[len(held) :]
     if held and _CLOSERS_BEHIND.fullmatch(behind) and ("\n" in behind or (shape.keys and not known)):
-        stop = start + len(held) - (held[-1] in "”»’")  # the key belongs to a container around
-        return StringEnd(start, stop, start + len(held), (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
+        stop = base + len(held) - (held[-1] in "”»’")  # the key belongs to a container around
+        return StringEnd(start, stop, base + len(held), (("missing-quote", Risk.INFERRED, stop, stop, '"'),))
     if not (known or (apart and not shape.keys)):
         return None
-    after = start + len(body) - body.endswith(",")
+    after = base + len(body) - body.endswith(",")
     stop = start + len(text[start:after].rstrip())
     if (stop > start and text[stop - 1] in "”»’") or text[start:stop].endswith('\\"'):
         stop -= 1

@@ -224,11 +224,16 @@ class OutputError(ArosError):
         }
 
 
-def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text as it may be shown: each secret in it is replaced by a label, the same one by the same label."""
+def without_secrets(text: str, secrets: Iterable[str] = (), *, source: str = "") -> str:
+    """A text as it may be shown: each secret in it is replaced by a label, the same one by the same label.
+
+    What `source`, the text that this one quotes, calls a password, a key or a token is one as well: a quotation may
+    leave out the words that say so.
+    """
     # What a secret looks like is known above this layer, and whoever prints nothing need not load it.
-    vault = importlib.import_module("flujo_aros.recovery.secrets").Vault(text, tuple(secrets), labelled=True)
-    shown: str = vault.hide(text)
+    vaults = importlib.import_module("flujo_aros.recovery.secrets")
+    called = vaults.labelled_in(source) if source else ()
+    shown: str = vaults.Vault(text, (*secrets, *called), labelled=True).hide(text)
     return shown
 
 

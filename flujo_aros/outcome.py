@@ -125,7 +125,8 @@ class Accepted(Generic[T_co]):
     def explain(self) -> str:
         """The history of the value, for a person: a line for the trust and one for each repair. Secrets are masked."""
         head = f"accepted, {self.trust.value}, from {self.origin}"
-        return without_secrets("\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)]))
+        told = "\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)])
+        return without_secrets(told, source=self.text)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: outcome, value, trust, origin and repairs."""
@@ -198,12 +199,12 @@ class Rejected:
     def explain(self) -> str:
         """Why there is no value, for a person: the reason, the issues by path, and why each candidate lost.
 
-        Secrets of the known kinds are masked.
+        Secrets of the known kinds are masked, and what the reply itself calls a password, a key or a token.
         """
         lines = [f"rejected, {self.reason.value}: {_REASON_WORDS[self.reason]}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]
         lines += [f"  candidate {words}" for words in self.seen]
-        return without_secrets("\n".join(lines))
+        return without_secrets("\n".join(lines), source=self.text)
 
     def feedback(self) -> str:
         """The message to send back to a model in your own loop: what was wrong and what to do, without the reply."""

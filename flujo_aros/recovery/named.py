@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
@@ -39,7 +40,7 @@ _WORDS: Final = (
 """One of them stands in every name: a text with none of them need not be gone through name by name."""
 _NO_SECRET: Final = re.compile(
     "null|none|nil|true|false|yes|no|not|your|the|here|required|optional|missing|hidden|redacted|unknown|undefined|empty|unset"
-    "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect"
+    "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect|expected"
 )
 """What may stand in the place of a secret and is none."""
 _FIELD: Final = re.compile(rf"(?i)(?:{_NAMES})(?:[_-]?(?:key|value|\d+))?$")
@@ -119,15 +120,17 @@ class SecretsIn:
 
 def _among(value: object) -> Iterator[str]:
     pending: list[tuple[str, object, int]] = [("", value, 0)]
+    listed: deque[tuple[str, object, int]] = deque()  # behind all else: a long list may hold more than is looked at
     for _ in range(_MOST):
-        if not pending:
+        if not (pending or listed):
             return
-        name, here, depth = pending.pop()
+        name, here, depth = pending.pop() if pending else listed.popleft()
         reveal = _reveal(here)
         if reveal is not None or isinstance(here, (str, bytes)):
             yield from _texts_of(name, here if reveal is None else reveal(), known=reveal is not None)
         elif depth < _DEEPEST:
-            pending.extend((inner, held, depth + 1) for inner, held in _members(here, name, depth))
+            inside = listed if isinstance(here, (list, tuple, set, frozenset)) else pending
+            inside.extend((inner, held, depth + 1) for inner, held in _members(here, name, depth))
 
 
 def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:

@@ -97,6 +97,17 @@ def test_what_was_repaired_is_explained_without_secrets():
     assert "[secret-1]" in told
 
 
+@pytest.mark.parametrize("secret", ["hunter2hunter2", "correct horse battery staple " * 5])
+def test_what_a_reply_calls_a_password_is_masked_where_a_repair_or_an_issue_quotes_it_alone(secret: str):
+    repaired = read(f"{{password: '{secret}'}}", {"type": "object"})
+    told = repaired.explain()
+    assert told.startswith("accepted")
+    assert secret[:12] not in told
+    assert "[secret-1]" in told
+    rejected = read(f'{{"password": "{secret}"}}', {"properties": {"password": {"type": "integer"}}})
+    assert "$.password: expected a whole number, found the text '[secret-1]'" in rejected.explain()
+
+
 def test_what_a_limit_refused_is_explained():
     error = failed(max_stages=0)
     assert "retry: not run, max_stages is 0" in error.explain()

@@ -46,14 +46,23 @@ def mistaken(name: str) -> str | None:
     "there is no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
     >>> mistaken("openai:gpt-4o"), mistaken("my-own-model")
     (None, None)
+    >>> mistaken("openai:")
+    "the model 'openai:' has no name behind its provider; write openai:NAME"
     """
-    provider, colon, model = name.partition(":")
+    provider, colon, model = name.strip().partition(":")
+    if colon and not provider:
+        return f"the model {name!r} does not say whose it is; write PROVIDER{name.strip()}"
+    if colon and not model:
+        return f"the model {name!r} has no name behind its provider; write {provider}:NAME"
     if colon:
         nearest = [] if provider in _PROVIDERS else get_close_matches(provider.lower(), _PROVIDERS, 1, cutoff=0.8)
         known = nearest and not any(provider.startswith(f"{other}-") for other in _PROVIDERS)
         return f"there is no provider of models for {name!r}; did you mean '{nearest[0]}:{model}'?" if known else None
-    owner = next((owner for family, owner in _FAMILIES if family.match(name.lower())), None) or _owner(name)
-    return None if owner is None else f"the model {name!r} does not say whose it is; did you mean '{owner}:{name}'?"
+    maker, slash, rest = provider.partition("/")
+    if slash and maker in _PROVIDERS:
+        return f"the model {name!r} does not say whose it is; did you mean '{maker}:{rest}'?"
+    owner = next((owner for family, owner in _FAMILIES if family.match(provider.lower())), None) or _owner(provider)
+    return None if owner is None else f"the model {name!r} does not say whose it is; did you mean '{owner}:{provider}'?"
 
 
 def unowned(name: str) -> str | None:

@@ -24,6 +24,10 @@ from flujo_aros.pipeline.step import Call, Step
             "agents: {a: {model: 'opnai:gpt-4o'}}",
             "no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?",
         ),
+        ("agents: {a: {model: 'openai:'}}", "the model 'openai:' has no name behind its provider; write openai:NAME"),
+        ("agents: {a: {model: ':gpt-4o'}}", "the model ':gpt-4o' does not say whose it is; write PROVIDER:gpt-4o"),
+        ("agents: {a: {model: anthropic/claude-3}}", "did you mean 'anthropic:claude-3'?"),
+        ("agents: {a: {model: 'gpt-4o '}}", "did you mean 'openai:gpt-4o'?"),
         ("steps: [{name: s, agent: {model: m}, model: o3-mini}]", "1:45: the model 'o3-mini' does not say whose it is"),
         (
             "steps: [{name: s, agent: {model: m}, processing: {stages: [{stage: escalate, model: gpt-5}]}}]",

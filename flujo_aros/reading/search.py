@@ -32,7 +32,8 @@ from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
-BETWEEN: Final = re.compile(r"(?:[\s,;]|/\*.*?\*/|//[^\n]*|^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t])*", re.M)
+# Nothing in it is tried twice: a row of slashes can be taken for comments in more ways than anyone can try.
+BETWEEN: Final = re.compile(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+)*+", re.M)
 CLOSER: Final = re.compile(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(

@@ -37,6 +37,8 @@ _PLACEHOLDER: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
+_WORD: Final = re.compile(r"[^\W_]+")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 Blanks: TypeAlias = Literal["left", "types"]
 _LOOK_BACK: Final = 800
 _SENTENCE: Final = 4
@@ -204,8 +206,14 @@ def _is_surely_blank(leaf: str, place: Place) -> bool:
     """Whether a text is dots, or the name of its own field in brackets; `<div>` may well be an answer."""
     if leaf in _TYPES:
         return False
-    inner, field = fold(leaf), fold(str(place[-1])) if place else ""
-    return not inner or bool(field and (field in inner or inner in field))
+    inner, field = _in_words(leaf), _in_words(str(place[-1])) if place else ""
+    return not inner or fold(inner) == fold(field) or bool(field and (field in inner or inner in field))
+
+
+def _in_words(name: str) -> str:
+    """The words of a name with space around each: `<tag>` is about `html_tag`, and `<a>` is not."""
+    words = _WORD.findall(_CAMEL.sub(" ", name))
+    return f" {' '.join(words).casefold()} " if words else ""
 
 
 def _is_about_types(place: Place) -> bool:

@@ -137,6 +137,13 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert Vault(text, labelled=True).hide(text) == text
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_long_list_beside_a_secret_hides_it_from_nobody(*, first: bool) -> None:
+    """What has a name of its own is looked at before the items of lists."""
+    rows, own = {"rows": [{"n": n} for n in range(20_000)]}, {"db": {"password": "hunter2"}}
+    assert secrets_among({**own, **rows} if first else {**rows, **own}) == ("hunter2",)
+
+
 def test_names_that_say_nothing_hide_nothing() -> None:
     plain = {"sort_key": "name", "token_count": "1200", "password": "", "monkey": "banana1", "api_key": None}
     assert secrets_among(plain) == ()

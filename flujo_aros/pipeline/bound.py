@@ -8,7 +8,7 @@ from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING
 
 from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.agents.prices import most_for_call
+from flujo_aros.agents.prices import counted, most_for_call
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.loop import Loop
@@ -18,6 +18,7 @@ from flujo_aros.recovery.stages.resume import Resume
 
 if TYPE_CHECKING:
     from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.recovery.ladder import AnyStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Bound:
     `calls` are model calls, repairs and retries included; `per_item` those that each element of the list of a `Map`
     adds, by the full name of that step. `cost` is in US dollars, from the published prices and the limits; None: it is
     not known, and `unpriced` says why, and what to do. With `about` it is that of a limit, which one call may pass.
+    `uncounted`: there is a model among them whose price nobody knows, so no limit on money holds for its calls.
     `open` names the steps whose agent decides itself how often it calls its model, because it has tools: they count
     here as calling it once.
     """
@@ -37,6 +39,7 @@ class Bound:
     open: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
     about: bool = False
+    uncounted: bool = False
     steps: tuple[tuple[str, Bound], ...] = ()
     """The bound of each step of the pipeline, by name; empty for the bound of a single step."""
 
@@ -105,7 +108,7 @@ def _once(step: PipelineStep, name: str) -> Bound:
     if isinstance(step, Map):
         item = bodies.pop("body")
         per_item = {**({name: item.calls} if item.calls else {}), **item.per_item}
-        most = Bound(0, Decimal(0), per_item, item.open, item.unpriced)
+        most = Bound(0, Decimal(0), per_item, item.open, item.unpriced, uncounted=item.uncounted)
         if item.cost != 0:  # nobody knows how long the list is
             each = () if item.cost is None else (f"step {name!r}: each item costs at most {dollars(item.cost)}",)
             most = replace(most, cost=None, unpriced=(*item.unpriced, *each))
@@ -122,7 +125,8 @@ def _agent(step: Step, name: str) -> Bound:
         return Bound(calls, None, open=(name,), unpriced=(why,))
     cost = _cost(step, agent, repairs)
     if isinstance(cost, str):
-        return Bound(calls, None, unpriced=(f"step {name!r}: {cost}",))
+        uncounted = not all(counted(model) for model in _models(step, agent))
+        return Bound(calls, None, unpriced=(f"step {name!r}: {cost}",), uncounted=uncounted)
     return Bound(calls, cost * step.max_iterations)
 
 
@@ -131,19 +135,30 @@ def _cost(step: Step, agent: AgentSpec, repairs: int) -> Decimal | str:
     settings = {**agent.model_settings, **step.facts.settings}
     said = settings.get("max_tokens")
     first = said if isinstance(said, int) else None
-    stages = step.facts.ladder.stages if step.facts.ladder is not None and repairs else ()
-    models = [agent.model, *(model for stage in stages if isinstance(model := getattr(stage, "model", None), str))]
+    stages = _stages(step)
     resume = next((stage for stage in stages if isinstance(stage, Resume)), None)
     larger = first if resume is None or first is None else max(first, resume.max_tokens or int(first * resume.factor))
     caches = any("cache" in key for key in settings)
     total = Decimal(0)
     for tokens, times in ((first, repairs + (resume is None)), (larger, int(resume is not None))):
-        prices = [most_for_call(model, tokens, caches=caches) for model in dict.fromkeys(models)]
+        prices = [most_for_call(model, tokens, caches=caches) for model in _models(step, agent)]
         unknown = next((price for price in prices if isinstance(price, str)), None)
         if unknown is not None:
             return unknown
         total += max(price for price in prices if not isinstance(price, str)) * times
     return total
+
+
+def _stages(step: Step) -> tuple[AnyStage, ...]:
+    """What the ladder of a step may do; none where it may make no call."""
+    ladder = step.facts.ladder
+    return ladder.stages if ladder is not None and ladder.max_calls else ()
+
+
+def _models(step: Step, agent: AgentSpec) -> tuple[str, ...]:
+    """All models that a step may ask, by name, each once."""
+    others = (model for stage in _stages(step) if isinstance(model := getattr(stage, "model", None), str))
+    return tuple(dict.fromkeys((agent.model, *others)))
 
 
 def _within(most: Bound, limits: StepLimits | None) -> Bound:
@@ -153,7 +168,7 @@ def _within(most: Bound, limits: StepLimits | None) -> Bound:
     if requests is not None:
         bounded = not most.per_item and not most.open
         most = replace(most, calls=min(most.calls, requests) if bounded else requests, per_item={}, open=())
-    if cost is None or (most.cost is not None and most.cost <= cost):
+    if cost is None or most.uncounted or (most.cost is not None and most.cost <= cost):
         return most
     return replace(most, cost=cost, unpriced=(), about=True)
 
@@ -182,6 +197,5 @@ def _most(parts: Iterable[Bound]) -> Bound:
 
 def _joined(one: Bound, other: Bound, calls: int, cost: Decimal | None) -> Bound:
     why = tuple(dict.fromkeys((*one.unpriced, *other.unpriced)))
-    return Bound(
-        calls, cost, {**one.per_item, **other.per_item}, (*one.open, *other.open), why, one.about or other.about
-    )
+    items, opened = {**one.per_item, **other.per_item}, (*one.open, *other.open)
+    return Bound(calls, cost, items, opened, why, one.about or other.about, one.uncounted or other.uncounted)

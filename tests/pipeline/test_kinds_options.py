@@ -416,7 +416,8 @@ def test_the_bound_of_a_map_is_per_item_and_limits_bound_it():
     each = Map("each", agent_step("a", processing=Processing(enforcement="validate")), iterable_input="input")
     assert str(bound(Pipeline([each]))) == "at most 0 model calls, and 1 for each item of each"
     assert bound(Pipeline([each]), StepLimits(max_requests=7)).calls == 7
-    assert bound(Pipeline([each]), StepLimits(max_requests=7, max_cost=Decimal(2))).cost == Decimal(2)
+    dear = Map("each", priced("a"), iterable_input="input")
+    assert bound(Pipeline([dear]), StepLimits(max_requests=7, max_cost=Decimal(2))).cost == Decimal(2)
     assert bound(Pipeline([Call("f", function=len)])).cost == 0
 
 
@@ -454,7 +455,10 @@ def test_the_cost_is_bounded_by_the_window_and_the_longest_reply():
     ("step", "why"),
     [
         (priced("a", max_tokens=None), "step 'a': a reply of openai:gpt-4o-mini may have any length; set `max_tokens`"),
-        (priced("a", model="ollama:mine"), "step 'a': no price is known for ollama:mine; limit the step with `usage_"),
+        (
+            priced("a", model="gateway/openai:mine"),
+            "step 'a': no price is known for gateway/openai:mine; limit the step with `usage_limits: {max_cost",
+        ),
         (priced("a", model="groq:llama-3.3-70b-versatile"), "how much groq:llama-3.3-70b-versatile can read at most"),
         (Provider("x").step("a"), "step 'a': an Agent of your own asks as it likes"),
         (Map("m", priced("a"), iterable_input="input"), "step 'm': each item costs at most $0."),
@@ -467,6 +471,23 @@ def test_where_no_cost_is_known_the_bound_says_why_and_a_limit_makes_it_known(st
     limited = bound(Pipeline([step]), StepLimits(max_cost=Decimal(2)))
     assert (limited.cost, limited.unpriced) == (Decimal(2), ())
     assert str(limited).endswith("and about $2")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        priced("a", model="ollama:mine", usage_limits=StepLimits(max_cost=Decimal(1))),
+        Map(
+            "m", priced("a", model="ollama:mine"), iterable_input="input", usage_limits=StepLimits(max_cost=Decimal(1))
+        ),
+        priced("a", processing=Processing(stages=({"stage": "escalate", "model": "ollama:mine"},), max_calls=1)),
+    ],
+)
+def test_no_limit_on_money_bounds_a_model_whose_price_nobody_knows(step: Any):
+    """Its calls count as nothing while it runs."""
+    most = bound(Pipeline([priced("known"), step]), StepLimits(max_cost=Decimal(2)))
+    assert most.cost is None
+    assert "no price is known for ollama:mine; no `max_cost` counts its calls; limit them with" in most.unpriced[0]
 
 
 def test_the_dearest_model_of_a_ladder_counts():

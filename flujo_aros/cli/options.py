@@ -42,7 +42,9 @@ AllowDegraded: TypeAlias = Annotated[
 ]
 DryRun: TypeAlias = Annotated[
     bool,
-    typer.Option("--dry-run", help="Show what would run and how many model calls it can make at most, and stop."),
+    typer.Option(
+        "--dry-run", help="Show what would run, and the most model calls and US dollars it can take, and stop."
+    ),
 ]
 State: TypeAlias = Annotated[
     Path | None,

@@ -11,7 +11,7 @@ import typer
 
 from flujo_aros.cli.execute import execute, finish, keep_paused, watched
 from flujo_aros.cli.given import file_text, given_text
-from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, State
+from flujo_aros.cli.options import Allow, AllowDegraded, AsJson
 from flujo_aros.cli.plan import load
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.results import RunStatus
@@ -39,7 +39,15 @@ def resume_command(
     as_json: AsJson = False,
     allow: Allow = None,
     allow_degraded: AllowDegraded = False,
-    again: State = None,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            show_default=False,
+            help="Where the state goes if the run pauses once more. [default: STATE, the same file]",
+        ),
+    ] = None,
 ) -> None:
     """Answer a paused run, and go on with it.
 

@@ -11,8 +11,12 @@ from flujo_aros.lint.outline import Outline
 from flujo_aros.lint.reading import made_step, reads_of, takes_previous
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.subject import Subject
+from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.imports import Import
-from flujo_aros.pipeline.step import PipelineStep
+from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.step import PipelineStep, Step
 
 
 class UnusedOutput(Rule):
@@ -21,10 +25,10 @@ class UnusedOutput(Rule):
     ## What it does
 
     Finds steps whose value no other step reads: the next step does not read `previous_step`, in its `input`, in a
-    condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; and the value does
-    not go into the context by `updates_context`, `sink_to` or `outputs`. The last step of a pipeline, a branch or a
-    body gives the value of the whole and is never unused. A callable may be called for its effect, so there it is an
-    info.
+    condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; no later agent goes
+    on with the conversation (`use_history`); and the value does not go into the context by `updates_context`,
+    `sink_to` or `outputs`. The last step of a pipeline, a branch or a body gives the value of the whole and is never
+    unused. A callable may be called for its effect, so there it is an info.
 
     ## Why is this bad
 
@@ -71,6 +75,8 @@ class UnusedOutput(Rule):
                 continue
             if located.step.name in read or _goes_to_context(outline, located) or takes_previous(outline, following):
                 continue
+            if _is_seen(outline, located):
+                continue
             message = (
                 f"nothing uses the value of step {located.name!r}: step {following.name!r} does not read "
                 f"`previous_step`, and no step reads `steps.{located.step.name}`"
@@ -94,6 +100,24 @@ def _read_by_name(outline: Outline) -> frozenset[str]:
 def _goes_to_context(outline: Outline, located: Located) -> bool:
     """Whether the step, or a step in it, puts its value or a part of it into the context."""
     return any(_writes(each.step) for each in (located, *outline.inside(located)))
+
+
+def _is_seen(outline: Outline, located: Located) -> bool:
+    """Whether another agent goes on with a conversation that an agent of this step has taken part in."""
+    agents = any(isinstance(each.step, Step) for each in (located, *outline.inside(located)))
+    if not agents or not isinstance(located.step, (Step, Loop, Branch)):
+        return False
+    holders = [(holder.path, holder.step) for holder in outline.holders(located)]
+    turns = {path for path, step in holders if isinstance(step, Loop)}
+    alone = {path for path, step in holders if isinstance(step, (Map, Parallel))}
+    later = False
+    for each in outline.steps:
+        if isinstance(each.step, Step) and each.step.use_history:
+            around = {holder.path for holder in outline.holders(each)}
+            if located.path not in around and alone <= around and (later or turns & around):
+                return True
+        later = later or each.path == located.path
+    return False
 
 
 def _writes(step: PipelineStep | None) -> bool:

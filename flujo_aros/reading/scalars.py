@@ -32,7 +32,9 @@ _LOOSE_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z"
 _HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")
 _GROUPED: Final = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A)
 _UNDERSCORED: Final = re.compile(r"[+-]?\d+(?:_\d+)+(?:\.\d+)?\Z", re.A)
-_CURRENCY: Final = re.compile(r"([+-]?)\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF|US\$)\s*|\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF)\Z")
+_CURRENCY: Final = re.compile(
+    r"\A([+-]?)\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF|US\$)\s*|(?<!\s)\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF)\Z"
+)
 _MAX_DIGITS: Final = 4_000
 
 

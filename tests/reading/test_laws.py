@@ -157,6 +157,13 @@ def test_a_flood_takes_linear_work(flood: str, schema: dict[str, Any]) -> None:
     assert twice < 3 * once + 5_000
 
 
+@pytest.mark.parametrize("text", ['{"a": "1%sx"}', '{"a": 1%sx}'])
+def test_space_in_a_number_takes_linear_work(text: str) -> None:
+    """Where a currency may stand is not looked for anew at each blank: this would take days."""
+    schema = {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}
+    assert isinstance(read(text % (" " * 1_000_000), schema), Rejected)
+
+
 @pytest.mark.parametrize("bomb", ["[", '{"a":', '[{"a":', "{'a':[", "[[1],"])
 def test_depth_is_bounded(bomb: str) -> None:
     """A hundred thousand levels are refused, whatever they are made of."""

@@ -21,8 +21,10 @@ from .local_lab import needs_model, runs, servers_of, until
 pytestmark = [pytest.mark.slow, needs_model]
 
 PARENT = """
-import asyncio, os
+import asyncio, os, signal
 from flujo_aros.agents.local import LocalModels
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job of a shell in the background ignores it
 
 async def main():
     async with LocalModels() as models:

@@ -18,6 +18,7 @@ from rich.text import Text
 from flujo_aros.cli.options import Blueprint
 from flujo_aros.cli.screen import print_json, stdout_console
 from flujo_aros.errors import UsageError
+from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.words import counted
 
 if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a second, which `aros --help` need not
@@ -51,6 +52,7 @@ def load(blueprint: Path, allow: list[str]) -> Pipeline:
     for folder in (blueprint.resolve().parent, Path.cwd()):
         if allow and str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
+    current_settings()  # what is wrong with a setting is no mistake of the blueprint
     return load_blueprint(blueprint, allow=allow)
 
 

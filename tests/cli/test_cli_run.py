@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from flujo_aros.settings import current_settings
+
 from .conftest import COMMAND, Aros
 
 SHOP = """
@@ -299,3 +301,15 @@ def test_a_folder_or_a_missing_file_is_said_with_what_is_there(aros: Aros, tmp_p
             ended = aros(*command)
             assert (ended.exit_code, ended.stdout) == (2, "")
             assert words in " ".join(ended.stderr.split())
+
+
+def test_a_setting_that_cannot_be_used_is_no_mistake_of_the_blueprint(
+    aros: Aros, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("ask.yaml").write_text("steps: [{name: a, agent: {model: m, output_schema: {type: object}}}]")
+    monkeypatch.setenv("AROS_REPAIR__MAX_ATTEMPTS", "many")
+    current_settings.cache_clear()
+    for command in (("plan", "ask.yaml"), ("run", "ask.yaml", "-i", "x")):
+        ended = aros(*command)
+        assert ended.exit_code == 2
+        assert ended.stderr.startswith("error: the setting repair.max_attempts is 'many'")

@@ -94,7 +94,7 @@ def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|\Z)", re.S)
 _SIMPLE: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?!\\)")
+_WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?![\\/])")
 # Letters after a backspace or form feed are no text; the other commands could be a line break and a short word.
 _LATEX: Final = re.compile(
     r"\\(?:[bf](?=[A-Za-z])"

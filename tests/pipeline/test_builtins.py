@@ -148,3 +148,18 @@ def test_a_secret_in_the_text_does_not_leave_and_comes_back_in_the_value():
     run, model = extracted("The port is sk-abcdefghijklmnop.", '{"port": "[secret-1]"}')
     assert run.output == {"port": "sk-abcdefghijklmnop"}
     assert "sk-abcdefghijklmnop" not in model.asked[0].prompt
+
+
+@pytest.mark.parametrize("secret", [r"C:\new\table9", 'say "hunter2"', r"ab\u0041cd9"])
+def test_a_secret_comes_back_letter_by_letter(secret: str):
+    """A backslash or a quote in it means nothing: the value is no JSON text."""
+    run, model = extracted(f"The password: '{secret}'", '{"port": "[secret-1]"}')
+    assert run.output == {"port": secret}
+    assert secret not in model.asked[0].prompt
+
+
+def test_a_secret_out_of_json_comes_back_as_it_was_meant():
+    """There a backslash escapes what stands behind it."""
+    run, model = extracted(r'Take it from {"password": "say \"hunter2\""}', '{"port": "[secret-1]"}')
+    assert run.output == {"port": 'say "hunter2"'}
+    assert "hunter2" not in model.asked[0].prompt

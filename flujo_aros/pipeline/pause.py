@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.pipeline.facts import effective
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
@@ -31,6 +31,17 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class RecordedRepair(_Strict):
+    """One edit between the text and the value of a settled step."""
+
+    code: str
+    risk: int
+    path: str
+    span: tuple[int, int]
+    before: str
+    after: str
+
+
 class RecordedOutcome(_Strict):
     """The outcome of a settled step, as plain JSON."""
 
@@ -41,6 +52,7 @@ class RecordedOutcome(_Strict):
     text: str = ""
     reason: str | None = None
     issues: list[dict[str, str]] = []
+    repairs: list[RecordedRepair] = []
 
 
 class RecordedStep(_Strict):
@@ -154,7 +166,12 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
     if isinstance(outcome, Accepted):
         value = _saved(outcome.value, f"step {result.name!r}")
         return RecordedOutcome(
-            outcome=outcome.kind, value=value, trust=outcome.trust.value, origin=outcome.origin, text=outcome.text
+            outcome=outcome.kind,
+            value=value,
+            trust=outcome.trust.value,
+            origin=outcome.origin,
+            text=outcome.text,
+            repairs=[RecordedRepair(**dataclasses.asdict(repair)) for repair in outcome.repairs],
         )
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
     return RecordedOutcome(
@@ -193,7 +210,8 @@ def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[
         if contract is not None:
             verdict = contract.validate(value)
             value = value if isinstance(verdict, Invalid) else verdict.value
-        return Accepted(value, Trust(saved.trust), saved.origin, (), saved.text)
+        repairs = tuple(Repair(**{**repair.model_dump(), "risk": Risk(repair.risk)}) for repair in saved.repairs)
+        return Accepted(value, Trust(saved.trust), saved.origin, repairs, saved.text)
     issues = tuple(Issue(issue["path"], issue["code"], issue["message"]) for issue in saved.issues)
     rejected = Rejected(Reason(saved.reason or Reason.INVALID), issues, saved.text)
     return rejected if saved.outcome == Rejected.kind else Degraded(saved.text, rejected)

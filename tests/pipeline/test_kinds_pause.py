@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from pydantic_ai import Agent
 
+from flujo_aros.contract.output import Output
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event
 from flujo_aros.outcome import Accepted, Trust
@@ -27,7 +29,8 @@ from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call
+from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.testing import ScriptedModel
 
 from .kinds_lab import check_legal
 
@@ -209,3 +212,18 @@ def test_a_run_goes_on_in_another_process(tmp_path: Path):
     subprocess.run(command, check=True, cwd=root)
     done = subprocess.run(command, check=True, cwd=root, capture_output=True, text=True)
     assert done.stdout == "completed 3 ['FOUR', 'yes', 3]\n"
+
+
+def test_what_was_repaired_before_a_pause_is_told_after_it() -> None:
+    agent = Agent(ScriptedModel("{n: 4,}"))
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    pipeline = Pipeline([Step("read", agent=agent, contract=Output.json(schema)), Ask("sure")])
+    paused = Runner(pipeline).run_sync("x")
+    assert paused.paused is not None
+    ended = asyncio.run(Runner(pipeline).resume(json.loads(json.dumps(paused.paused.to_dict())), "yes"))
+    before, after = (result.steps[0].outcome for result in (paused, ended))
+    assert isinstance(before, Accepted)
+    assert isinstance(after, Accepted)
+    assert [repair.code for repair in after.repairs] == ["unquoted-key", "trailing-comma"]
+    assert tuple(after.repairs) == tuple(before.repairs)
+    assert after.explain() == before.explain()

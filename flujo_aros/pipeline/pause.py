@@ -210,7 +210,9 @@ def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[
         if contract is not None:
             verdict = contract.validate(value)
             value = value if isinstance(verdict, Invalid) else verdict.value
-        repairs = tuple(Repair(**{**repair.model_dump(), "risk": Risk(repair.risk)}) for repair in saved.repairs)
+        repairs = tuple(
+            Repair(each.code, Risk(each.risk), each.path, each.span, each.before, each.after) for each in saved.repairs
+        )
         return Accepted(value, Trust(saved.trust), saved.origin, repairs, saved.text)
     issues = tuple(Issue(issue["path"], issue["code"], issue["message"]) for issue in saved.issues)
     rejected = Rejected(Reason(saved.reason or Reason.INVALID), issues, saved.text)

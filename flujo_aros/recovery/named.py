@@ -118,6 +118,10 @@ class SecretsIn:
         return iter(secrets_among(self.value))
 
 
+def _is_listing(value: object) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset))
+
+
 def _among(value: object) -> Iterator[str]:
     pending: list[tuple[str, object, int]] = [("", value, 0)]
     listed: deque[tuple[str, object, int]] = deque()  # behind all else: a long list may hold more than is looked at
@@ -129,7 +133,7 @@ def _among(value: object) -> Iterator[str]:
         if reveal is not None or isinstance(here, (str, bytes)):
             yield from _texts_of(name, here if reveal is None else reveal(), known=reveal is not None)
         elif depth < _DEEPEST:
-            inside = listed if isinstance(here, (list, tuple, set, frozenset)) else pending
+            inside = listed if _is_listing(here) else pending
             inside.extend((inner, held, depth + 1) for inner, held in _members(here, name, depth))
 
 

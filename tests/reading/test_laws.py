@@ -224,9 +224,19 @@ def test_the_quick_way_and_the_careful_way_agree(text: str) -> None:
         assert exact(quick.value) == exact(careful.value)
 
 
-@examples(400)
+LOOSE_MEMBERS = st.tuples(
+    st.sampled_from(["a", "$b", '"c"', "'d'", '"e f"', r'"g\"h"', "True"]),
+    st.sampled_from([":", ": ", " :"]),
+    st.sampled_from(["1", "True", "None", "null", "'x'", '"it\'s"', "[1, 2,]", "['p' , \"q\"]", "{}", "word"]),
+    st.sampled_from([", ", ",", " ", "\n", ", // it's\n", " /* 'x' */, ", ", /* c */ ", ' // "q"\n', ",, "]),
+).map("".join)
+"""Members as a JavaScript or Python program has them, with what may stand between two of them."""
+
+
+@examples(600)
 @given(
     st.one_of(
+        st.lists(LOOSE_MEMBERS, max_size=4).map(lambda members: "{" + "".join(members) + "}"),
         damaged(),
         st.tuples(whole_objects(st.text(TRICKY, max_size=8)), STYLES).map(lambda d: write(d[0].value, d[1])),
         st.text(st.sampled_from("""{}[]:,"'/ \n\\a1*T-."""), max_size=24).map(lambda soup: "{a: " + soup + "}"),
@@ -234,6 +244,8 @@ def test_the_quick_way_and_the_careful_way_agree(text: str) -> None:
 )
 @example("{'a': 1, // it's\n b: True,}")
 @example("[ , ]")
+@example('{"a": 1 "b": 2}')
+@example("{a // one\n: 1}")
 def test_what_is_rewritten_is_what_the_machine_reads(text: str) -> None:
     """The quick way through common damage gives the value, the trust and the repairs of the machine, or nothing."""
     quick, careful = read(text, {}), read(text, {}, limits=Limits(max_depth=DEPTH - 1))

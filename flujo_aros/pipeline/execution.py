@@ -159,7 +159,8 @@ class Execution:
     async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
         """What a step comes to, with its limits, its timeout, its retries and its fallback."""
         if step.usage_limits is not None:
-            frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget))
+            spent = self.ledger.spent_before(slot.name, self.recorded.values())
+            frame = replace(frame, budget=Budget(step.usage_limits, f"step {slot.name!r}", frame.budget, spent))
         settlement = await self._in_time(step, frame, slot)
         if step.fallback is None or not _gives_way(step, settlement):
             return settlement

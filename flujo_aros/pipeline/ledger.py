@@ -6,8 +6,8 @@ There is no "running" result: a `StepResult` exists only when its step has ended
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
@@ -31,6 +31,7 @@ __all__ = [
     "Slot",
     "StepResult",
     "StepStatus",
+    "Work",
     "run_status",
     "sentence_of",
 ]
@@ -94,6 +95,14 @@ class Settlement(Generic[T]):
         return cls(outcome, cause=cause, error=error, exception=cause.exception)
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a step, or the run, had taken when it paused: it counts when that goes on."""
+
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+
 class Slot:
     """The place of one started step in the ledger: a context manager that settles exactly once, however it is left.
 
@@ -102,13 +111,14 @@ class Slot:
     else (cancellation, Ctrl-C, exit): cancelled; both go on.
     """
 
-    def __init__(self, name: str, kind: str, on_degraded: OnDegraded | None = None) -> None:
+    def __init__(self, name: str, kind: str, on_degraded: OnDegraded | None = None, before: Work | None = None) -> None:
         self.name = name
         self.kind = kind
         self.writes: tuple[Write, ...] = ()
         self._on_degraded = on_degraded
         self._reported: Settlement[Any] | None = None
-        self._spent: list[Usage] = []
+        self._spent: list[Usage] = [] if before is None else [before.usage]
+        self._seconds_before = 0.0 if before is None else before.seconds
         self._started = 0.0
         self._result: StepResult[Any] | None = None
         self._messages: Conversation = ()
@@ -203,7 +213,7 @@ class Slot:
             outcome=told.outcome,
             usage=Usage.total(self._spent),
             attempts=told.attempts,
-            seconds=time.perf_counter() - self._started,
+            seconds=self._seconds_before + time.perf_counter() - self._started,
             stages=told.stages,
             error=error,
             exception=told.exception,
@@ -217,12 +227,20 @@ class RunLedger:
     """All slots of one run, as a context manager. `result` derives the run from them, and from nothing else.
 
     `planned` are the names and kinds of the pipeline's steps, in order: those that never started are `skipped`.
+    `before` is what steps of these names had taken when the run paused, and the whole run under no name.
     """
 
-    def __init__(self, run_id: str, pipeline: str, planned: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        pipeline: str,
+        planned: Sequence[tuple[str, str]],
+        before: Mapping[str, Work] | None = None,
+    ) -> None:
         self.run_id = run_id
         self.pipeline = pipeline
         self._planned = planned
+        self._before = before or {}
         self._slots: dict[str, Slot] = {}
         self._stopped: RunStatus | None = None
         self._started = time.perf_counter()
@@ -232,7 +250,7 @@ class RunLedger:
         """Start a step. A name can start only once in a run."""
         if name in self._slots:
             raise AssertionError(f"step {name!r} started twice")
-        slot = self._slots[name] = Slot(name, kind, on_degraded)
+        slot = self._slots[name] = Slot(name, kind, on_degraded, self._before.get(name))
         return slot
 
     def replay(self, slot: Slot) -> None:
@@ -278,6 +296,19 @@ class RunLedger:
             self._stopped = RunStatus.FAILED if isinstance(raised, Exception) else RunStatus.CANCELLED
 
     @property
+    def seconds(self) -> float:
+        """How long the run has worked, in this process and in those before it."""
+        here = time.perf_counter() - self._started if self._seconds is None else self._seconds
+        return here + (self._before[""].seconds if "" in self._before else 0.0)
+
+    def spent_before(self, name: str, recorded: Iterable[Slot]) -> Usage:
+        """What a step and those inside it had used when the run paused; for the whole run without a name."""
+        ended = [(slot.name, slot.result.usage) for slot in recorded]
+        begun = [(other, work.usage) for other, work in self._before.items()]
+        inside = f"{name}/" if name else ""
+        return Usage.total(usage for other, usage in (*ended, *begun) if other == name or other.startswith(inside))
+
+    @property
     def result(self) -> RunResult:
         """The run as it ended. Asking while a step is still open is a programming error."""
         return self.result_with(None)
@@ -286,8 +317,7 @@ class RunLedger:
         """The same, with the context as the steps have left it."""
         skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
         steps = (*(slot.result for slot in self._slots.values()), *skipped)
-        seconds = time.perf_counter() - self._started if self._seconds is None else self._seconds
-        return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, seconds, context)
+        return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)
 
 
 def _skipped(name: str, kind: str) -> StepResult[Any]:

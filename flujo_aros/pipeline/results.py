@@ -166,8 +166,8 @@ class RunResult:
     """How a run ended: one result for each step that started, in the order of their starts, nested ones included.
 
     Steps of the pipeline that never started follow as `skipped`. Nested steps are named `parent/branch/step`. Totals
-    are derived from the steps. `context` is the context as the steps have left it. `paused` is what a run that waits
-    for an answer is resumed from.
+    are derived from the steps. `seconds` is the time that the run has worked: in all its processes, without pauses.
+    `context` is the context as the steps have left it. `paused` is what a run that waits for an answer is resumed from.
     """
 
     run_id: str

@@ -19,7 +19,7 @@ from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.context import Answer
 from flujo_aros.pipeline.execution import Execution, Frame, Sleep
 from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, RunResult, RunStatus, Slot
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, RunResult, RunStatus, Slot, Work
 from flujo_aros.pipeline.pause import PausedRun, fingerprint, paused_run, recorded_slots
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import PipelineStep
@@ -158,14 +158,14 @@ class Runner:
         given: dict[str, Any] = saved.context or {}
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
-        return _Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer))
+        return _Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer), before=saved.work)
 
     async def _run(self, task: _Task) -> RunResult:
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
         for step in steps:
             step.prepare()
         listeners = self.observers if channel is None else (*self.observers, channel.observe)
-        ledger = RunLedger(task.run_id, name, [(step.name, step.kind) for step in steps])
+        ledger = RunLedger(task.run_id, name, [(step.name, step.kind) for step in steps], task.before)
         began = task.shared.value
         pause: PauseRun | None = None
         with observing(*listeners):
@@ -176,7 +176,7 @@ class Runner:
                         if self.models is None and self._wants_local_models:
                             await self._run_locally(task, ledger)
                         else:
-                            await self._execution(task, ledger, self.models).steps(steps, self._frame(task))
+                            await self._execution(task, ledger, self.models).steps(steps, self._frame(task, ledger))
                 except PauseRun as raised:
                     pause = raised
                 finally:
@@ -194,7 +194,7 @@ class Runner:
         from flujo_aros.agents.local import LocalModels  # here: only a run that needs a local model needs its engine
 
         async with LocalModels() as models:
-            await self._execution(task, ledger, models).steps(self.pipeline.steps, self._frame(task))
+            await self._execution(task, ledger, models).steps(self.pipeline.steps, self._frame(task, ledger))
 
     def _execution(self, task: _Task, ledger: RunLedger, models: ModelSource | None) -> Execution:
         channel = task.channel
@@ -212,8 +212,9 @@ class Runner:
             answer=task.answer,
         )
 
-    def _frame(self, task: _Task) -> Frame:
-        budget = None if self.usage_limits is None else Budget(self.usage_limits, "the run")
+    def _frame(self, task: _Task, ledger: RunLedger) -> Frame:
+        spent = ledger.spent_before("", task.recorded.values())
+        budget = None if self.usage_limits is None else Budget(self.usage_limits, "the run", spent=spent)
         said = {} if task.answer is None else {"resume_input": task.answer.value}
         return Frame("", task.given, task.given, {}, said, task.shared, budget)
 
@@ -249,6 +250,7 @@ class _Task:
     asked: str | None = None
     answer: Answer | None = None
     channel: EventChannel | None = None
+    before: Mapping[str, Work] = field(default_factory=dict[str, Work])
 
 
 def _secrets_in(steps: Iterable[PipelineStep]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from pydantic_ai import Agent
 from flujo_aros.contract.output import Output
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event
-from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.outcome import Accepted, Rejected, Trust
 from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.common import Common, StepLimits
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.imports import Import
@@ -27,10 +28,12 @@ from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.testing import ScriptedModel
+from flujo_aros.usage import Usage
 
 from .kinds_lab import check_legal
 
@@ -227,3 +230,96 @@ def test_what_was_repaired_before_a_pause_is_told_after_it() -> None:
     assert [repair.code for repair in after.repairs] == ["unquoted-key", "trailing-comma"]
     assert tuple(after.repairs) == tuple(before.repairs)
     assert after.explain() == before.explain()
+
+
+ORDER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+ONE_REPAIR = Processing(stages=("llm_repair",))
+
+
+def reading(*replies: str, name: str = "read", **options: Any) -> Step:
+    return Step(name, agent=Agent(ScriptedModel(*replies)), contract=Output.json(ORDER), **options)
+
+
+def stages_of(result: RunResult) -> list[tuple[Any, ...]]:
+    """The stages, with what does not count when they are compared."""
+    return [
+        (step.name, stage.stage, stage.outcome, stage.reason, stage.calls, stage.usage, stage.seconds)
+        for step in result.steps
+        for stage in step.stages
+    ]
+
+
+def test_the_ladder_that_was_climbed_before_a_pause_is_told_after_it() -> None:
+    pipeline = reading("no number", '{"n": 4}') >> Ask("sure")
+    paused = Runner(pipeline).run_sync("x")
+    ended = resume(pipeline, paused_state(paused), "yes")
+    assert [stage[1:5] for stage in stages_of(ended)] == [("llm_repair", "accepted", None, 1)]
+    assert stages_of(ended) == stages_of(paused)
+    assert ended.to_dict()["steps"][0] == paused.to_dict()["steps"][0]
+    assert sum(stage.usage.requests for step in ended.steps for stage in step.stages) == ended.usage.requests - 1
+
+
+def test_why_a_step_failed_before_a_pause_is_told_after_it_with_every_attempt() -> None:
+    fan = Parallel(
+        "s",
+        {"a": reading("none", "still none", "no", processing=ONE_REPAIR), "b": Ask("ask")},
+        on_branch_failure="ignore",
+    )
+    paused = Runner(Pipeline([fan])).run_sync("x")
+    ended = resume(Pipeline([fan]), paused_state(paused), "yes")
+    before, after = (result.step("s/a/read") for result in (paused, ended))
+    assert isinstance(before.outcome, Rejected)
+    assert isinstance(after.outcome, Rejected)
+    assert [attempt.stage for attempt in after.outcome.attempts] == ["first", "llm_repair", "llm_repair"]
+    assert after.outcome.attempts == before.outcome.attempts
+    assert after.outcome.explain() == before.outcome.explain()
+
+
+def test_the_time_of_a_run_is_that_of_all_its_processes_without_the_pause() -> None:
+    slow = Call("slow", function=lambda _: time.sleep(0.05))
+    pipeline = Pipeline([Loop("s", [slow, Ask("ask")], max_loops=2)])
+    first = Runner(pipeline).run_sync("x")
+    second = resume(pipeline, paused_state(first), "1")
+    third = resume(pipeline, paused_state(second), "2")
+    assert third.status is RunStatus.COMPLETED
+    assert first.seconds < second.seconds < third.seconds
+    assert third.seconds >= 0.1
+    loop, asked = third.step("s"), third.step("s/1/ask")
+    assert loop.seconds >= 0.1, "a step that goes on has its time of before the pause, too"
+    assert asked.seconds > first.step("s/1/ask").seconds
+
+
+def test_what_a_run_may_use_holds_across_a_pause() -> None:
+    pipeline = reading('{"n": 1}', name="one") >> Ask("sure") >> reading('{"n": 2}', name="two")
+    limits = StepLimits(max_requests=1)
+    state = paused_state(Runner(pipeline, usage_limits=limits).run_sync("x"))
+    ended = asyncio.run(Runner(pipeline, usage_limits=limits).resume(state, "yes"))
+    assert ended.status is RunStatus.FAILED
+    assert "no further model call: the run may use 1 model calls" in str(ended.error)
+
+
+def test_what_a_step_may_use_holds_across_a_pause_inside_it() -> None:
+    body = [reading('{"n": 1}', name="one"), Ask("sure"), reading('{"n": 2}', name="two")]
+    pipeline = Pipeline([Loop("s", body, max_loops=1, usage_limits=StepLimits(max_requests=1))])
+    ended = resume(pipeline, paused_state(Runner(pipeline).run_sync("x")), "yes")
+    assert "no further model call: step 's' may use 1 model calls" in str(ended.error)
+
+
+@dataclass(frozen=True)
+class Weighing(Common):
+    """A step that has used something when it asks."""
+
+    name: str
+    kind: str = field(default="hitl", init=False, repr=False)
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        context.spend(Usage(1, 10, 2))
+        if context.answer is None:
+            raise PauseRun("well?")
+        return Settlement(Accepted(context.answer.value, Trust.CLEAN, "first", (), ""))
+
+
+def test_what_a_step_has_used_before_it_paused_counts_when_it_has_ended() -> None:
+    pipeline = Pipeline([Weighing("weigh")])
+    ended = resume(pipeline, paused_state(Runner(pipeline).run_sync("x")), "yes")
+    assert ended.step("weigh").usage == ended.usage == Usage(2, 20, 4)

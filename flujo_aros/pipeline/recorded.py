@@ -1,0 +1,260 @@
+"""How steps ended before a run paused, as plain JSON, and back: values, repairs, stages and what all of it has used."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.contract.values import Invalid
+from flujo_aros.errors import Attempt, UsageError
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.pipeline.ledger import Slot, Work
+from flujo_aros.pipeline.results import StepResult, StepStatus
+from flujo_aros.usage import Usage
+
+if TYPE_CHECKING:
+    from flujo_aros.agents.drivers import StageRecord
+
+
+class Strict(BaseModel):
+    """Plain JSON in which nothing may stand that nobody knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RecordedUsage(Strict):
+    """What calls have used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal | None = None
+    unmeasured_requests: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """As the record that adds up."""
+        return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
+
+
+class RecordedRepair(Strict):
+    """One edit between the text and the value of a settled step."""
+
+    code: str
+    risk: int
+    path: str
+    span: tuple[int, int]
+    before: str
+    after: str
+
+
+class RecordedAttempt(RecordedUsage):
+    """One try at a value that a settled step has none of."""
+
+    stage: str
+    outcome: str
+    reason: Reason | None = None
+    issues: list[dict[str, str]] = []
+    text: str = ""
+    raw_matched: str | None = None
+    why: str = ""
+    seconds: float = 0.0
+
+
+class RecordedOutcome(Strict):
+    """The outcome of a settled step, as plain JSON."""
+
+    outcome: str
+    value: Any = None
+    trust: str = "clean"
+    origin: str = "first"
+    text: str = ""
+    reason: str | None = None
+    issues: list[dict[str, str]] = []
+    repairs: list[RecordedRepair] = []
+    raw_matched: str | None = None
+    tag: str | None = None
+    seen: list[str] = []
+    attempts: list[RecordedAttempt] = []
+
+
+class RecordedStage(RecordedUsage):
+    """One stage of the ladder that a settled step has climbed."""
+
+    stage: str
+    outcome: str
+    reason: str | None = None
+    calls: int = 0
+    seconds: float = 0.0
+
+
+class RecordedStep(RecordedUsage):
+    """How one step had settled before the run paused, and what it has put into the context."""
+
+    name: str
+    kind: str
+    status: StepStatus
+    outcome: RecordedOutcome | None = None
+    stages: list[RecordedStage] = []
+    attempts: int = 1
+    seconds: float = 0.0
+    error: str | None = None
+    degraded_accepted: bool = False
+    caused_by: str | None = None
+    excused_by: str | None = None
+    replaced: str | None = None
+    writes: list[tuple[list[str], Any]] = []
+    messages: list[Any] = []
+
+
+class RecordedWork(RecordedUsage):
+    """What a step that goes on after the pause has taken before it."""
+
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, result: StepResult[Any]) -> RecordedWork:
+        """What this step has taken so far."""
+        return cls(**dataclasses.asdict(result.usage), seconds=result.seconds)
+
+    @property
+    def work(self) -> Work:
+        """As its slot takes it over."""
+        return Work(self.usage, self.seconds)
+
+
+def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
+    """A settled step as plain JSON, with what was said in it if later steps may go on from there."""
+    from flujo_aros.agents.conversation import plain_conversation  # here: most runs have no need of the model host
+
+    result = slot.result
+    kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
+    return RecordedStep(
+        **{key: getattr(result, key) for key in (*kept, "replaced")},
+        **dataclasses.asdict(result.usage),
+        outcome=_recorded_outcome(result),
+        stages=[RecordedStage(**_with_usage(stage)) for stage in result.stages],
+        writes=[(list(path), as_saved(value, f"step {result.name!r}")) for path, value in slot.writes],
+        messages=plain_conversation(slot.messages) if talks else [],
+    )
+
+
+def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
+    """The slot of a step as it had settled; its value is typed by its contract."""
+    from flujo_aros.agents.conversation import conversation_of  # as in `recorded_step`
+
+    result: StepResult[Any] = StepResult(
+        name=step.name,
+        kind=step.kind,
+        status=step.status,
+        outcome=None if step.outcome is None else _outcome(step.outcome, contract),
+        usage=step.usage,
+        attempts=step.attempts,
+        seconds=step.seconds,
+        stages=tuple(_stage(stage) for stage in step.stages),
+        error=step.error,
+        degraded_accepted=step.degraded_accepted,
+        caused_by=step.caused_by,
+        excused_by=step.excused_by,
+        replaced=step.replaced,
+    )
+    writes = tuple((tuple(path), value) for path, value in step.writes)
+    return Slot.replayed(result, writes, conversation_of(step.messages) if step.messages else ())
+
+
+def as_saved(value: Any, what: str) -> Any:
+    """A value as plain JSON that comes back as the same JSON. Raises `UsageError` where there is none."""
+    try:
+        return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
+    except PydanticSerializationError as error:
+        raise UsageError(
+            f"the run paused, but cannot be saved: {what} gave a value that is no plain data ({error}); "
+            "hand on plain data or pydantic models before a step that asks a person"
+        ) from error
+
+
+def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
+    outcome = result.outcome
+    if outcome is None:
+        return None
+    if isinstance(outcome, Accepted):
+        return RecordedOutcome(
+            outcome=outcome.kind,
+            value=as_saved(outcome.value, f"step {result.name!r}"),
+            trust=outcome.trust.value,
+            origin=outcome.origin,
+            text=outcome.text,
+            repairs=[RecordedRepair(**dataclasses.asdict(repair)) for repair in outcome.repairs],
+        )
+    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
+    return RecordedOutcome(
+        outcome=outcome.kind,
+        text=outcome.text,
+        reason=rejected.reason.value,
+        issues=[issue.to_dict() for issue in rejected.issues],
+        raw_matched=rejected.raw_matched,
+        tag=rejected.tag,
+        seen=list(rejected.seen),
+        attempts=[
+            RecordedAttempt(**{**_with_usage(attempt), "issues": [issue.to_dict() for issue in attempt.issues]})
+            for attempt in rejected.attempts
+        ],
+    )
+
+
+def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:
+    if saved.outcome == Accepted.kind:
+        value = saved.value
+        if contract is not None:
+            verdict = contract.validate(value)
+            value = value if isinstance(verdict, Invalid) else verdict.value
+        repairs = tuple(
+            Repair(each.code, Risk(each.risk), each.path, each.span, each.before, each.after) for each in saved.repairs
+        )
+        return Accepted(value, Trust(saved.trust), saved.origin, repairs, saved.text)
+    rejected = Rejected(
+        Reason(saved.reason or Reason.INVALID),
+        _issues(saved.issues),
+        saved.text,
+        raw_matched=saved.raw_matched,
+        tag=saved.tag,
+        seen=tuple(saved.seen),
+        attempts=tuple(_attempt(each) for each in saved.attempts),
+    )
+    return rejected if saved.outcome == Rejected.kind else Degraded(saved.text, rejected)
+
+
+def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
+    """The members of a record, with those of its usage among them."""
+    members = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
+    usage: Usage = members.pop("usage")
+    return members | dataclasses.asdict(usage)
+
+
+def _stage(stage: RecordedStage) -> StageRecord:
+    from flujo_aros.agents.drivers import StageRecord  # as in `recorded_step`
+
+    return StageRecord(stage.stage, stage.outcome, stage.reason, stage.calls, stage.usage, stage.seconds)
+
+
+def _attempt(saved: RecordedAttempt) -> Attempt:
+    return Attempt(
+        stage=saved.stage,
+        outcome=saved.outcome,
+        reason=saved.reason,
+        issues=_issues(saved.issues),
+        text=saved.text,
+        raw_matched=saved.raw_matched,
+        usage=saved.usage,
+        why=saved.why,
+        seconds=saved.seconds,
+    )
+
+
+def _issues(saved: list[dict[str, str]]) -> tuple[Issue, ...]:
+    return tuple(Issue(issue["path"], issue["code"], issue["message"]) for issue in saved)

@@ -200,11 +200,14 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
         raw_matched=rejected.raw_matched,
         tag=rejected.tag,
         seen=list(rejected.seen),
-        attempts=[
-            RecordedAttempt(**{**_with_usage(attempt), "issues": [issue.to_dict() for issue in attempt.issues]})
-            for attempt in rejected.attempts
-        ],
+        attempts=[_recorded_attempt(attempt) for attempt in rejected.attempts],
     )
+
+
+def _recorded_attempt(attempt: Attempt) -> RecordedAttempt:
+    members = _with_usage(attempt)
+    members["issues"] = [issue.to_dict() for issue in attempt.issues]
+    return RecordedAttempt(**members)
 
 
 def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[Any]:

@@ -61,7 +61,7 @@ InputJsonl: TypeAlias = Annotated[
         "--input-jsonl",
         metavar="FILE|-",
         show_default=False,
-        help='Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": …}.',
+        help='Many inputs, one JSON value on each line: the input itself, or {"input": …, "id": …, "context": {…}}.',
     ),
 ]
 Output: TypeAlias = Annotated[
@@ -76,4 +76,10 @@ Output: TypeAlias = Annotated[
 ]
 Concurrency: TypeAlias = Annotated[
     int, typer.Option("--concurrency", min=1, help="How many rows of --input-jsonl run at once.")
+]
+RetryFailed: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed", help="Run rows of --input-jsonl again that did not complete, in place of their lines."
+    ),
 ]

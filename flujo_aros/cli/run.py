@@ -21,6 +21,7 @@ from flujo_aros.cli.options import (
     InputJsonl,
     Output,
     Pairs,
+    RetryFailed,
     State,
 )
 from flujo_aros.cli.plan import load, print_plan
@@ -44,6 +45,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     rows: InputJsonl = None,
     output: Output = None,
     concurrency: Concurrency = 4,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Run a blueprint.
 
@@ -63,10 +65,12 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--input-jsonl'")
         if source is not None:
             raise typer.BadParameter("stands in place of --input; give one of them", param_hint="'--input-jsonl'")
-        batch = Batch(blueprint, pipeline, output, context, concurrency, allow_degraded=allow_degraded)
+        batch = Batch(blueprint, pipeline, output, context, concurrency, allow_degraded, retry_failed)
         raise typer.Exit(run_batch(batch, rows))
     if output is not None:
         raise typer.BadParameter("is for --input-jsonl; the result of one run goes to stdout", param_hint="'--output'")
+    if retry_failed:
+        raise typer.BadParameter("is for --input-jsonl", param_hint="'--retry-failed'")
     if source is None:
         raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--input'")
     text = given_text(source)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
-from .conftest import Aros, Ended
+from .conftest import COMMAND, Aros, Ended
 
 SHOP = """
     def shout(text):
@@ -57,7 +61,7 @@ def test_each_row_is_a_line_with_the_document_of_its_run(aros: Aros, shop: Path)
 def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -> None:
     ended = batch(aros, '"bad"', "{not json", '{"input": "x", "context": 3}', '"good"', extra=("--concurrency", "2"))
     assert ended.exit_code == 1
-    assert "1 completed, 3 not" in ended.stderr
+    assert "1 completed, 3 failed; results in out.jsonl" in ended.stderr
     found = results()
     assert {row: each["status"] for row, each in found.items()} == {
         0: "failed",
@@ -70,13 +74,52 @@ def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -
     assert found[1].keys() == found[3].keys()
 
 
-def test_a_slip_in_the_keys_of_a_row_is_said_and_other_keys_are_data(aros: Aros, shop: Path) -> None:
-    ended = batch(aros, '{"input": "a", "contxt": {}}', '{"input": "b", "expected": "B"}', '{"contxt": 1}')
-    found = results()
-    assert found[0]["error"]["message"] == "unknown key 'contxt' beside `input`; did you mean 'context'?"
-    assert [found[row]["status"] for row in (1, 2)] == ["completed", "completed"]
-    assert found[1]["output"] == {"text": '{"INPUT": "B", "EXPECTED": "B"}'}
-    assert ended.exit_code == 1
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ('{"input": "a", "contxt": {}}', "line 1: unknown key 'contxt' beside `input`; did you mean 'context'?"),
+        (
+            '{"input": "a", "expected": 1, "lang": "de"}',
+            "line 1: unknown keys 'expected', 'lang' beside `input`; a row",
+        ),
+        ('{"input": "a", "context": 3}', "line 1: `context` is an object, not 3"),
+        ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' stands twice in one object"),
+        ('{"input": NaN}', "line 1 is not JSON: there is no NaN in JSON"),
+    ],
+)
+def test_a_row_with_an_input_and_something_else_is_refused_by_name(
+    aros: Aros, shop: Path, row: str, words: str
+) -> None:
+    assert batch(aros, row, '"good"').exit_code == 1
+    assert results()[0]["error"]["message"].startswith(words)
+    assert asked() == ["good"], "such a row is not run"
+
+
+def test_an_object_without_an_input_is_the_input_itself(aros: Aros, shop: Path) -> None:
+    assert batch(aros, '{"id": 3, "text": "a"}', '{"contxt": 1}', "[1]", "null").exit_code == 0
+    assert [found["output"]["text"] for _, found in sorted(results().items())] == [
+        '{"ID": 3, "TEXT": "A"}',
+        '{"CONTXT": 1}',
+        "[1]",
+        "NULL",
+    ]
+
+
+def test_half_a_character_in_a_row_stops_nothing(aros: Aros, shop: Path) -> None:
+    batch(aros, r'{"id": "\ud83d", "input": "a"}', '"b"')
+    assert sorted(map(str, results())) == ["1", "\ud83d"]
+
+
+def test_a_file_that_is_one_array_is_said_to_be_one(aros: Aros, shop: Path) -> None:
+    ended = batch(aros, "[", '  {"input": "a"}', "]")
+    assert ended.exit_code == 2
+    assert "this is one JSON array; give one JSON value on each line, as `jq -c '.[]'` writes them" in ended.stderr
+
+
+def test_a_file_without_rows_is_said_to_be_one(aros: Aros, shop: Path) -> None:
+    ended = batch(aros, "")
+    assert ended.exit_code == 0
+    assert "there are no rows" in ended.stderr
 
 
 def test_rows_that_are_there_already_do_not_run_again(aros: Aros, shop: Path) -> None:
@@ -85,6 +128,127 @@ def test_rows_that_are_there_already_do_not_run_again(aros: Aros, shop: Path) ->
     assert "2 rows of 3 in out.jsonl already" in again.stderr
     assert again.exit_code == 1, "a row that failed before still counts"
     assert sorted(asked()) == ["a", "bad", "c"]
+
+
+def mend_the_shop() -> None:
+    """From now on there is no bad order."""
+    Path("shop.py").write_text(Path("shop.py").read_text().replace('"bad"', '"worse"'))
+    sys.modules.pop("shop", None)
+
+
+def rows_in_output() -> list[Any]:
+    return [json.loads(line)["row"] for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_what_failed_is_told_at_the_end_and_runs_again_when_asked(aros: Aros, shop: Path) -> None:
+    rows = ('"a"', '"bad"', '"c"')
+    first = batch(aros, *rows, extra=("--concurrency", "1"))
+    assert "1 row did not complete: the same command with --retry-failed runs it again" in first.stderr
+    mend_the_shop()
+    again = batch(aros, *rows, extra=("--retry-failed",))
+    assert (again.exit_code, "all 3 rows completed" in again.stderr) == (0, True)
+    assert rows_in_output() == [0, 1, 2], "one line for each row, where it was"
+    assert results()[1]["output"] == {"text": "BAD"}
+    assert asked() == ["a", "bad", "bad", "c"], "what was done is not done again"
+    assert [file.name for file in Path().glob("out.jsonl*")] == ["out.jsonl"]
+
+
+def test_a_row_that_fails_once_more_has_one_line_too(aros: Aros, shop: Path) -> None:
+    batch(aros, '"bad"', '"a"')
+    before = results()[0]["run_id"]
+    assert batch(aros, '"bad"', '"a"', extra=("--retry-failed",)).exit_code == 1
+    assert sorted(rows_in_output()) == [0, 1]
+    assert results()[0]["run_id"] != before
+
+
+def test_a_row_that_was_no_json_is_run_when_it_has_been_mended(aros: Aros, shop: Path) -> None:
+    batch(aros, '"a"', "b")
+    assert batch(aros, '"a"', '"b"', extra=("--retry-failed",)).exit_code == 0
+    assert asked() == ["a", "b"]
+
+
+def test_a_row_that_waits_for_an_answer_has_not_failed(aros: Aros, shop: Path) -> None:
+    Path("shop.yaml").write_text("steps: [{kind: hitl, name: ok, message: Well}]")
+    first = batch(aros, '"a"')
+    assert (first.exit_code, "1 paused" in first.stderr, "--retry-failed" in first.stderr) == (1, True, False)
+    before = results()[0]["run_id"]
+    assert batch(aros, '"a"', extra=("--retry-failed",)).exit_code == 1
+    assert results()[0]["run_id"] == before
+
+
+def test_lines_of_rows_that_ran_again_before_a_process_was_killed_are_tidied(aros: Aros, shop: Path) -> None:
+    batch(aros, '"bad"', '"a"', extra=("--concurrency", "1"))
+    old, other = Path("out.jsonl").read_bytes().splitlines(keepends=True)
+    new = old.replace(b'"failed"', b'"completed"', 1)
+    Path("out.jsonl").write_bytes(old + other + new + b'{"row": 0, "run_')
+    assert batch(aros, '"bad"', '"a"', extra=("--retry-failed",)).exit_code == 0
+    assert Path("out.jsonl").read_bytes() == new + other
+
+
+def test_an_output_that_is_a_link_stays_one_and_private(aros: Aros, shop: Path) -> None:
+    Path("real.jsonl").touch(mode=0o600)
+    Path("out.jsonl").symlink_to("real.jsonl")
+    batch(aros, '"bad"')
+    mend_the_shop()
+    assert batch(aros, '"bad"', extra=("--retry-failed",)).exit_code == 0
+    assert Path("out.jsonl").is_symlink()
+    assert Path("real.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_row_that_is_not_the_one_that_has_run_is_refused(aros: Aros, shop: Path) -> None:
+    batch(aros, '"a"', '"b"', '"c"')
+    ended = batch(aros, '"a"', '"c"')
+    assert ended.exit_code == 2
+    assert "row 1 is not the one whose result is in 'out.jsonl': it has changed since" in ended.stderr
+    assert batch(aros, '"a"', '  "b"', '{"input": "d"}'.replace("input", "id")).exit_code == 2
+
+
+def test_retrying_is_for_many_rows(aros: Aros, shop: Path) -> None:
+    ended = aros("run", "shop.yaml", "--allow", "shop", "-i", "a", "--retry-failed")
+    assert (ended.exit_code, "is for --input-jsonl" in ended.stderr) == (2, True)
+
+
+SLOW_SHOP = """
+    import time
+
+    def shout(text):
+        with open("asked.txt", "a") as file:
+            file.write(f"{text}\\n")
+        if text == "slow":
+            time.sleep(60)
+        return text
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_rows_that_ran_again_are_kept_when_the_batch_is_broken_off(
+    aros: Aros, shop: Path, environment: dict[str, str], stop: signal.Signals
+) -> None:
+    rows = ('"bad"', '"a"', '"slow"')
+    Path("shop.py").write_text(Path("shop.py").read_text().replace('"bad"', '("bad", "slow")').replace("==", "in"))
+    assert batch(aros, *rows).exit_code == 1
+    Path("shop.py").write_text(dedent(SLOW_SHOP))
+    Path("asked.txt").unlink()
+    command = ["run", "shop.yaml", "--allow", "shop", "--input-jsonl", "rows.jsonl", "-o", "out.jsonl"]
+    with subprocess.Popen([*COMMAND, *command, "--retry-failed", "--concurrency", "1"], env=environment) as process:
+        for _ in range(600):
+            if Path("asked.txt").exists() and "slow" in asked():
+                break
+            time.sleep(0.05)
+        process.send_signal(stop)
+        if stop is signal.SIGINT:  # the function in its thread is waited for by Python; what counts is the file
+            for _ in range(100):
+                if rows_in_output() == [0, 1, 2] or rows_in_output() == [1, 0, 2]:
+                    break
+                time.sleep(0.05)
+            process.kill()
+    Path("shop.py").write_text(Path("shop.py").read_text().replace("60", "0"))
+    sys.modules.pop("shop", None)
+    ended = batch(aros, *rows, extra=("--retry-failed",))
+    assert "all 3 rows completed" in ended.stderr
+    assert sorted(rows_in_output()) == [0, 1, 2]
+    assert sorted(asked()) == ["bad", "slow", "slow"]
 
 
 def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, shop: Path) -> None:

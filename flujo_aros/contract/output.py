@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast, overload
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from pydantic import TypeAdapter
 
@@ -37,6 +37,16 @@ _ATTRIBUTE: Final = r"\s{1,9}[\w:.-]{1,80}\s?=\s?(?:\"[^\"<]{0,200}\"|'[^'<]{0,2
 Mode: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
 
 
+class Counts(NamedTuple):
+    """Which keys of an object count; what stands under any other one is garnish.
+
+    Where all the `needed` ones are known, what follows may be unreadable.
+    """
+
+    keys: frozenset[str]
+    needed: frozenset[str]
+
+
 @dataclass(frozen=True)
 class JsonContract(Generic[T_co]):
     """The reply holds one JSON value. Made by `Output.json`."""
@@ -47,6 +57,8 @@ class JsonContract(Generic[T_co]):
     """How risky an edit may be before the reading is rejected, unless the call says otherwise."""
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
     """What a value must be beyond its schema; each is judged once a value could be read."""
+    counts: Counts | None = field(default=None, kw_only=True)
+    """The keys of the root object that count, where all others are garnish; None: every key counts."""
 
     @property
     def json_schema(self) -> JsonSchema:
@@ -174,9 +186,17 @@ class EventContract(JsonContract[Event]):
         return bool(self.checks) or "winner" in self.fields
 
     @cached_property
+    def written(self) -> JsonContract[WrittenEvent]:
+        """The event as a model may write it: with any kind, or none."""
+        return JsonContract(cast("Values[WrittenEvent]", self.values), "json", self.risk)
+
+    @cached_property
     def loose(self) -> JsonContract[LooseEvent]:
-        """The same event with anything in the places that can be cleaned: kind, winner and scores."""
-        return JsonContract(TypeValues[LooseEvent](written_model(self.fields, LooseEvent)), "json", self.risk)
+        """The same event with anything in the places that can be cleaned: kind, winner and all garnish."""
+        needed = frozenset({"kind", "text", "winner"} if self.is_verdict else {"kind", "text"})
+        counts = Counts(needed | {"winner"} if self.judges_winner else needed, needed)
+        values = TypeValues[LooseEvent](written_model(self.fields, LooseEvent))
+        return JsonContract(values, "json", self.risk, counts=counts)
 
     @property
     def is_verdict(self) -> bool:

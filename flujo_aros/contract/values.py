@@ -16,7 +16,7 @@ import jiter
 import jsonschema_rs
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from flujo_aros.contract.effort import Effort
 from flujo_aros.contract.keys import count_keys
@@ -49,6 +49,7 @@ class Invalid:
     issues: tuple[Issue, ...]
 
 
+_TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "a whole number is too large for the number wanted"),))
 _NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is no character"),))
 _TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "there are too many ways to read it"),))
 _NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "it fits none of the alternatives"),))
@@ -98,6 +99,7 @@ def fingerprint(schema: JsonSchema) -> str:
 
 
 NOT_JSON: Final = object()
+_LONG: Final = (re.compile(r"[0-9]{309}"), re.compile(rb"[0-9]{309}"))
 _HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
 
 
@@ -121,6 +123,19 @@ def _all_finite(value: Any) -> bool:
         elif isinstance(here, float) and not isfinite(here):
             return False
     return True
+
+
+def _overflows(value: Any, data: str | bytes) -> bool:
+    """Whether a whole number was too large for a float, and infinity stands in its place."""
+    if count_keys(value) >= 0:  # all numbers in it are known to be finite
+        return False
+    long = _LONG[0].search(data) if isinstance(data, str) else _LONG[1].search(data)
+    if long is None:
+        return False
+    try:
+        return not _all_finite(to_jsonable_python(value, inf_nan_mode="constants", fallback=str))
+    except PydanticSerializationError:  # a serializer of the user's, which has its own idea of the value
+        return False
 
 
 class TypeValues(Generic[T]):
@@ -154,7 +169,7 @@ class TypeValues(Generic[T]):
         # Without white space each key is followed by `":`, and in valid JSON little else is.
         if count_keys(value) == text.encode().translate(None, b" \t\n\r").count(b'":'):
             return Valid(value)
-        return None if parse_json(text) is NOT_JSON else Valid(value)
+        return None if parse_json(text) is NOT_JSON or _overflows(value, text) else Valid(value)
 
     def strict(self, value: object) -> Valid[T] | None:
         """The value of plain JSON that needs no lax conversion and has no key to ignore, or None."""
@@ -162,9 +177,10 @@ class TypeValues(Generic[T]):
             return None
         try:
             data = to_json(value, inf_nan_mode="constants")
-            return Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
+            strict = self.adapter.validate_json(data, strict=True, extra="forbid")
         except (ValidationError, PydanticSerializationError, UnicodeEncodeError):
             return None
+        return None if _overflows(strict, data) else Valid(strict)
 
     def validate(self, value: object) -> Verdict[T]:
         """Judge a JSON value, strictly first; what pydantic bends then is named in `conversions`."""
@@ -175,13 +191,17 @@ class TypeValues(Generic[T]):
         except (PydanticSerializationError, UnicodeEncodeError):
             return _NO_CHARACTER
         try:
-            return Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
+            valid = self.adapter.validate_json(data, strict=True, extra="forbid")
         except ValidationError as error:
             strict = error
+        else:
+            return _TOO_LARGE_A_NUMBER if _overflows(valid, data) else Valid(valid)
         try:
             bent = self.adapter.validate_json(data)
         except ValidationError as error:
             return Invalid(tuple(_from_pydantic(error)))
+        if _overflows(bent, data):
+            return _TOO_LARGE_A_NUMBER
         return Valid(bent, tuple(issue for issue in _from_pydantic(strict) if not self._declared_open(issue)))
 
     def _declared_open(self, issue: Issue) -> bool:

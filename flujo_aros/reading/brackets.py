@@ -13,7 +13,7 @@ from flujo_aros.reading.node import ARRAY, OBJECT, Member, Node, new_member, new
 from flujo_aros.reading.tokens import Tokens
 
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
-_CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
+CLOSERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
 _LOOK: Final = 20_000
 
 
@@ -233,7 +233,7 @@ class Brackets(Tokens):
         if self.looked > _LOOK + 4 * len(self.text):
             raise self._stop("too many brackets do not fit together", "wrong-closer")
         surplus = depth = 0
-        for found in _CLOSERS.finditer(self.text, start, end):
+        for found in CLOSERS.finditer(self.text, start, end):
             char = found[0]
             if char in "{[":
                 depth += 1

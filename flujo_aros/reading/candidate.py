@@ -15,6 +15,7 @@ from flujo_aros.reading.coerce import Coercion, risk_of
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, steps_of, worst
 from flujo_aros.reading.envelope import is_schema
+from flujo_aros.reading.garnished import CLEANED
 from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.tolerant import Parsed
 
@@ -156,11 +157,15 @@ def judge(
     if _is_echo(parsed.node, contract.shape):
         return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
     bent = tuple(edit.start for edit in parsed.edits if edit.code in BRACKETS)
-    coercion = Coercion(text, ceiling=ceiling, pristine=not parsed.edits, bent=bent).run(parsed.node, contract.shape)
+    coercion = Coercion(text, ceiling=ceiling, pristine=not parsed.edits, bent=bent, counts=contract.counts).run(
+        parsed.node, contract.shape
+    )
     candidate.edits += coercion.edits
     candidate.names = coercion.names
     candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))
     over = _edits_over(candidate, contract.shape, ceiling)
+    if contract.counts is not None:
+        over = [edit for edit in over if edit.code != CLEANED]
     if any(edit.code == "truncated" for edit in over):
         return candidate.lose(
             Reason.TRUNCATED, Issue("$", "truncated", f"the text is cut off at character {candidate.end}")

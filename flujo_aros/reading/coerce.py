@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any, Final, NamedTuple
 
+from flujo_aros.contract.output import Counts
 from flujo_aros.contract.schema import ANY, Shape, fold
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Issue, Risk
@@ -57,7 +58,14 @@ class Coercion:
     """One value on its way to what a shape wants."""
 
     def __init__(
-        self, text: str, *, ceiling: Risk, pristine: bool, nested: int = 0, bent: tuple[int, ...] = ()
+        self,
+        text: str,
+        *,
+        ceiling: Risk,
+        pristine: bool,
+        nested: int = 0,
+        bent: tuple[int, ...] = (),
+        counts: Counts | None = None,
     ) -> None:
         self.text = text
         self.bent = sorted(bent)
@@ -66,6 +74,7 @@ class Coercion:
         self.pristine = pristine
         """The text was JSON as it stood; a repaired one may not have duplicate keys."""
         self.nested = nested
+        self._counts = counts
         self.edits: list[Edit] = []
         self.issues: list[Issue] = []
         self.names: dict[int, str] = {}
@@ -395,6 +404,10 @@ class Coercion:
         return self._issue(path, "type", f"expected {_wanted(shape)}, found {found}", node)
 
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
+        if self._counts is not None and path is not None and unlink(path)[0] not in self._counts.keys:
+            start, end = (0, len(self.text)) if node is None else (node.start, node.end)
+            self._edit("cleaned", Risk.LOSSY, start, end, message, path)  # nobody is asked about garnish
+            return plain(node) if node is not None else None
         if len(self.issues) < _MAX_ISSUES:
             self.issues.append(Issue(path_of(unlink(path)), code, message))
         return plain(node) if node is not None else None

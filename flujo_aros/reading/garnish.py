@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from math import isfinite
+from typing import Any, Final, Protocol, TypeVar
 
 from flujo_aros.contract.output import EventContract, JsonContract, compile_contract
 from flujo_aros.contract.payload import LooseEvent, WrittenEvent
 from flujo_aros.contract.schema import is_dict, is_list
-from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.contract.values import path_of
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.reading.garnished import CLEANED
 
-Look: TypeAlias = Callable[[str, JsonContract[Any]], Outcome[Any]]
-"""Reads one JSON value out of a text, with the options of the call."""
+T = TypeVar("T")
 
+
+class Look(Protocol):
+    """Reads one JSON value out of a text, with the options of the call."""
+
+    def __call__(self, text: str, contract: JsonContract[T], *, whole: bool = False) -> Outcome[T]:
+        """The outcome. `whole`: the text is a part whose end is known, wherever the reply was cut."""
+        ...
+
+
+_MAY_BE_GARNISH: Final = (
+    Reason.INVALID,
+    Reason.AMBIGUOUS,
+    Reason.MALFORMED,
+    Reason.TRUNCATED,
+    Reason.TOO_LARGE,
+)
 _NUMBER: Final = compile_contract(float)
 _OBJECT: Final = compile_contract({"type": "object"})
 
@@ -23,24 +40,31 @@ def tidied(outcome: Outcome[WrittenEvent], text: str, contract: EventContract, l
     """The outcome of an event that was rejected for its garnish, cleaned; any other outcome as it is.
 
     A score that is no number is dropped, `scores` that name nobody are left out, a kind that is no text is a wrong
-    kind. A winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and what names
-    nobody stays rejected. Elsewhere it is garnish, too.
+    kind; a number that is not finite is null elsewhere, and what cannot be read behind all that counts is left out. A
+    winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and what names nobody stays
+    rejected. Elsewhere it is garnish, too.
     """
-    if not isinstance(outcome, Rejected) or outcome.reason not in (Reason.INVALID, Reason.AMBIGUOUS):
+    if not isinstance(outcome, Rejected) or outcome.reason not in _MAY_BE_GARNISH:
         return outcome
     loose: Outcome[LooseEvent] = look(text, contract.loose)
     if not isinstance(loose, Accepted):
         return _without_garnish(outcome)
     cleaning = _Cleaning(loose.value, contract, look, len(text))
     if not cleaning.is_winner_clear:
-        return _without_garnish(outcome)
+        return _without_garnish(outcome, _shown(cleaning.event["winner"]))
     repairs = (*loose.repairs, *cleaning.repairs)
     event = WrittenEvent.model_validate(cleaning.event)
     return Accepted(event, Trust.of(repairs), loose.origin, repairs, loose.text)
 
 
-def _without_garnish(outcome: Rejected) -> Rejected:
-    """The rejection without issues about garnish, which nobody is to be asked about."""
+def _without_garnish(outcome: Rejected, winner: str = "") -> Rejected:
+    """The rejection without issues about garnish, which nobody is to be asked about.
+
+    `winner` is what stands in the place of one and names nobody, where all else is clean.
+    """
+    if winner and not any(issue.path.startswith("$.winner") for issue in outcome.issues):
+        issue = Issue("$.winner", "type", f"expected a name or null, found {winner}")
+        return replace(outcome, reason=Reason.INVALID, issues=(issue,))
     left = tuple(issue for issue in outcome.issues if not issue.path.startswith(("$.kind", "$.scores")))
     return replace(outcome, issues=left or outcome.issues)
 
@@ -59,6 +83,7 @@ class _Cleaning:
             self.event["kind"] = _shown(kind)  # none of the kinds: the fallback stands in for it
         self._clean_winner(judged=contract.judges_winner)
         self._clean_scores()
+        self._clean_numbers()
 
     def _clean_winner(self, *, judged: bool) -> None:
         given = self.event.get("winner")
@@ -79,7 +104,7 @@ class _Cleaning:
         if given is None:
             return
         if isinstance(given, str):
-            written = self._look(given, _OBJECT)
+            written = self._look(given, _OBJECT, whole=True)
             given = written.value if isinstance(written, Accepted) else given
         if not is_dict(given):
             self._drop("scores")
@@ -90,16 +115,32 @@ class _Cleaning:
         self.event["scores"] = {name: number for name, number in numbers.items() if number is not None}
 
     def _number(self, name: str, score: Any) -> float | None:
-        path = f"$.scores.{name}"
-        found = self._look(json.dumps(score), _NUMBER)
+        path = path_of(("scores", name))
+        found = self._look(json.dumps(score), _NUMBER, whole=True)
         if not isinstance(found, Accepted):
-            self._tell("cleaned", Risk.LOSSY, path, score, "")
+            self._tell(CLEANED, Risk.LOSSY, path, score, "")
             return None
         self.repairs += [replace(repair, path=path, span=self._span) for repair in found.repairs]
         return float(found.value)
 
+    def _clean_numbers(self) -> None:
+        """Null in the place of a number that is not finite, for which JSON has no word."""
+        pending: list[tuple[Any, str | int, tuple[str | int, ...]]] = [
+            (self.event, name, (name,)) for name in self.event if name not in ("text", "winner", "scores")
+        ]
+        while pending:
+            holder, key, steps = pending.pop()
+            value = holder[key]
+            if is_dict(value):
+                pending += [(value, inner, (*steps, inner)) for inner in value]
+            elif is_list(value):
+                pending += [(value, index, (*steps, index)) for index in range(len(value))]
+            elif isinstance(value, float) and not isfinite(value):
+                holder[key] = None
+                self._tell(CLEANED, Risk.LOSSY, path_of(steps), value, "null")
+
     def _drop(self, name: str) -> None:
-        self._tell("cleaned", Risk.LOSSY, f"$.{name}", self.event.pop(name), "")
+        self._tell(CLEANED, Risk.LOSSY, f"$.{name}", self.event.pop(name), "")
 
     def _tell(self, code: str, risk: Risk, path: str, before: Any, after: str) -> None:
         self.repairs.append(Repair(code, risk, path, self._span, _shown(before), after[:80]))
@@ -108,7 +149,7 @@ class _Cleaning:
 def _name_in(given: Any) -> str | None:
     """The one text that stands in a list or an object in the place of a name; None where it is not clear."""
     if isinstance(given, (bool, int, float)):
-        return json.dumps(given)
+        return json.dumps(given) if isfinite(given) else None
     held = list(given.values()) if is_dict(given) else given if is_list(given) else []
     texts = [inner for inner in held if isinstance(inner, str) and inner.strip()]
     return texts[0] if len(texts) == 1 and (is_dict(given) or len(held) == 1) else None

@@ -14,6 +14,7 @@ from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_s
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit
 from flujo_aros.reading.fragments import goes_on, is_fragment, is_held, key_without_opener
+from flujo_aros.reading.garnished import GarnishedMachine
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_citation, is_quoted
 from flujo_aros.reading.node import moved
 from flujo_aros.reading.rewrite import rewrite
@@ -208,6 +209,17 @@ class Gathering(ABC, Generic[T]):
 
     def _machine(self, spot: Spot, *, growing: bool = False) -> Machine:
         doubled = self.text.startswith("{{", spot.start)
+        counts = self.contract.counts
+        if counts is not None:
+            return GarnishedMachine(
+                self.text,
+                spot.start,
+                self.shape,
+                counts=counts,
+                max_depth=self.max_depth,
+                ends=self.truncated is False,
+                doubled=doubled,
+            )
         return Machine(
             self.text,
             spot.start,

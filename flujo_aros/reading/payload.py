@@ -67,7 +67,7 @@ def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
         return _moved(
-            look(payload, JsonContract(contract.values, "json", contract.risk)),
+            look(payload, JsonContract(contract.values, "json", contract.risk), whole=True),
             text,
             raw,
             start + raw.find(payload),
@@ -320,7 +320,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
     An echo of the prompt's form or example is set aside; with nothing beside it the reply says nothing.
     """
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
-    outcome: Outcome[WrittenEvent] = look(heard, JsonContract(contract.values, "json", contract.risk))
+    outcome: Outcome[WrittenEvent] = look(heard, contract.written)
     outcome = tidied(outcome, heard, contract, look)
     if isinstance(outcome, Accepted):
         if _is_slot(outcome.value.text, contract.example):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
@@ -105,7 +104,11 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         return _read_json(text, contract, options)
-    look = partial(_read_json, options=options)
+    inside = options._replace(truncated=False)  # what ends before the end of the reply was not cut
+
+    def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Outcome[T]:
+        return _read_json(text, contract, inside if whole else options)
+
     if isinstance(contract, TaggedContract):
         return read_tagged(text, contract, look)
     if isinstance(contract, BlockContract):

@@ -349,10 +349,11 @@ class Search(Gathering[T]):
                 edits.append(Edit(name, Risk.LOSSLESS, start, end, "", "$"))
         blank = len(text) - candidate.end  # without end, it shows that the value was whole
         touches = blank <= MOST_BLANK and not text[candidate.end :].strip()
-        if self.truncated is True and touches and self.ceiling < Risk.LOSSY:
+        spared = candidate.cut and self.contract.counts is not None  # what was cut off does not count
+        if self.truncated is True and touches and not spared and self.ceiling < Risk.LOSSY:
             return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off right after it"),))
         brackets = candidate.node is not None and candidate.node.kind in (OBJECT, ARRAY)
-        if brackets and not edits and find_json_end(text, candidate.start) is None:
+        if brackets and not edits and self.contract.counts is None and find_json_end(text, candidate.start) is None:
             edits.append(Edit("odd-space", Risk.LOSSLESS, candidate.start, candidate.end, "", "$"))
         risk = worst(edits)
         if candidate.rewritten is not None:

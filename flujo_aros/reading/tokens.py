@@ -98,13 +98,13 @@ class Tokens(Cursor):
             return raw
         literal = literal_escapes(raw, wants_text=not shape.anything and shape.allows("string"))
         found = unescape(raw, literal)
-        self._whole_characters(found, end.start)
+        value = self._whole_characters(found, end.start)
         if found.kept or literal or literal is None:
             code = "invalid-escape" if literal == frozenset() else "control_escape"
-            self._log(code, INFERRED, end.start, end.stop, found.value)
+            self._log(code, INFERRED, end.start, end.stop, value)
         if found.dangling:
             raise self._stop("a backslash at the end of a string", "invalid-escape", at=end.stop)
-        return found.value
+        return value
 
     def _whole_characters(self, found: Unescaped, start: int) -> str:
         if found.lone:
@@ -158,7 +158,7 @@ class Tokens(Cursor):
             self._log("foreign-literal", risk, pos, end, {True: "true", False: "false", None: "null"}[value])
             return Node(LITERAL, value, pos, end)
         if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
-            raise self._stop(f"{raw} is no JSON number", "non_finite")
+            return self._not_finite(raw, pos, f"{raw} is no JSON number")
         if raw[:1] in ":=" or not any(map(str.isalnum, raw)):
             raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
         if at_end:
@@ -168,6 +168,10 @@ class Tokens(Cursor):
         else:
             self._log("unquoted-value", INFERRED, pos, end, raw)
         return Node(BARE, raw, pos, end)
+
+    def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (`GarnishedMachine` needs them)
+        """A number that is none, or too large to be one."""
+        raise self._stop(why, "non_finite")
 
     def _scalar_stop(self, pos: int, *, member: bool) -> int | None:
         """The end of a number or literal behind which the next item begins without a comma."""

@@ -262,7 +262,7 @@ class Machine(Brackets):
     def _number_node(self, raw: str, start: int) -> Node:
         number = read_number(raw)
         if number is None:
-            raise self._stop(f"the number {raw[:40]} is too large to be kept exactly", "non_finite")
+            return self._not_finite(raw, start, f"the number {raw[:40]} is too large to be kept exactly")
         return Node(NUMBER, number.value, start, start + len(raw))
 
     def _careful_member(self, frame: Frame) -> bool:

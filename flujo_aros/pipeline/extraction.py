@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import is_dict, is_list
-from flujo_aros.contract.values import Invalid, parse_json
+from flujo_aros.contract.values import Invalid
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import Settlement
@@ -40,35 +38,14 @@ class Extraction(Step):
         attempts: Sequence[Any] = run.outcome.attempts if isinstance(run.outcome, Rejected) else ()
         said = next((each.text for each in attempts if each.text.strip()), run.outcome.text)
         outcome = declined(Reply(said)) or grounded(run.outcome, source=vault.hide(text), contract=contract)
-        return Settlement(_restored(outcome, contract, _secrets_of(vault, text)), run.calls, run.stages)
+        return Settlement(_restored(outcome, contract, vault), run.calls, run.stages)
 
 
-def _restored(outcome: Outcome[Any], contract: Contract[Any], secrets: Mapping[str, str]) -> Outcome[Any]:
+def _restored(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> Outcome[Any]:
     """The outcome with the secrets of the text back in its value, which must then still be what is wanted."""
-    if not isinstance(outcome, Accepted) or not secrets:
+    if not isinstance(outcome, Accepted) or not vault.found:
         return outcome
-    verdict = contract.validate(_put_back(outcome.value, secrets))
+    verdict = contract.validate(vault.restore_value(outcome.value))
     if isinstance(verdict, Invalid):
         return Rejected(Reason.INVALID, verdict.issues, outcome.text)
     return replace(outcome, value=verdict.value)
-
-
-def _secrets_of(vault: Vault, text: str) -> dict[str, str]:
-    """What the secrets of a text say, by label: only where one stands as a value of JSON is a backslash an escape."""
-    said: dict[str, str] = {}
-    for label, secret in vault.found.items():
-        in_json = re.search(rf'[\[,:]\s*"{re.escape(secret)}"\s*[,}}\]]', text) if "\\" in secret else None
-        meant = parse_json(f'"{secret}"') if in_json else secret
-        said[label] = meant if isinstance(meant, str) else secret
-    return said
-
-
-def _put_back(value: Any, secrets: Mapping[str, str]) -> Any:
-    if is_dict(value):
-        return {_put_back(key, secrets): _put_back(inner, secrets) for key, inner in value.items()}
-    if is_list(value):
-        return [_put_back(inner, secrets) for inner in value]
-    if isinstance(value, str):
-        for label, secret in secrets.items():
-            value = value.replace(label, secret)
-    return value

@@ -11,39 +11,18 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 
 from flujo_aros.contract.schema import is_dict
+from flujo_aros.recovery.labels import STRONG, Called, called_secret
+from flujo_aros.recovery.quoted import Quotes, said_by
 
-_NAMES: Final = (
-    r"pass(?:word|wd|phrase|code)|passwort|contrase(?:ñ|n)a|mot[ _-]de[ _-]passe|pwd|secret"
-    r"|(?:api|access|secret|private|signing|encryption|master|account|license)[ _-]?key"
-    r"|(?:auth|access|refresh|session|bearer|api|id|bot|app|csrf|sas|security|personal)[ _-]?token"
-    r"|credentials?|connection[ _-]?string"
-)
-_QUOTED: Final = r"\\\"(?P<escaped>[^\"\\\n]{3,200})|\"(?P<double>(?:[^\"\\\n]|\\.){3,200})|'(?P<single>[^'\n]{3,200})"
-_LABELLED: Final = re.compile(
-    rf"(?i:{_NAMES})(?i:[_-]?(?:key|value|id|text|\d{{1,3}}))?\\?[\"'`*]{{0,3}}\s{{0,3}}(?::=|=>|[:=])[*`]{{0,3}}\s{{0,3}}"
-    rf"(?:{_QUOTED}|`?(?P<bare>[^\s\"'`,;(){{}}\[\]<>\\]{{2,199}}[^\s\"'`,;.:?(){{}}\[\]<>\\]))"
-)
-_HEADER: Final = re.compile(
-    r"(?i:authorization)\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?i:bearer|basic|token)\s+(?P<value>[^\s\"'\\]{4,400})"
-)
-_WEAK: Final = re.compile(
-    r"(?i:(?<![A-Za-z0-9])(?:\w{1,40}[_-])?(?:token|key|auth|authorization|jwt|sid|cookie|login|pin(?:[ _-]code)?|otp))"
-    r"\\?[\"'`*]{0,3}\s{0,3}[:=][*`]{0,3}\s{0,3}(?:(?i:bearer|basic)\s+)?\\?[\"'`]?(?P<random>[\w.+/=~!@#$%^&-]{4,200})"
-)
-_SAID: Final = re.compile(
-    rf"(?i:{_NAMES}|token|pin)[\"'`]?\s+(?i:is|was|are|ist|es|est)[:\s]\s{{0,3}}[\"'`]?(?P<random>[^\s\"'`,;]{{4,200}})"
-)
-_WORDS: Final = (
-    *("pass", "contrase", "mot", "pwd", "secret", "key", "token", "credential", "connection"),
-    *("auth", "jwt", "sid", "cookie", "login", "pin", "otp"),
-)
-"""One of them stands in every name: a text with none of them need not be gone through name by name."""
+_BREAK: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[nrt]|u000[9ad]|[\"'])")
+"""What ends a word inside of a JSON string."""
+_TAIL: Final = re.compile(r"[^\W\d_]*(?:\\[\s\S]*)?")
 _NO_SECRET: Final = re.compile(
     "null|none|nil|true|false|yes|no|not|your|the|here|required|optional|missing|hidden|redacted|unknown|undefined|empty|unset"
     "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect|expected"
 )
 """What may stand in the place of a secret and is none."""
-_FIELD: Final = re.compile(rf"(?i)(?:{_NAMES})(?:[_-]?(?:key|value|\d+))?$")
+_FIELD: Final = re.compile(rf"(?i)(?:{'|'.join(STRONG)})(?:[_-]?(?:key|value|\d+))?$")
 _MAYBE: Final = re.compile(r"(?i)(?:^|[_-])(?:key|token|auth|authorization|pin|otp|dsn|cookie|jwt)$")
 _VARIABLE: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
 _PLACES: Final = frozenset({"PWD", "OLDPWD"})
@@ -79,21 +58,33 @@ def labelled_in(text: str) -> tuple[str, ...]:
     >>> labelled_in('{"user": "ann", "password": "hunter2", "key": "colour"} The access token is t0ps3cret.')
     ('hunter2', 't0ps3cret')
     """
-    lowered = text.lower()
-    if not any(word in lowered for word in _WORDS):
-        return ()
-    found: dict[str, None] = {}
-    for match in _LABELLED.finditer(text):
-        value = next(part for part in match.groups() if part is not None).strip()
-        if _is_value(value):
-            found[value] = None
-    found.update(dict.fromkeys(match["value"] for match in _HEADER.finditer(text)))
-    for pattern in (_WEAK, _SAID):
-        for match in pattern.finditer(text):
-            value = match["random"].rstrip(".!?:")
-            if _is_value(value) and _looks_random(value):
-                found[value] = None
-    return tuple(found)
+    quotes = Quotes(text)
+    found = (
+        value
+        for called in called_secret(text)
+        for value in _spellings(called, quotes)
+        if _is_value(value) and (called.sure or _looks_random(value))
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _spellings(called: Called, quotes: Quotes) -> Iterator[str]:
+    """A value as it stands in a text, and what it says there: a backslash may be one, or an escape of JSON."""
+    written = called.written.strip() if called.marked or called.sure else called.written.rstrip(".!?:")
+    if "\\" not in written:
+        yield written
+        return
+    mark = quotes.around(*called.place)
+    ends = None if called.marked else _BREAK.search(written)
+    if ends is not None:
+        yield written[: ends.start()]
+        # Inside of JSON `\\n` is a new line, unless what stands behind it is no word: as in `ab\\n3w9`.
+        if mark is not None and _TAIL.fullmatch(written, ends.end()):
+            return
+    yield written
+    said = said_by(written, mark or '"')
+    if said != written:
+        yield said
 
 
 def secrets_among(value: object) -> tuple[str, ...]:

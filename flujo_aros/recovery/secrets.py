@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
+from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.recovery.looks import secret_looking
 from flujo_aros.recovery.named import labelled_in
+from flujo_aros.recovery.quoted import Quotes, said_by, written_in
+from flujo_aros.recovery.standing import Values
 
-_CUT: Final = 16
-"""From so many characters on, the beginning of a secret is a secret too: the text may end in the middle of one."""
-_SHORT: Final = 6
-"""A value shorter than that counts only as a word of its own."""
-_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"
-
-_PATTERNS: Final = (
-    # A private key, also one whose end was cut off.
-    re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}(?:-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)|\Z)"),
-    re.compile(r"\bsk-[A-Za-z0-9_-]{12,}"),
-    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
-    re.compile(r"\bgh[pousr]_[A-Za-z0-9]{12,}"),
-    re.compile(r"\bgithub_pat_[A-Za-z0-9_]{5,}"),
-    re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{8,}"),
-    re.compile(r"(?i:\bbearer)\s+(?P<secret>[A-Za-z0-9._~+/=-]{8,})"),
-    re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@\"'<>]{0,200}:(?P<secret>[^\s/@\"'<>]{1,200})@"),
-    # The same, cut before the `@`; digits alone are a port.
-    re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@\"'<>]{1,200}:(?P<secret>(?!\d+\Z)[^\s/@\"'<>]{1,200})\Z"),
-)
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 
-@dataclass(slots=True)
+@dataclass
 class Vault:
     """The secrets of one text, by label. `hide` takes them out, `restore` puts them back where a model copied a label.
 
     `named` are values that the caller knows to be secret, beside the kinds that are found by their looks. `labelled`:
     what the text itself calls a password, a key or a token is one, too, wherever it stands.
+
+    A label stands for what the secret says, however it was written: inside of a JSON string its backslashes and
+    quotation marks are escaped, elsewhere they are not, and both is so in the text and in the reply.
 
     >>> vault = Vault("key: sk-abcdefghijklmnop")
     >>> vault.hide("key: sk-abcdefghijklmnop")
@@ -48,63 +38,101 @@ class Vault:
     text: str
     named: Iterable[str] = ()
     labelled: bool = False
-    _values: tuple[str, ...] = ()
     _labels: dict[str, str] = field(default_factory=dict[str, str])
     _word: str = "secret"
 
     def __post_init__(self) -> None:
-        while f"[{self._word}-" in self.text:  # a text that holds our own labels must come back unchanged
+        text = self.text.casefold() if "[" in self.text else ""
+        while f"[{self._word}-" in text:  # a text that holds our own labels must come back unchanged
             self._word += "x"
-        called = labelled_in(self.text) if self.labelled else ()
-        self._values = tuple(dict.fromkeys(_forms((*self.named, *called))))
 
-    def hide(self, text: str) -> str:
-        """The text with every known secret replaced by its label; the same secret has the same label."""
+    def hide(self, text: str, *, fitted: bool = False) -> str:
+        """The text with every known secret replaced by its label; the same secret has the same label.
+
+        With `fitted` each label is made as long as what it stands for, and there is no way back.
+        """
         parts: list[str] = []
-        done = 0
-        for start, end in _joined(sorted(self._found(text))):
-            parts += [text[done:start], self._label(text[start:end])]
+        done, quotes = 0, Quotes(text)
+        for start, end in self.places_in(text):
+            label = self._label(text[start:end], quotes.around(start, end) if "\\" in text[start:end] else None)
+            parts += [text[done:start], _fitted(label, end - start) if fitted else label]
             done = end
         return "".join([*parts, text[done:]]) if parts else text
 
+    def places_in(self, text: str) -> list[tuple[int, int]]:
+        """Where the known secrets of a text stand, from the first to the last."""
+        return _joined(sorted(self._found(text)))
+
     @property
     def found(self) -> dict[str, str]:
-        """The secrets that were hidden, by label."""
+        """What the secrets say that were hidden, by label."""
         return {label: secret for secret, label in self._labels.items()}
 
     def restore(self, text: str) -> str:
-        """The text with every label replaced by the secret that it stands for."""
+        """The text with every label replaced by the secret that it stands for, written as the place demands it."""
         if not self._labels:
             return text
+        quotes = Quotes(text)
+        return self._replaced(text, lambda secret, label: _written(secret, quotes, *label.span()))
+
+    def restore_value(self, value: Any) -> Any:
+        """A value of JSON with every label in its texts replaced by what the secret says."""
+        if is_dict(value):
+            return {self.restore_value(key): self.restore_value(inner) for key, inner in value.items()}
+        if is_list(value):
+            return [self.restore_value(inner) for inner in value]
+        return self._replaced(value, lambda secret, _: secret) if isinstance(value, str) else value
+
+    def _replaced(self, text: str, put: Callable[[str, re.Match[str]], str]) -> str:
         secrets = self.found
-        return re.sub(rf"\[{self._word}-\d+\]", lambda found: secrets.get(found.group(), found.group()), text)
+
+        def put_back(label: re.Match[str]) -> str:
+            secret = secrets.get(label.group().lower())
+            return label.group() if secret is None else put(secret, label)
+
+        return re.sub(rf"(?i)\[{self._word}-\d+\]", put_back, text)
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        """What each named value says where it stands in a JSON string, by all the ways in which it may be written."""
+        values = [value for value in dict.fromkeys(self.named) if value.strip()]
+        escaped = {form: value for value in values for form in _forms(value)}
+        nested = {twice: once for once in escaped for twice in _forms(once)}
+        return {**nested, **{value: value for value in values}, **escaped}
+
+    @cached_property
+    def _values(self) -> Values:
+        called = labelled_in(self.text) if self.labelled else ()
+        forms = (form for value in called for form in (value, *_forms(value)))
+        return Values((*self._known, *forms))
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the secrets of a text stand, in any order."""
-        for pattern in _PATTERNS:
-            name = "secret" if "secret" in pattern.groupindex else 0
-            # What is hidden already stays as it is.
-            yield from (m.span(name) for m in pattern.finditer(text) if not m[name].startswith(f"[{self._word}-"))
-        for value in self._values:
-            yield from _standing(value, text)
+        for start, end in secret_looking(text):
+            if not text.startswith(f"[{self._word}-", start):  # what is hidden already stays as it is
+                yield start, end
+        yield from self._values.standing_in(text)
 
-    def _label(self, secret: str) -> str:
-        return self._labels.setdefault(secret, f"[{self._word}-{len(self._labels) + 1}]")
+    def _label(self, written: str, mark: str | None) -> str:
+        """The label of what stands in a text, in prose or between such marks."""
+        says = written
+        if mark is not None:
+            says = self._known[written] if written in self._known else said_by(written, mark)
+        return self._labels.setdefault(says, f"[{self._word}-{len(self._labels) + 1}]")
 
 
-def _standing(value: str, text: str) -> Iterator[tuple[int, int]]:
-    """Where a value stands in a text, or a beginning of it that is long enough to matter."""
-    if len(value) < _SHORT:
-        yield from (match.span() for match in re.finditer(rf"{_BEFORE}{re.escape(value)}(?![A-Za-z0-9])", text))
-        return
-    begin = value[:_CUT]
-    at = text.find(begin)
-    while at >= 0:
-        end = at + len(begin)
-        while end < len(text) and end - at < len(value) and text[end] == value[end - at]:
-            end += 1
-        yield at, end
-        at = text.find(begin, end)
+def _written(secret: str, quotes: Quotes, start: int, end: int) -> str:
+    """A secret as it is to be written in the place of its label."""
+    mark = quotes.around(start, end)
+    if mark is not None:
+        return written_in(secret, mark)
+    # A label without marks behind a key would have passed for a list.
+    bare = quotes.is_bare_value(start, end) and not _NUMBER.fullmatch(secret)
+    return f'"{written_in(secret, chr(34))}"' if bare else secret
+
+
+def _fitted(label: str, size: int) -> str:
+    return label.ljust(size, "*") if len(label) <= size else "*" * size
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -118,10 +146,8 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _forms(named: Iterable[str]) -> Iterator[str]:
-    """Each value as it stands in plain text, and as it stands inside of JSON."""
-    for value in named:
-        if value.strip():
-            yield value
-            yield json.dumps(value)[1:-1]
-            yield json.dumps(value, ensure_ascii=False)[1:-1]
+def _forms(value: str) -> Iterator[str]:
+    """A value as it stands inside of JSON, where that is another text."""
+    for form in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        if form != value:
+            yield form

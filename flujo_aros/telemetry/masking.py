@@ -64,16 +64,8 @@ def _newest(values: tuple[str, ...], most: int) -> tuple[str, ...]:
 
 
 def _masked(text: str, values: tuple[str, ...]) -> str:
-    vault = Vault(text, values, labelled=True)
-    hidden = vault.hide(text)
-    for label, secret in vault.found.items():
-        hidden = hidden.replace(label, _fitted(label, len(secret)))
-    return hidden
+    return Vault(text, values, labelled=True).hide(text, fitted=True)
 
 
 _masked_name: Final = lru_cache(maxsize=4_096)(_masked)
 """For what comes again and again: names of steps and models, paths, messages."""
-
-
-def _fitted(label: str, size: int) -> str:
-    return label.ljust(size, "*") if len(label) <= size else "*" * size

@@ -86,10 +86,8 @@ def _excerpt(positions: Positions, finding: Finding, paint: Paint) -> list[str]:
 
 def _masked(source: str) -> str:
     """The line without its secrets, and as long as it was: the carets must still stand under their place."""
-    vault = Vault(source)
-    vault.hide(source)
-    for secret in vault.found.values():
-        source = source.replace(secret, "*" * len(secret))
+    for start, end in Vault(source).places_in(source):
+        source = f"{source[:start]}{'*' * (end - start)}{source[end:]}"
     return source
 
 

@@ -1,0 +1,99 @@
+"""Which texts are secret by their looks: keys and tokens of well-known kinds, private keys, passwords in URLs.
+
+What looks like ordinary data, such as a hash, a UUID, an account or an order number, is none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_KEYS: Final[Mapping[str, str]] = {
+    "sk-": r"[A-Za-z0-9_-]{12,}",  # OpenAI, Anthropic, OpenRouter and others
+    **dict.fromkeys(("AKIA", "ASIA"), r"[A-Z0-9]{12,}"),  # AWS
+    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{12,}"),  # GitHub
+    "github_pat_": r"[A-Za-z0-9_]{5,}",
+    **dict.fromkeys(("glpat-", "gldt-", "glrt-"), r"[A-Za-z0-9_.-]{10,}"),  # GitLab
+    "xox": r"[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{8,}",  # Slack
+    "xapp-": r"\d-[A-Za-z0-9-]{8,}",
+    **dict.fromkeys(("sk_live_", "sk_test_", "rk_live_", "rk_test_"), r"[A-Za-z0-9]{8,}"),  # Stripe
+    "whsec_": r"[A-Za-z0-9+/=]{12,}",
+    "AIza": r"[A-Za-z0-9_-]{12,}",  # Google
+    "ya29.": r"[A-Za-z0-9_-]{12,}",
+    "GOCSPX-": r"[A-Za-z0-9_-]{9,}",
+    **dict.fromkeys(("hf_", "npm_", "gsk_", "pplx-"), r"(?=[A-Za-z]{0,30}\d)[A-Za-z0-9]{20,}"),
+    "pypi-": r"AgE[A-Za-z0-9_-]{9,}",
+    "SG.": r"[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{8,}",  # SendGrid
+    "key-": r"[0-9a-f]{32}(?![A-Za-z0-9])",  # Mailgun
+    "dapi": r"[0-9a-f]{32}(?![A-Za-z0-9])",  # Databricks
+    **dict.fromkeys(("dop_v1_", "doo_v1_"), r"[0-9a-f]{16,}"),  # DigitalOcean
+    **dict.fromkeys(("shpat_", "shpss_", "shppa_"), r"[0-9a-fA-F]{16,}"),  # Shopify
+    "hvs.": r"[A-Za-z0-9_-]{16,}",  # Vault
+    "lin_api_": r"[A-Za-z0-9]{12,}",  # Linear
+    "ATATT3": r"[A-Za-z0-9_=+/-]{12,}",  # Atlassian
+    "AGE-SECRET-KEY-1": r"[A-Z0-9]{12,}",
+    # A JSON web token, signed or encrypted, also one that is cut: its parts are JSON in base64.
+    "eyJ": (
+        r"(?:[A-Za-z0-9_-]{8,}\.(?:eyJ|e30)[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"
+        r"|[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{0,600}(?:\.[A-Za-z0-9_-]{8,}){3}|[A-Za-z0-9_-]{13,}\Z)"
+    ),
+}
+"""How the well-known keys begin, and how they go on."""
+
+
+def _key(begin: str, rest: str) -> re.Pattern[str]:
+    """A key that begins a word. What it begins with comes first: so it is looked for as quickly as can be."""
+    begin = re.escape(begin)
+    escapes = rf"(?<=\\[nrtbf]{begin})|(?<=\\u[0-9A-Fa-f]{{4}}{begin})"
+    return re.compile(rf"{begin}(?:(?<![A-Za-z0-9_]{begin})|{escapes}){rest}")
+
+
+_WORD: Final = r"[A-Z]?[a-z]+(?![A-Za-z0-9._~+/=-])"
+"""`bearer certificates` and `basic understanding` are words."""
+_SCHEME: Final = r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://"
+_COOKIE: Final = r"[\w.-]{1,60}=(?=[^;\s\"'\\,]*[0-9])[^;\s\"'\\,]{6,400}(?:;\s?[\w.-]{1,60}=[^;\s\"'\\,]{1,400}){0,40}"
+_OTHERS: Final = (
+    # A private key, also one whose end was cut off.
+    ("-----begin", r"-----BEGIN [A-Z0-9 ]{0,40}(?:-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)|\Z)"),
+    ("bearer", rf"(?i:bearer)\s+(?!{_WORD})(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
+    ("basic", r"(?i:\bbasic)\s+(?=[A-Za-z+/]{0,300}[0-9=])(?P<secret>[A-Za-z0-9+/]{12,}={0,2})"),
+    ("cookie", rf"(?i:cookie)\\?[\"']?\s{{0,3}}:\s{{0,3}}\\?[\"']?(?P<secret>{_COOKIE})"),
+    # A password may hold anything: it ends at the last `@` before the name of a host. A port is none.
+    (
+        "://",
+        rf"{_SCHEME}[^\s/:@\"'<>]{{0,200}}:(?!\d{{1,5}}/)(?P<secret>(?:(?!://)[^\s\"'<>]){{1,200}})@(?=\[?[A-Za-z0-9])",
+    ),
+    # The same, cut before the `@`; digits alone are a port.
+    ("://", rf"{_SCHEME}[^\s/:@\"'<>]{{1,200}}:(?P<secret>(?!\d+\Z)[^\s/@\"'<>]{{1,200}})\Z"),
+    # The path of a web hook is all that one needs to post to it.
+    ("://hooks.slack.com/", r"://hooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/-]{12,})"),
+    ("/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]{12,})"),
+    # What signs a URL opens what it points to.
+    ("sig", r"(?i:[?&;](?:x-amz-|x-goog-)?sig(?:nature)?=)(?P<secret>[A-Za-z0-9%+/=_-]{16,})"),
+    ("x-amz-security-token", r"(?i:x-amz-security-token=)(?P<secret>[A-Za-z0-9%+/=_-]{16,})"),
+    ("q~", r"(?<![\w.~-])(?P<secret>[\w.~-]{3}\dQ~[\w.~-]{24,40})"),  # Azure
+    (":aa", r"(?<![A-Za-z0-9])\d{8,10}:(?P<secret>AA[A-Za-z0-9_-]{30,40})"),  # Telegram
+    ("--user", r"--user[ =][\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
+    ("curl", r"\bcurl\b[^\n]{0,200}?\s-u\s{0,3}[\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
+)
+"""What stands in a text of each kind, in small letters, and the kind: all of it, or the part called `secret`."""
+_KINDS: Final = {begin: _key(begin, rest) for begin, rest in _KEYS.items()}
+_BY_MARK: Final = [(mark, re.compile(pattern)) for mark, pattern in _OTHERS]
+
+
+def secret_looking(text: str) -> Iterator[tuple[int, int]]:
+    """Where texts stand that are secret by their looks, in any order.
+
+    >>> text = "Use AKIAIOSFODNN7EXAMPLE for the order 4711-0815."
+    >>> [text[start:end] for start, end in secret_looking(text)]
+    ['AKIAIOSFODNN7EXAMPLE']
+    """
+    for begin, pattern in _KINDS.items():
+        if begin in text:
+            yield from (found.span() for found in pattern.finditer(text))
+    lowered = text.lower()
+    for mark, pattern in _BY_MARK:
+        if mark in lowered:
+            name = "secret" if "secret" in pattern.groupindex else 0
+            yield from (found.span(name) for found in pattern.finditer(text))

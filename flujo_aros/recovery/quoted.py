@@ -1,0 +1,107 @@
+"""Where a text stands inside of a string of JSON: what is written there means something else than in prose."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from flujo_aros.outcome import Accepted
+from flujo_aros.reading.read import read
+
+_TOKENS: Final = re.compile(r"\\.|[\"']", re.S)
+_OPENED_BY: Final = "{[,:"
+_CLOSED_BY: Final = "}],:"
+_SPACE: Final = " \t\r\n"
+_NEAR: Final = 80
+_BEHIND_KEY: Final = re.compile(r"[\"']\s*:\s*\Z")
+_BEFORE_NEXT: Final = re.compile(r"\s*(?:[,}]|\Z)")
+_ESCAPED: Final = re.compile(r"[\\\"\x00-\x1f\x7f]")
+_ESCAPED_SINGLE: Final = re.compile(r"[\\\"'\x00-\x1f\x7f]")
+_TEXTS: Final = {"type": "array", "items": {"type": "string"}}
+
+
+@dataclass
+class Quotes:
+    """The quotation marks of one text; they are looked for when the first question is asked."""
+
+    text: str
+
+    def around(self, start: int, end: int) -> str | None:
+        """The mark of the JSON string in which a place lies; None for any other place.
+
+        Exact for valid JSON. Of any other text a string is what its marks, and what stands beside them, make one.
+
+        >>> text = '{"a": "b"}, he said "c"'
+        >>> [Quotes(text).around(text.index(letter), text.index(letter) + 1) for letter in "bc"]
+        ['"', None]
+        """
+        for mark, places in self._marks.items():
+            before, after = bisect_left(places, start) - 1, bisect_left(places, end)
+            opened = before >= 0 and self._may_open(places[before])
+            if opened and (after == len(places) or self._may_close(places[after])):
+                return mark
+        return None
+
+    def is_bare_value(self, start: int, end: int) -> bool:
+        """Whether a place is the value of a key of JSON, without marks."""
+        behind_key = _BEHIND_KEY.search(self.text[max(0, start - _NEAR) : start])
+        return behind_key is not None and _BEFORE_NEXT.match(self.text, end) is not None
+
+    @cached_property
+    def _marks(self) -> dict[str, list[int]]:
+        """Where each kind of mark stands, without those behind a backslash."""
+        found: dict[str, list[int]] = {'"': [], "'": []}
+        for token in _TOKENS.finditer(self.text):
+            if token.group() in found:
+                found[token.group()].append(token.start())
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], bool]:
+        return {}
+
+    def _may_open(self, place: int) -> bool:
+        return self._stands_by(_OPENED_BY, place, -1)
+
+    def _may_close(self, place: int) -> bool:
+        return self._stands_by(_CLOSED_BY, place, 1)
+
+    def _stands_by(self, letters: str, place: int, step: int) -> bool:
+        """Whether the next letter that is no space is one of these, or the text ends. Looked for once for each mark."""
+        if (place, step) not in self._known:
+            at = place + step
+            while 0 <= at < len(self.text) and self.text[at] in _SPACE:
+                at += step
+            self._known[place, step] = not 0 <= at < len(self.text) or self.text[at] in letters
+        return self._known[place, step]
+
+
+def said_by(written: str, mark: str) -> str:
+    """What the reader makes of the inside of a JSON string.
+
+    >>> print(said_by(r"ab\\\\cd", '"'), said_by(r"ab\\cd", '"'))
+    ab\\cd ab\\cd
+    """
+    if "\\" not in written:
+        return written
+    outcome: Any = read(f"[{mark}{written}{mark}]", _TEXTS, truncated=False)
+    value: list[str] = outcome.value if isinstance(outcome, Accepted) else []
+    return value[0] if len(value) == 1 else written
+
+
+def written_in(said: str, mark: str) -> str:
+    """A text as the inside of a JSON string: no reader can take it for anything else.
+
+    >>> print(written_in('12" \\\\new', '"'))
+    12\\" \\\\new
+    """
+    return (_ESCAPED_SINGLE if mark == "'" else _ESCAPED).sub(_escape, said)
+
+
+def _escape(found: re.Match[str]) -> str:
+    letter = found.group()
+    # `\\n` and its kin may be taken for the beginning of a word, as in a path: a code may not.
+    return f"\\{letter}" if letter in '\\"' else f"\\u{ord(letter):04x}"

@@ -1,0 +1,96 @@
+"""Where any of many values stands in a text, in time that does not grow with their number times its length."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+CUT: Final = 16
+"""From so many characters on, the beginning of a value counts: the text may end in the middle of one."""
+SHORT: Final = 6
+"""A value shorter than that counts only as a word of its own."""
+_BOUND: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4}))"
+_FEW: Final = 16
+"""So many are looked for one by one, which is quicker."""
+_BEGINS: Final = re.compile(rf"{_BOUND}(?=[\s\S])")
+_ENDS: Final = re.compile(r"(?![A-Za-z0-9])")
+
+
+@dataclass
+class Values:
+    """Values to be found in texts, prepared once.
+
+    >>> list(Values(["hunter2", "1234"]).standing_in("1234, 12345 and hunter2"))
+    [(16, 23), (0, 4)]
+    """
+
+    values: Iterable[str] = ()
+    _whole: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
+    _long: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _longest: int = 0
+
+    def __post_init__(self) -> None:
+        for value in dict.fromkeys(self.values):
+            if len(value) >= CUT:
+                self._long.setdefault(value[:CUT], []).append(value)
+                self._longest = max(self._longest, len(value))
+            else:
+                self._whole.setdefault(len(value), set()).add(value)
+        for together in self._long.values():
+            together.sort()
+
+    def standing_in(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where one of them stands, or a beginning of one that is long enough to matter; in any order."""
+        for at in _starts(self._begins, SHORT, text):
+            end = self._end_of(at, text)
+            if end is not None:
+                yield at, end
+        for size, values in self._whole.items():
+            if size < SHORT:
+                places = ((at, at + size) for at in _starts(values, size, text))
+                yield from (each for each in places if begins_word(text, each[0]) and _ENDS.match(text, each[1]))
+
+    @cached_property
+    def _begins(self) -> set[str]:
+        shorter = (value for size, values in self._whole.items() if size >= SHORT for value in values)
+        return {value[:SHORT] for value in (*self._long, *shorter)}
+
+    def _end_of(self, at: int, text: str) -> int | None:
+        """How far the longest value goes that stands at a place."""
+        together = self._long.get(text[at : at + CUT])
+        if together:
+            here = bisect_left(together, text[at : at + self._longest])
+            return at + max(_common(value, text, at) for value in together[max(0, here - 1) : here + 1])
+        sizes = (size for size, values in self._whole.items() if size >= SHORT and text[at : at + size] in values)
+        longest = max(sizes, default=None)
+        return None if longest is None else at + longest
+
+
+def begins_word(text: str, at: int) -> bool:
+    """Whether a place is where a word may begin: not within one, but also behind an escape of JSON."""
+    return _BEGINS.match(text, at) is not None
+
+
+def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:
+    """Where one of these texts stands, which are all of one size."""
+    if len(begins) > _FEW:
+        yield from [at for at in range(len(text) - size + 1) if text[at : at + size] in begins]
+        return
+    for begin in begins:
+        at = text.find(begin)
+        while at >= 0:
+            yield at
+            at = text.find(begin, at + 1)
+
+
+def _common(value: str, text: str, at: int) -> int:
+    """How many letters of a value stand at a place."""
+    least, most = 0, len(value)
+    while least < most:
+        half = (least + most + 1) // 2
+        least, most = (half, most) if text.startswith(value[:half], at) else (least, half - 1)
+    return least

@@ -1,0 +1,225 @@
+"""A secret leaves with no text, and comes back as it was: whatever letters it is made of, and wherever it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from flujo_aros import Accepted, Ladder, LlmRepair
+from flujo_aros.reading.read import read
+from flujo_aros.recovery.named import labelled_in
+from flujo_aros.recovery.plan import Ask, Reply, advance
+from flujo_aros.recovery.quoted import Quotes, said_by, written_in
+from flujo_aros.recovery.secrets import Vault
+from flujo_aros.recovery.stages.extract import Extract
+from flujo_aros.recovery.stages.patch import Patch
+from flujo_aros.recovery.standing import Values
+
+from .given import TASK
+
+STAGES = [LlmRepair(attempts=1), Extract(), Patch()]
+HARD = [
+    r"ab\cd9!x",
+    r"C:\new\table9",
+    r"\\server\share\n0t",
+    "ends with\\",
+    'says "hi" \\"9',
+    "it's 'so'",
+    "two\nlines\tand\x0crac",
+    "{}[],: 1",
+    "ключ-秘密-😀",
+    r"\u0041\frac{1}{2}",
+    "</result>```",
+]
+SECRET = st.sampled_from(HARD) | st.text(min_size=3, max_size=30).filter(str.strip)
+ANY_JSON: Any = st.recursive(
+    st.text(max_size=8) | st.integers(-9, 9) | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def planted(value: Any, text: str, rest: Any) -> Any:
+    """A value with a text in it: as a value, within one, as an item and as a key."""
+    return {"a": text, "b": [rest, f"so: {text}!", {text: value}], "c": f'"{text}"'}
+
+
+@given(secret=SECRET, value=ANY_JSON, rest=ANY_JSON, indent=st.sampled_from([None, 2]), plain=st.booleans())
+def test_a_label_in_json_becomes_the_secret_to_the_letter(
+    secret: str, value: Any, rest: Any, indent: int | None, plain: bool
+) -> None:
+    """However the secret was written where it was found, and whatever JSON holds its label."""
+    for text in (f"the code: {secret} .", json.dumps({"x": f"{secret}"}), json.dumps([secret], ensure_ascii=False)):
+        vault = Vault(text, [secret])
+        vault.hide(text)
+        label = next((label for label, said in vault.found.items() if said == secret), None)
+        if label is None:  # a part of it has looked secret by itself
+            continue
+        reply = json.dumps(planted(value, label, rest), indent=indent, ensure_ascii=plain)
+        outcome = read(vault.restore(reply), {}, truncated=False)
+        assert isinstance(outcome, Accepted)
+        assert outcome.value == planted(value, secret, rest)
+        assert vault.restore_value(json.loads(reply)) == planted(value, secret, rest)
+
+
+@given(secret=SECRET, value=ANY_JSON, indent=st.sampled_from([None, 2]), ascii_only=st.booleans())
+def test_json_says_the_same_after_hiding_and_restoring(
+    secret: str, value: Any, indent: int | None, ascii_only: bool
+) -> None:
+    text = json.dumps(planted(value, secret, 1), indent=indent, ensure_ascii=ascii_only)
+    vault = Vault(text, [secret])
+    assert json.loads(vault.restore(vault.hide(text))) == json.loads(text)
+
+
+@given(secret=SECRET, before=st.text(max_size=20), after=st.text(max_size=20))
+@example(secret=HARD[0], before="", after=' "and" so')
+def test_prose_says_the_same_after_hiding_and_restoring(secret: str, before: str, after: str) -> None:
+    text = f"{before} is {secret} . {after}"
+    vault = Vault(text, [secret])
+    hidden = vault.hide(text)
+    quotes = Quotes(hidden)
+    places = [found.span() for found in re.finditer(r"\[secretx*-\d+\]", hidden)]
+    if all(quotes.around(*place) is None and not quotes.is_bare_value(*place) for place in places):
+        assert vault.restore(hidden) == text
+
+
+@given(SECRET, st.sampled_from("\"'"))
+def test_what_is_written_in_a_json_string_says_what_was_meant(text: str, mark: str) -> None:
+    assert said_by(written_in(text, mark), mark) == text
+    assert json.loads(f'"{written_in(text, chr(34))}"') == text
+
+
+UNQUOTED = {
+    "a backslash": (r"password: ab\cd9!x and more", r"ab\cd9!x"),
+    "like a new line": (r"password: ab\new9 and more", r"ab\new9"),
+    "like a path": (r"The API key is \\srv\tmp\k3y.", r"\\srv\tmp\k3y"),
+    "a domain": (r"passwd=CORP\Tr0ub4dor", r"CORP\Tr0ub4dor"),
+    "at its end": ("secret: abc9\\\nuser: ann", "abc9\\"),
+    "a token": (r"token: ab\cd9xyz", r"ab\cd9xyz"),
+}
+
+
+@pytest.mark.parametrize("how", UNQUOTED)
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.stage)
+def test_an_unquoted_secret_with_a_backslash_leaves_with_no_prompt_and_comes_back(how: str, stage: Any) -> None:
+    words, secret = UNQUOTED[how]
+    first = json.dumps({"name": words, "qty": "many"})
+    climb = Ladder(stages=(stage,)).climb(TASK, Reply(first))
+    ask = advance(climb)
+    assert isinstance(ask, Ask)
+    assert secret not in ask.prompt
+    assert json.dumps(secret)[1:-1] not in ask.prompt
+    shown = re.search(r'"name": ("(?:[^"\\]|\\.)*")', ask.prompt)
+    assert shown
+    answer = {"$.qty": 3} if stage.stage == "patch" else {"name": json.loads(shown[1]), "qty": 3}
+    outcome = advance(climb, Reply(json.dumps(answer)))
+    assert isinstance(outcome, Accepted), outcome
+    assert outcome.value.name == words
+
+
+@pytest.mark.parametrize("how", UNQUOTED)
+def test_an_unquoted_secret_with_a_backslash_is_hidden_in_prose(how: str) -> None:
+    words, secret = UNQUOTED[how]
+    assert secret in labelled_in(words)
+    assert secret not in Vault(words, labelled=True).hide(words)
+    assert secret not in Vault(quoted := repr(words), labelled=True).hide(quoted), "nor where an error quotes it"
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        (r'{"note": "password: hunter2\nNext line"}', r'{"note": "password: [secret-1]\nNext line"}'),
+        (r'{"note": "password: hunter2\", he said"}', r'{"note": "password: [secret-1]\", he said"}'),
+        (r'{"note": "a\ntoken: 9f8e7d\tb"}', r'{"note": "a\ntoken: [secret-1]\tb"}'),
+        (r'{"password": "a\\b\"9"}', '{"password": "[secret-1]"}'),
+        (r'"{\"password\": \"a\\\\b9\", \"n\": 1}"', r'"{\"password\": \"[secret-1]\", \"n\": 1}"'),
+        ("{'password': 'it\\'s me'}", "{'password': '[secret-1]'}"),
+    ],
+)
+def test_the_escapes_of_json_around_a_secret_stay(text: str, hidden: str) -> None:
+    vault = Vault(text, labelled=True)
+    assert vault.hide(text) == hidden
+    before, after = read(text, {}), read(vault.restore(hidden), {})
+    assert isinstance(before, Accepted)
+    assert isinstance(after, Accepted)
+    assert after.value == before.value
+
+
+def test_the_same_secret_has_one_label_however_it_is_written() -> None:
+    text = json.dumps({"password": "ab\\cd9"}) + r" and in words ab\cd9, twice: ab\cd9"
+    assert Vault(text, labelled=True).hide(text).count("[secret-1]") == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ('{"a": [secret-1]}', {"a": 'x\\y"9'}),
+        ("{'a': '[secret-1]', 'b': \"it's\"}", {"a": 'x\\y"9', "b": "it's"}),
+        ('{"a": "[SECRET-1]"}', {"a": 'x\\y"9'}),
+        ('```json\n{"a": ["[secret-1]", "x"],}\n```', {"a": ['x\\y"9', "x"]}),
+        ('Sure: {"a": "so [secret-1]"} is "it".', {"a": 'so x\\y"9'}),
+    ],
+)
+def test_a_label_is_known_in_replies_that_are_not_quite_json(reply: str, value: Any) -> None:
+    vault = Vault("", ['x\\y"9'])
+    vault.hide('x\\y"9')
+    outcome = read(vault.restore(reply), {}, truncated=False)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == value
+
+
+def test_a_number_without_marks_stays_a_number() -> None:
+    vault = Vault('{"pin": 4711}', labelled=True)
+    assert vault.hide('{"pin": 4711}') == '{"pin": [secret-1]}'
+    assert vault.restore('{"pin": [secret-1]}') == '{"pin": 4711}'
+
+
+# --- many secrets, in one look ----------------------------------------------------------------------------------------
+
+
+def looks_at(work: Callable[[], object]) -> int:
+    """How often a text is searched."""
+    searches = 0
+
+    def count(_frame: FrameType, what: str, called: Any) -> None:
+        nonlocal searches
+        searches += what == "c_call" and getattr(called, "__name__", "") in ("find", "finditer", "search", "sub")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return searches
+
+
+@pytest.mark.parametrize("kind", ["p{}", "{}s3cret", "{}-battery-horse-staple-9"])
+def test_more_secrets_take_no_more_looks_at_a_text(kind: str) -> None:
+    def work(many: int) -> Callable[[], object]:
+        text = ", ".join(f"password: {kind.format(n)}" for n in range(100, 100 + many))
+        return lambda: Vault(text, labelled=True).hide(text)
+
+    assert looks_at(work(800)) == looks_at(work(100))
+
+
+@given(
+    st.lists(st.text(alphabet="ab1 ", min_size=1, max_size=20), max_size=40),
+    st.text(alphabet="ab1 .", max_size=80),
+)
+def test_many_values_are_found_where_each_alone_is_found(values: list[str], text: str) -> None:
+    def covered(spans: Any) -> set[int]:
+        return {at for start, end in spans for at in range(start, end)}
+
+    together = covered(Values(values).standing_in(text))
+    assert together == {at for value in values for at in covered(Values([value]).standing_in(text))}
+    for value in values:
+        if len(value) >= 6 and value in text:
+            assert together >= set(range(text.index(value), text.index(value) + len(value)))

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 import yaml
-from yaml.composer import ComposerError
 from yaml.reader import ReaderError
 
-from flujo_aros.blueprint.syntax import syntax_words
+from flujo_aros.blueprint.syntax import Complaint, syntax_words
 from flujo_aros.errors import BlueprintError, Place, UsageError
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -27,7 +26,11 @@ MAX_CHARS: Final = 1_000_000
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 10_000
 """How many values a blueprint may hold. The largest that people write have some hundred."""
-_MAX_ALIASED: Final = 5_000  # how many values aliases may add to those that are written
+MAX_ALIASED: Final = 2_000
+"""How many values aliases may add to those that are written."""
+MAX_FINDINGS: Final = 100
+"""After so many mistakes the rest of a file is not looked at: the work that a file can make is bounded."""
+_SPLIT: Final = "; move parts to other files (`imports`)"
 _MAX_DIGITS: Final = 1_000
 _SHOWN: Final = 60
 _FIRST_OF_STEPS: Final = ("name", "kind")
@@ -86,56 +89,40 @@ class Node:
 def parse_document(text: str, source: str) -> Node:
     """The one document in a YAML text. Raises `BlueprintError` with every mistake that can be told apart."""
     if len(text) > MAX_CHARS:
-        raise BlueprintError(source, [(None, f"the file has more than {MAX_CHARS} characters")])
-    deep = _BRACKETS.search(text)
-    if deep:  # before the scanner, which looks far ahead of each bracket
-        place = _place_of_offset(text, deep.start())
-        raise BlueprintError(source, [(place, f"nested more than {MAX_DEPTH} levels deep")])
+        raise BlueprintError(source, [(None, f"the file has more than {MAX_CHARS} characters{_SPLIT}")])
+    reading = _Reading(text.removeprefix("\ufeff"))
     try:
-        loader = _Loader(text)
-        root = loader.get_single_node()
+        node = reading.document()
+    except _StoppedError as error:
+        raise BlueprintError(source, [*reading.findings, (error.place, str(error))]) from error
     except yaml.MarkedYAMLError as error:
-        raise BlueprintError(source, [_syntax_finding(error)]) from error
-    except ReaderError as error:
-        place = _place_of_offset(text, error.position)
-        raise BlueprintError(source, [(place, "a control character stands here that YAML does not allow")]) from error
-    if root is None:
+        place, message = _syntax_finding(error, reading.text)
+        told = [each for each, _ in reading.findings if each and place and each.line == place.line]
+        raise BlueprintError(source, [*reading.findings, *([] if told else [(place, message)])]) from error
+    except (ReaderError, UnicodeEncodeError) as error:
+        found = _NOT_ALLOWED.search(reading.text)
+        place = _place_of_offset(reading.text, found.start() if found else 0)
+        message = "a control character stands here that YAML does not allow"
+        raise BlueprintError(source, [*reading.findings, (place, message)]) from error
+    if node is None:
         raise BlueprintError(source, [(None, "the file is empty")])
-    tree = _Tree(text, loader.count + _MAX_ALIASED)
-    node = tree.node(root, "", 0)
-    if tree.findings:
-        raise BlueprintError(source, tree.findings)
+    if reading.findings:
+        raise BlueprintError(source, reading.findings)
     return node
 
 
-class _TooMuchError(ComposerError):
+class _StoppedError(Exception):
     """Valid YAML, and more of it than is read."""
 
-
-class _Loader(yaml.SafeLoader):
-    """Composes nodes with the plain scalars of YAML 1.2, and stops where a document is nested too deeply."""
-
-    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as in PyYAML
-    depth = 0
-    count = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.depth += 1
-        self.count += 1
-        if self.depth > MAX_DEPTH or self.count > MAX_NODES:
-            deep = f"nested more than {MAX_DEPTH} levels deep"
-            many = f"a blueprint holds at most {MAX_NODES} values, and here is one more; move parts to other files"
-            message = deep if self.depth > MAX_DEPTH else f"{many} (`imports`)"
-            raise _TooMuchError(problem=message, problem_mark=cast("Any", self).peek_event().start_mark)
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
+    def __init__(self, place: Place, message: str) -> None:
+        self.place = place
+        super().__init__(message)
 
 
 _TAG: Final = "tag:yaml.org,2002:"
 _SCALARS: Final = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("null", r"~|null|Null|NULL|", "~nN"),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
     (
         "float",
@@ -144,74 +131,143 @@ _SCALARS: Final = (
     ),
     ("merge", r"<<", "<"),
 )
-for _name, _pattern, _first in _SCALARS:
-    cast("Any", _Loader).add_implicit_resolver(f"{_TAG}{_name}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+_BY_FIRST: Final = {
+    first: [(kind, re.compile(pattern)) for kind, pattern, firsts in _SCALARS if first in firsts]
+    for first in "".join(firsts for _, _, firsts in _SCALARS)
+}
 
 
-class _Tree:
-    """Turns PyYAML's graph into a tree, and notes every mistake on the way."""
+class _Merge(str):
+    """The key `<<`."""
 
-    def __init__(self, text: str, most: int) -> None:
+    __slots__ = ()
+
+
+_MERGE: Final = _Merge("<<")
+_PARSER: Final[Any] = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+"""What makes events of a text: libyaml, a dozen times faster, wherever PyYAML is built with it."""
+
+
+class _Reading:
+    """Makes a tree of the events of a YAML text, and notes every mistake on the way.
+
+    Nothing is kept of what is too much: the reading stops right there.
+    """
+
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.most = most
         self.findings: list[Finding] = []
+        self.next: Callable[[], Any] = lambda: None
+        self.anchors: dict[str, Node | None] = {}  # None while the value is still being read
         self.count = 0
-        self.full = False
+        self.aliased = 0
+        self.end = (1, 1)  # behind the last thing that was read
 
-    def node(self, node: yaml.Node, path: str, depth: int) -> Node:
-        place = _place(node.start_mark, path)
+    def document(self) -> Node | None:
+        """The value of the only document; None where there is none."""
+        self.next = _PARSER(self.text).get_event
+        self.next()  # the stream begins
+        if isinstance(self.next(), yaml.StreamEndEvent):
+            return None
+        root = self.value(self.next(), "", 0)
+        self.next()  # the document ends
+        after = self.next()
+        if not isinstance(after, yaml.StreamEndEvent):
+            message = "not valid YAML: a second document begins here; one file is one blueprint"
+            self.note(_place(after.start_mark, ""), message)
+        return root
+
+    def note(self, place: Place, message: str) -> None:
+        """Note a mistake; after very many of them, stop."""
+        self.findings.append((place, message))
+        if len(self.findings) >= MAX_FINDINGS:
+            raise _StoppedError(place, f"these are {MAX_FINDINGS} mistakes; what stands below is not looked at")
+
+    def value(self, event: Any, path: str, depth: int) -> Node:
+        """The value that begins with this event."""
+        kind = type(event)
+        mark = event.start_mark
+        place = Place(mark.line + 1, mark.column + 1, path)
+        self.taken(place, depth)
+        if kind is yaml.AliasEvent:
+            return self.alias(event, place, depth)
+        anchor = event.anchor
+        if anchor is not None:
+            self.open_anchor(anchor, place)
+        if kind is yaml.ScalarEvent:
+            node = self.scalar(event, place)
+        else:
+            if event.tag not in (None, "!", f"{_TAG}{'map' if kind is yaml.MappingStartEvent else 'seq'}"):
+                self.note(place, f"the tag {_short(event.tag)} is not allowed")
+            node = (self.mapping if kind is yaml.MappingStartEvent else self.sequence)(event, place, depth)
+        if anchor is not None:
+            self.anchors[anchor] = node
+        return node
+
+    def taken(self, place: Place, depth: int) -> None:
+        """One more value is read; stop where it is one too many or too deep."""
         self.count += 1
-        if self.full or self.count > self.most or depth > MAX_DEPTH:
-            if not self.full:
-                message = f"aliases expand this document beyond {self.most} values or {MAX_DEPTH} levels"
-                self.findings.append((place, message))
-            self.full = True  # from here on nothing is expanded and nothing more is said of it
-            return Node(place, place, None)
-        if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
-            return self.mapping(node, place, depth)
-        if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
-            parts = cast("list[yaml.Node]", node.value)
-            elements = [self.node(part, f"{path}[{n}]", depth + 1) for n, part in enumerate(parts)]
-            return Node(place, self.end(node, place), elements)
-        return Node(place, self.end(node, place), self.scalar(node, place))
+        if self.count > MAX_NODES:
+            raise _StoppedError(place, f"a blueprint holds at most {MAX_NODES} values, and here is one more{_SPLIT}")
+        if depth > MAX_DEPTH:
+            raise _StoppedError(place, f"nested more than {MAX_DEPTH} levels deep")
 
-    def end(self, node: yaml.Node, place: Place) -> Place:
-        """Just behind the last character. PyYAML ends a block where the next thing begins, comments included."""
-        last = _last_written(node)
-        mark = cast("yaml.Mark", last.end_mark)
-        if getattr(last, "style", None) not in ("|", ">"):
-            return Place(mark.line + 1, mark.column + 1, place.path)
-        index = mark.index
-        while index > last.start_mark.index + 1 and self.text[index - 1].isspace():
-            index -= 1
-        line = mark.line + 1 - self.text.count("\n", index, mark.index)
-        return Place(line, index - self.text.rfind("\n", 0, index), place.path)
+    def open_anchor(self, anchor: str, place: Place) -> None:
+        if anchor in self.anchors:
+            self.note(place, f"not valid YAML: this anchor stands above already: &{anchor[:_SHOWN]}")
+        self.anchors[anchor] = None
 
-    def mapping(self, node: yaml.MappingNode, place: Place, depth: int) -> Node:
+    def sequence(self, event: Any, place: Place, depth: int) -> Node:
+        elements: list[Node] = []
+        while not isinstance(inner := self.next(), yaml.SequenceEndEvent):
+            elements.append(self.value(inner, f"{place.path}[{len(elements)}]", depth + 1))
+        return Node(place, self.closed(event, inner, place), elements)
+
+    def mapping(self, event: Any, place: Place, depth: int) -> Node:
         members: dict[str, Node] = {}
         keys: dict[str, Place] = {}
-        merged: list[yaml.Node] = []
-        for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
-            name = cast("str", key.value) if isinstance(key, yaml.ScalarNode) else None
-            here = _place(key.start_mark, f"{place.path}.{name}".lstrip("."))
-            if key.tag == f"{_TAG}merge":
-                merged.append(value)
-            elif name is None:
-                self.findings.append(self.no_key(key, here))
+        merged: list[Node] = []
+        start = f"{place.path}." if place.path else ""
+        while not isinstance(inner := self.next(), yaml.MappingEndEvent):
+            mark = inner.start_mark
+            name = self.key(inner, depth)
+            here = Place(mark.line + 1, mark.column + 1, f"{start}{name}")
+            if isinstance(name, _Merge):
+                merged.append(self.value(self.next(), place.path, depth + 1))
+                continue
+            value = self.value(self.next(), here.path, depth + 1)
+            if name is None:
+                self.note(*self.no_key(mark.index, here))
             elif name in keys:
                 hint = "; another step begins with `- `" if name in _FIRST_OF_STEPS else ""
-                again = f"duplicate key {name!r}; it stands in line {keys[name].line} already{hint}"
-                self.findings.append((here, again))
+                again = f"duplicate key {_short(name)}; it stands in line {keys[name].line} already{hint}"
+                self.note(here, again)
             else:
-                keys[name] = here
-                members[name] = self.node(value, here.path, depth + 1)
+                keys[name], members[name] = here, value
+        end = self.closed(event, inner, place)
         for source in merged:
-            self.merge(source, members, keys, place, depth)
-        return Node(place, self.end(node, place), members, keys)
+            self.merge(source, members, keys)
+        return Node(place, end, members, keys)
 
-    def no_key(self, key: yaml.Node, here: Place) -> Finding:
+    def closed(self, event: Any, last: Any, place: Place) -> Place:
+        """Where a collection ends. The parser ends a block where the next thing begins, comments included."""
+        if event.flow_style:
+            self.end = (last.end_mark.line + 1, last.end_mark.column + 1)
+        return Place(*self.end, place.path)
+
+    def key(self, event: Any, depth: int) -> str | None:
+        """The text of a key as it is written, or that it is a merge; None for what is no text."""
+        if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
+            self.count += 1
+            return _MERGE if event.value == "<<" and event.implicit[0] else cast("str", event.value)
+        node = self.value(event, "", depth + 1)
+        tagged = type(event) is yaml.ScalarEvent and event.tag == f"{_TAG}merge"
+        text = event.value if type(event) is yaml.ScalarEvent else node.value
+        return _MERGE if tagged else text if isinstance(text, str) else None
+
+    def no_key(self, index: int, here: Place) -> Finding:
         """What is wrong with a key that is a list or a mapping: most often it is a template without quotes."""
-        outer = cast("yaml.Mark", key.start_mark).index - 1
+        outer = index - 1
         if outer >= 0 and self.text.startswith("{{", outer):
             end = self.text.find("\n", outer)
             line = self.text[outer : end if end >= 0 else None].strip()
@@ -219,33 +275,86 @@ class _Tree:
             return (Place(here.line, here.column - 1, here.path), f"put a template in quotes{shown}")
         return (here, "a key must be a text, not a list or a mapping")
 
-    def merge(
-        self, source: yaml.Node, members: dict[str, Node], keys: dict[str, Place], place: Place, depth: int
-    ) -> None:
+    def merge(self, source: Node, members: dict[str, Node], keys: dict[str, Place]) -> None:
         """`<<: *defaults`: the members of another mapping, or of several, where this one has none of its own."""
-        several = isinstance(source, yaml.SequenceNode)
-        for each in cast("list[yaml.Node]", source.value) if several else [source]:
-            other = self.node(each, place.path, depth + 1)
-            if not isinstance(other.value, dict):
-                self.findings.append((other.place, "`<<` takes a mapping or a list of mappings"))
-            for name, value in other.members.items():
+        for each in source.elements if isinstance(source.value, list) else [source]:
+            if not isinstance(each.value, dict):
+                self.note(each.place, "`<<` takes a mapping or a list of mappings")
+            for name, value in each.members.items():
                 if name not in members:
-                    members[name], keys[name] = value, other.keys[name]
+                    members[name], keys[name] = value, each.keys[name]
 
-    def scalar(self, node: yaml.Node, place: Place) -> Scalar:
-        kind = str(node.tag).removeprefix(_TAG)
-        if not isinstance(node, yaml.ScalarNode) or kind not in _READERS:
-            self.findings.append((place, f"the tag {node.tag!r} is not allowed"))
-            return None
-        text = cast("str", node.value)
-        if _SURROGATE.search(text):
-            self.findings.append((place, "half of a character (a lone surrogate) stands in this text"))
-            return None
-        try:
-            return _READERS[kind](text)
-        except ValueError:
-            self.findings.append((place, f"not a {kind} that JSON can hold: {text[:40]}"))
-            return None
+    def alias(self, event: Any, place: Place, depth: int) -> Node:
+        """What an alias stands for, as if it were written here, with the places of where it is."""
+        self.end = (event.end_mark.line + 1, event.end_mark.column + 1)
+        node = self.anchors.get(event.anchor)
+        if node is not None:
+            return self.copied(node, place, place.path, depth)
+        why = "it stands inside of what it is an alias for" if event.anchor in self.anchors else "it is not there"
+        name = event.anchor[:_SHOWN]
+        missing = f"not valid YAML: there is no anchor `&{name}` above"
+        self.note(place, f"the alias `*{name}` cannot be read: {why}" if event.anchor in self.anchors else missing)
+        return Node(place, place, None)
+
+    def copied(self, node: Node, use: Place, path: str, depth: int) -> Node:
+        self.aliased += 1
+        if self.aliased > MAX_ALIASED or depth > MAX_DEPTH:
+            message = f"aliases expand this document by more than {MAX_ALIASED} values or beyond {MAX_DEPTH} levels"
+            raise _StoppedError(use, message)
+        place, end = Place(node.place.line, node.place.column, path), Place(node.end.line, node.end.column, path)
+        if isinstance(node.value, list):
+            elements = [self.copied(each, use, f"{path}[{n}]", depth + 1) for n, each in enumerate(node.value)]
+            return Node(place, end, elements)
+        if isinstance(node.value, dict):
+            start = f"{path}." if path else ""
+            members = {key: self.copied(each, use, f"{start}{key}", depth + 1) for key, each in node.value.items()}
+            return Node(place, end, members, node.keys)
+        return Node(place, end, node.value)
+
+    def scalar(self, event: Any, place: Place) -> Node:
+        mark = event.end_mark
+        self.end = (mark.line + 1, mark.column + 1) if event.style not in _BLOCKS else self.block_end(event)
+        return Node(place, Place(*self.end, place.path), self.read(event, place))
+
+    def block_end(self, event: Any) -> tuple[int, int]:
+        """Just behind the last character of a block scalar, without the space below it."""
+        mark = event.end_mark
+        index = mark.index
+        while index > event.start_mark.index + 1 and self.text[index - 1].isspace():
+            index -= 1
+        line = mark.line + 1 - self.text.count("\n", index, mark.index)
+        return line, index - self.text.rfind("\n", 0, index)
+
+    def read(self, event: Any, place: Place) -> Scalar:
+        """The value of a scalar."""
+        text: str = event.value
+        tag: str | None = event.tag
+        kind = _kind_of(text) if event.implicit[0] else "str" if tag is None else tag.removeprefix(_TAG)
+        if kind == "str" and not _SURROGATE.search(text):
+            return text
+        if kind not in _READERS:
+            self.note(place, f"the tag {_short(tag or '')} is not allowed")
+        elif _SURROGATE.search(text):
+            self.note(place, "half of a character (a lone surrogate) stands in this text")
+        else:
+            try:
+                return _READERS[kind](text)
+            except ValueError:
+                self.note(place, f"not a {kind} that JSON can hold: {text[:40]}")
+        return None
+
+
+def _kind_of(text: str) -> str:
+    """What a text without quotes is, by YAML 1.2."""
+    for kind, pattern in _BY_FIRST.get(text[0], ()) if text else ():
+        if pattern.fullmatch(text):
+            return kind
+    return "str" if text else "null"
+
+
+def _short(text: str) -> str:
+    """A text in quotes, not too long to be shown."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def _read_bool(text: str) -> bool:
@@ -272,8 +381,9 @@ def _read_float(text: str) -> float:
     return number
 
 
-_BRACKETS: Final = re.compile(rf"(?:[\[{{][ \n]*){{{MAX_DEPTH + 1}}}")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NOT_ALLOWED: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BLOCKS: Final = ("|", ">")
 _READERS: Final[dict[str, Callable[[str], Scalar]]] = {
     "str": str,
     "int": _read_int,
@@ -282,21 +392,6 @@ _READERS: Final[dict[str, Callable[[str], Scalar]]] = {
     "null": _read_null,
     "merge": str,
 }
-
-
-def _last_written(node: yaml.Node) -> yaml.Node:
-    """The last node of a block, however deep: its end is the end of the block. Of anything else the node itself."""
-    seen: set[int] = set()
-    while isinstance(node, (yaml.MappingNode, yaml.SequenceNode)) and not node.flow_style and node.value:
-        if id(node) in seen:  # a block that holds itself
-            break
-        seen.add(id(node))
-        last = node.value[-1]
-        inner: yaml.Node = last[1] if isinstance(node, yaml.MappingNode) else last
-        if inner.start_mark.index < node.start_mark.index:  # an alias: it is written elsewhere
-            return cast("yaml.Node", last[0]) if isinstance(node, yaml.MappingNode) else node
-        node = inner
-    return node
 
 
 def _place(mark: yaml.Mark, path: str) -> Place:
@@ -308,15 +403,17 @@ def _place_of_offset(text: str, offset: int) -> Place:
     return Place(before.count("\n") + 1, offset - before.rfind("\n"))
 
 
-def _syntax_finding(error: yaml.MarkedYAMLError) -> Finding:
+def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> Finding:
+    """What is no YAML, in our words."""
     message = ", ".join(part for part in (error.context, error.problem) if part)
-    marks = (error.problem_mark, error.context_mark)
-    if not isinstance(error, _TooMuchError):
-        words, at_beginning = syntax_words(message)
-        message = f"not valid YAML: {words}"
-        marks = marks[::-1] if at_beginning else marks
-    mark = marks[0] or marks[1]
-    return (_place(mark, "") if mark else None, message)
+    at, begin = error.problem_mark, error.context_mark
+    if at is None:
+        return (_place(begin, "") if begin else None, f"not valid YAML: {message}")
+    line = text[text.rfind("\n", 0, at.index) + 1 : at.index]
+    rest = text[at.index : at.index + _SHOWN].rstrip(" \r\n")
+    beside = begin is not None and begin.column == at.column
+    words, at_beginning = syntax_words(Complaint(message, rest, beside=beside, behind=bool(line.strip())))
+    return _place(begin if at_beginning and begin else at, ""), f"not valid YAML: {words}"
 
 
 def write_document(value: Any, *, comment: str = "") -> str:

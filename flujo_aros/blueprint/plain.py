@@ -89,7 +89,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         making.loading.note(
             making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
         )
-    check_settings(making.loading, making.member("model_settings"))
+    sound = check_settings(making.loading, making.member("model_settings"))
     stages = making.member("processing", "stages")
     for node in (making.node, *(stages.elements if stages is not None else [])):
         making.loading.model(member(node, "model"))
@@ -102,7 +102,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
     elif block.output_schema is not None:
         place = making.node.keys["output_schema"]
         making.loading.warn(place, "'output_schema' is passed over: `processing.schema` says what the value must be")
-    settings = {**said(block.config or blocks.Config(), *_SETTINGS), **block.model_settings}
+    settings = {**said(block.config or blocks.Config(), *_SETTINGS), **sound}
     step = Step(
         block.name,
         agent=agent,

@@ -78,7 +78,7 @@ def test_anchors_and_merge_keys_work():
         ("? [1]\n: 2", "t.yaml:1:3: a key must be a text, not a list or a mapping"),
         ("a: .nan", "t.yaml:1:4: not a float that JSON can hold: .nan"),
         ("a: " + "9" * 2000, "t.yaml:1:4: not a int that JSON can hold: " + "9" * 40),
-        ('a: "\\ud800"', "t.yaml:1:4: half of a character (a lone surrogate) stands in this text"),
+        ('a: "\\ud800"', "t.yaml:1:7: not valid YAML: half of a character (a lone surrogate) stands in this text"),
         ("a: \x07", "t.yaml:1:4: a control character stands here that YAML does not allow"),
         (
             "a: [1",

@@ -22,7 +22,7 @@ HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
         (HEAD + "    input: *x y", (4, 12), "there is no anchor `&x` above"),
         (HEAD + "    input: * x", (4, 13), "a text that begins with `*` or `&` must be in quotes"),
         (HEAD + "    meta: {a: 1, b: [2}", (4, 23), "a `,` or the closing `]` is missing before this"),
-        (HEAD + '    input: "\\d"', (4, 14), "there is no escape \\d; write \\\\, or single quotes"),
+        (HEAD + '    input: "\\d"', (4, 13), "there is no escape \\d; write \\\\, or single quotes"),
         (HEAD + "---\nsteps: []", (4, 1), "a second document begins here; one file is one blueprint"),
         (
             "agents:\n  - a:\n      model: m\n  b:\n    model: m",

@@ -232,7 +232,7 @@ def without_secrets(text: str, secrets: Iterable[str] = (), *, source: str = "")
     """
     # What a secret looks like is known above this layer, and whoever prints nothing need not load it.
     vaults = importlib.import_module("flujo_aros.recovery.secrets")
-    called = vaults.labelled_in(source) if source else ()
+    called = vaults.secrets_of(source) if source else ()
     shown: str = vaults.Vault(text, (*secrets, *called), labelled=True).hide(text)
     return shown
 

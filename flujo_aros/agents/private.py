@@ -12,7 +12,8 @@ from pydantic_ai.tools import RunContext
 
 from flujo_aros.agents.first import text_of
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.recovery.named import labelled_in, secrets_among, secrets_in
+from flujo_aros.recovery.named import secrets_among, secrets_in
+from flujo_aros.recovery.secrets import secrets_of
 
 
 @dataclass
@@ -37,6 +38,6 @@ class SecretsAtHand:
             *secrets_in(os.environ),
             *secrets_among(self.ctx.deps),
             *secrets_among(self.record.settings),
-            *labelled_in(text_of(self.ctx.messages)),
+            *secrets_of(text_of(self.ctx.messages)),
         )
         return tuple(dict.fromkeys(told))

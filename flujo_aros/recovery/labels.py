@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -27,7 +28,7 @@ _TOKENS: Final = (
 )
 _STEMS: Final = {
     "pass": "(?:word|wd|phrase|code|wort)",
-    "contrase": "[ñn]a",
+    "contrase": r"(?:[ñn]|\\{1,2}u00f1)a",
     "mot": "[ _-]de[ _-]passe",
     "credential": "s?",
     "secret": "",
@@ -36,12 +37,8 @@ _STEMS: Final = {
     "senha": "",
     "wachtwoord": "",
     "lösenord": "",
-    "пароль": "",
-    "密码": "",
-    "密碼": "",
-    "パスワード": "",
-    "비밀번호": "",
 }
+_OTHER_LETTERS: Final = ("пароль", "密码", "密碼", "パスワード", "비밀번호")
 
 
 def _second(first: tuple[str, ...], last: str) -> str:
@@ -51,6 +48,7 @@ def _second(first: tuple[str, ...], last: str) -> str:
 
 STRONG: Final = (
     *(stem + rest for stem, rest in _STEMS.items()),
+    *(form for name in _OTHER_LETTERS for form in (name, json.dumps(name)[1:-1].replace("\\", r"\\{1,2}"))),
     _second(_KEYS, "key"),
     _second(_TOKENS, "token"),
     _second(("connection",), "string"),
@@ -71,7 +69,7 @@ _IN_MARKS: Final = (
 )
 _MARKED: Final = ("escaped", "double", "single")
 _VALUE: Final = re.compile(
-    rf"{_CLOSING}(?::=|=>|->|[:=：])[*`]{{0,3}}\s{{0,3}}"
+    rf"{_CLOSING}(?::=|=>|->|[:=：]|\\{{1,2}}uff1a)[*`]{{0,3}}\s{{0,3}}"
     rf"(?:{_IN_MARKS}|`?(?P<bare>[^\s\"'`,;(){{}}\[\]<>]{{3,200}}(?<![.:?]){_WHOLE}))"
 )
 _ELEMENT: Final = re.compile(r">\s{0,3}(?P<bare>[^\s<>][^<>\n]{2,199})</")

@@ -52,13 +52,14 @@ def _key(begin: str, rest: str) -> re.Pattern[str]:
 _WORD: Final = r"[A-Z]?[a-z]+(?![A-Za-z0-9._~+/=-])"
 """`bearer certificates` and `basic understanding` are words."""
 _SCHEME: Final = r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://"
-_COOKIE: Final = r"[\w.-]{1,60}=(?=[^;\s\"'\\,]*[0-9])[^;\s\"'\\,]{6,400}(?:;\s?[\w.-]{1,60}=[^;\s\"'\\,]{1,400}){0,40}"
+_CRUMB: Final = r"[\w.-]{1,60}=[^;\s\"'\\,]{1,400}"
+_COOKIE: Final = rf"(?=[^\n\"'\\,]{{0,400}}\d)(?P<secret>{_CRUMB}(?:;\s?{_CRUMB}){{0,40}})"
 _OTHERS: Final = (
     # A private key, also one whose end was cut off.
     ("-----begin", r"-----BEGIN [A-Z0-9 ]{0,40}(?:-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)|\Z)"),
     ("bearer", rf"(?i:bearer)\s+(?!{_WORD})(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
     ("basic", r"(?i:\bbasic)\s+(?=[A-Za-z+/]{0,300}[0-9=])(?P<secret>[A-Za-z0-9+/]{12,}={0,2})"),
-    ("cookie", rf"(?i:cookie)\\?[\"']?\s{{0,3}}:\s{{0,3}}\\?[\"']?(?P<secret>{_COOKIE})"),
+    ("cookie", rf"(?i:cookie)\\?[\"']?\s{{0,3}}:\s{{0,3}}\\?[\"']?{_COOKIE}"),
     # A password may hold anything: it ends at the last `@` before the name of a host. A port is none.
     (
         "://",
@@ -73,11 +74,14 @@ _OTHERS: Final = (
     ("sig", r"(?i:[?&;](?:x-amz-|x-goog-)?sig(?:nature)?=)(?P<secret>[A-Za-z0-9%+/=_-]{16,})"),
     ("x-amz-security-token", r"(?i:x-amz-security-token=)(?P<secret>[A-Za-z0-9%+/=_-]{16,})"),
     ("q~", r"(?<![\w.~-])(?P<secret>[\w.~-]{3}\dQ~[\w.~-]{24,40})"),  # Azure
-    (":aa", r"(?<![A-Za-z0-9])\d{8,10}:(?P<secret>AA[A-Za-z0-9_-]{30,40})"),  # Telegram
+    (":aa", r"(?<!\d)\d{8,10}:(?P<secret>AA[A-Za-z0-9_-]{30,40})"),  # Telegram
     ("--user", r"--user[ =][\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
-    ("curl", r"\bcurl\b[^\n]{0,200}?\s-u\s{0,3}[\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
+    ("curl", r"curl\s(?:[^\n]{0,200}?\s)?-u\s{0,3}[\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
 )
 """What stands in a text of each kind, in small letters, and the kind: all of it, or the part called `secret`."""
+_SHORTEST_PART: Final = 8
+_PARTS: Final = re.compile(r"\\+[nrt]|[\s;=]+|-----[A-Z0-9 ]*(?:-----)?")
+"""A secret of several words or lines is one in each of them."""
 _KINDS: Final = {begin: _key(begin, rest) for begin, rest in _KEYS.items()}
 _BY_MARK: Final = [(mark, re.compile(pattern)) for mark, pattern in _OTHERS]
 
@@ -92,8 +96,32 @@ def secret_looking(text: str) -> Iterator[tuple[int, int]]:
     for begin, pattern in _KINDS.items():
         if begin in text:
             yield from (found.span() for found in pattern.finditer(text))
+    yield from _marked(text)
+
+
+def secret_in_place(text: str) -> Iterator[str]:
+    """What a text shows to be secret by what stands around it, such as a password in a URL, and parts of it.
+
+    Where it is quoted alone nothing shows that it is secret.
+
+    >>> list(secret_in_place("postgres://app:opensesame@db"))
+    ['opensesame']
+    """
+    for start, end in _marked(text):
+        whole = text[start:end]
+        yield whole
+        yield from (part for part in _PARTS.split(whole) if part != whole and _is_telling(part))
+
+
+def _marked(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
     for mark, pattern in _BY_MARK:
         if mark in lowered:
             name = "secret" if "secret" in pattern.groupindex else 0
             yield from (found.span(name) for found in pattern.finditer(text))
+
+
+def _is_telling(part: str) -> bool:
+    """Whether a part of a secret is a secret, too: a line of a private key is, and a word is not."""
+    letters = any(letter.isalpha() for letter in part)
+    return len(part) >= _SHORTEST_PART and letters and any(letter.isdigit() or letter.isupper() for letter in part[1:])

@@ -29,6 +29,7 @@ _PLACES: Final = frozenset({"PWD", "OLDPWD"})
 """What shells call the folder one is in: no passwords, and hiding them would hide every path."""
 _SCHEMES: Final = ("bearer", "basic", "token")
 """What stands before the secret in a header."""
+_DATE: Final = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt][\d:.+Zz-]*)?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d\d?:\d\d(?::\d\d)?")
 _SHORTEST: Final = 4
 _SHORTEST_VARIABLE: Final = 8
 _MOST: Final = 10_000
@@ -171,6 +172,8 @@ def _is_value(text: str) -> bool:
 
 
 def _looks_random(text: str) -> bool:
-    """Whether a text is no word: letters and digits in one, or a number of some digits."""
+    """Whether a text is no word: letters and digits in one, or a number of some digits, but no date."""
+    if _DATE.fullmatch(text):
+        return False
     digits = sum(letter.isdigit() for letter in text)
     return digits >= _SHORTEST or (digits > 0 and any(letter.isalpha() for letter in text) and " " not in text)

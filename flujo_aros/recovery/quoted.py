@@ -12,10 +12,10 @@ from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 
 _TOKENS: Final = re.compile(r"\\.|[\"']", re.S)
-_OPENED_BY: Final = "{[,:"
-_CLOSED_BY: Final = "}],:"
 _SPACE: Final = " \t\r\n"
 _NEAR: Final = 80
+_KEY: Final = re.compile(r"(?:[\"']|\{\s*\w+)\s*\Z")
+"""What stands before the colon behind a key; in prose there is a word."""
 _BEHIND_KEY: Final = re.compile(r"[\"']\s*:\s*\Z")
 _BEFORE_NEXT: Final = re.compile(r"\s*(?:[,}]|\Z)")
 _ESCAPED: Final = re.compile(r"[\\\"\x00-\x1f\x7f]")
@@ -60,23 +60,33 @@ class Quotes:
         return found
 
     @cached_property
-    def _known(self) -> dict[tuple[int, int], bool]:
+    def _opens(self) -> dict[int, bool]:
+        return {}
+
+    @cached_property
+    def _closes(self) -> dict[int, bool]:
         return {}
 
     def _may_open(self, place: int) -> bool:
-        return self._stands_by(_OPENED_BY, place, -1)
+        """Whether a string may begin at a mark: behind a bracket, a comma or a key, or with the text."""
+        if place not in self._opens:
+            at = self._beyond_space(place, -1)
+            letter = self.text[at : at + 1] if at >= 0 else ""
+            is_value = letter == ":" and _KEY.search(self.text[max(0, at - _NEAR) : at]) is not None
+            self._opens[place] = letter in ("", "{", "[", ",") or is_value
+        return self._opens[place]
 
     def _may_close(self, place: int) -> bool:
-        return self._stands_by(_CLOSED_BY, place, 1)
+        if place not in self._closes:
+            at = self._beyond_space(place, 1)
+            self._closes[place] = self.text[at : at + 1] in ("", "}", "]", ",", ":")
+        return self._closes[place]
 
-    def _stands_by(self, letters: str, place: int, step: int) -> bool:
-        """Whether the next letter that is no space is one of these, or the text ends. Looked for once for each mark."""
-        if (place, step) not in self._known:
-            at = place + step
-            while 0 <= at < len(self.text) and self.text[at] in _SPACE:
-                at += step
-            self._known[place, step] = not 0 <= at < len(self.text) or self.text[at] in letters
-        return self._known[place, step]
+    def _beyond_space(self, place: int, step: int) -> int:
+        at = place + step
+        while 0 <= at < len(self.text) and self.text[at] in _SPACE:
+            at += step
+        return at
 
 
 def said_by(written: str, mark: str) -> str:

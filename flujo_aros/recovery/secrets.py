@@ -10,12 +10,21 @@ from functools import cached_property
 from typing import Any, Final
 
 from flujo_aros.contract.schema import is_dict, is_list
-from flujo_aros.recovery.looks import secret_looking
+from flujo_aros.recovery.looks import secret_in_place, secret_looking
 from flujo_aros.recovery.named import labelled_in
 from flujo_aros.recovery.quoted import Quotes, said_by, written_in
 from flujo_aros.recovery.standing import Values
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+
+
+def secrets_of(text: str) -> tuple[str, ...]:
+    """Every value that a text shows to be secret by what stands beside it: to be hidden where it is quoted alone.
+
+    >>> secrets_of("password: hunter2, see postgres://app:opensesame@db")
+    ('hunter2', 'opensesame')
+    """
+    return tuple(dict.fromkeys((*labelled_in(text), *secret_in_place(text))))
 
 
 @dataclass
@@ -102,8 +111,8 @@ class Vault:
 
     @cached_property
     def _values(self) -> Values:
-        called = labelled_in(self.text) if self.labelled else ()
-        forms = (form for value in called for form in (value, *_forms(value)))
+        shown = secrets_of(self.text) if self.labelled else tuple(secret_in_place(self.text))
+        forms = (form for value in shown for form in (value, *_forms(value)))
         return Values((*self._known, *forms))
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final
 
 from flujo_aros.events import AgentStarted, Event, ReadFinished, RunStarted
-from flujo_aros.recovery.named import labelled_in, secrets_in
-from flujo_aros.recovery.secrets import Vault
+from flujo_aros.recovery.named import secrets_in
+from flujo_aros.recovery.secrets import Vault, secrets_of
 
 _NAME: Final = 200
 _MOST_HEARD: Final = 500
@@ -46,7 +46,7 @@ class Mask:
         The text itself is masked without that; what is told of it, such as an issue, quotes the value alone.
         """
         if isinstance(event, ReadFinished):
-            if event.text and (called := labelled_in(event.text)):
+            if event.text and (called := secrets_of(event.text)):
                 self._read = _newest((*self._read, *called), _MOST_READ)
         elif isinstance(event, (RunStarted, AgentStarted)) and event.secrets:
             self._heard = _newest((*self._heard, *event.secrets), _MOST_HEARD)

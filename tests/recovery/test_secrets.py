@@ -176,6 +176,15 @@ def test_a_label_is_known_in_replies_that_are_not_quite_json(reply: str, value: 
     assert outcome.value == value
 
 
+@pytest.mark.parametrize("quoted", ["'{}'", '"{}"', "“{}”", "`{}`"])
+@pytest.mark.parametrize("secret", [r"ab\u0041cd9", r"C:\new\table9", r"a\\b9"])
+def test_quotes_in_prose_make_no_json(quoted: str, secret: str) -> None:
+    text = f"The password: {quoted.format(secret)}"
+    vault = Vault(text, labelled=True)
+    assert secret not in vault.hide(text)
+    assert json.loads(vault.restore('["[secret-1]"]')) in ([secret], [quoted.format(secret)])
+
+
 def test_a_number_without_marks_stays_a_number() -> None:
     vault = Vault('{"pin": 4711}', labelled=True)
     assert vault.hide('{"pin": 4711}') == '{"pin": [secret-1]}'

@@ -1,0 +1,48 @@
+"""Which texts count as secret, and which do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from flujo_aros.recovery.secrets import Vault
+
+from .planted import KINDS, ORDINARY
+
+WAYS: dict[str, Callable[[str], str]] = {
+    "alone": str,
+    "in a sentence": "It is this: {}, they say.".format,
+    "in JSON": lambda words: json.dumps({"note": f"here:\n{words}\tand", "n": 1}),
+    "in JSON, with other letters": lambda words: json.dumps({"note": f"here:\n{words}"}, ensure_ascii=False),
+    "in JSON in JSON": lambda words: json.dumps(json.dumps({"note": f"here:\n{words}"})),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_secret_of_each_kind_is_hidden_wherever_it_stands(kind: str, way: str) -> None:
+    words, secret = KINDS[kind]
+    text = WAYS[way](words)
+    vault = Vault(text, labelled=True)
+    hidden = vault.hide(text)
+    assert secret not in hidden
+    assert secret[:16] not in hidden
+    assert "[secret-1]" in hidden
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_data_stays(text: str, way: str) -> None:
+    shown = WAYS[way](text)
+    assert Vault(shown, labelled=True).hide(shown) == shown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_stands_around_a_secret_stays(kind: str) -> None:
+    """A repair needs the rest: the fields beside a secret, and what follows it."""
+    words, _ = KINDS[kind]
+    text = json.dumps({"id": "A-17", "note": words, "qty": "many", "city": "Kiel"})
+    hidden = json.loads(Vault(text, labelled=True).hide(text))
+    assert {**hidden, "note": ""} == {"id": "A-17", "note": "", "qty": "many", "city": "Kiel"}

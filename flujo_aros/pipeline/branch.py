@@ -15,12 +15,14 @@ from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.parallel import check_scopes
 from flujo_aros.pipeline.step import REFERENCE
 
 _DEFAULT: Final = "default"
 
 
+@known_options
 @dataclass(frozen=True)
 class Branch(Common):
     """Runs the branch that the condition names, on the same input, and hands on its value.

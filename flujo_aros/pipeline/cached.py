@@ -17,6 +17,7 @@ from flujo_aros.pipeline.context import StepContext, as_plain
 from flujo_aros.pipeline.flow import Pipeline, as_body
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class MemoryCache:
             self._entries.popitem(last=False)
 
 
+@known_options
 @dataclass(frozen=True)
 class Cached(Common):
     """Runs a step once for each input, and hands on the kept value after that.

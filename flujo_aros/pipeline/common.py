@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from flujo_aros.contract.checks import Check
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.ledger import OnDegraded
+from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options, wrong_options
 
 if TYPE_CHECKING:
     from flujo_aros.pipeline.condition import Condition
@@ -25,6 +28,7 @@ SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 """A place in the context: names joined by dots."""
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class StepLimits:
     """The most that a step may use. Checked before each model call; None: no limit."""
@@ -34,10 +38,7 @@ class StepLimits:
     max_cost: Decimal | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_requests", "max_tokens", "max_cost"):
-            limit = getattr(self, name)
-            if limit is not None and limit < 0:
-                raise UsageError(f"usage_limits.{name} must be 0 or more, not {limit!r}")
+        refuse_wrong_options(self, "usage_limits.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ class Common:
 
     def __post_init__(self) -> None:
         check_name(getattr(self, "name", None))
-        for problem in _problems(self):
+        for problem in chain(wrong_options(self, _shared()), _problems(self)):
             raise UsageError(f"step {getattr(self, 'name', '')!r}: {problem}")
 
     def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
@@ -118,6 +119,11 @@ class Common:
             self.fallback.prepare()
 
 
+@cache
+def _shared() -> frozenset[str]:
+    return frozenset(each.name for each in fields(Common))
+
+
 def check_name(name: object) -> None:
     """Raise a `UsageError` for what is no name of a step."""
     if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
@@ -125,16 +131,11 @@ def check_name(name: object) -> None:
 
 
 def _problems(step: Common) -> Iterator[str]:
-    if step.on_degraded is not None and step.on_degraded not in get_args(OnDegraded):
-        yield f"on_degraded must be one of {', '.join(get_args(OnDegraded))}, not {step.on_degraded!r}"
+    wrong = None if step.on_degraded is None else one_of("on_degraded", step.on_degraded, get_args(OnDegraded))
+    if wrong is not None:
+        yield wrong
     if step.sink_to is not None and not SINK.fullmatch(step.sink_to):
         yield f"sink_to is a dotted path in the context such as result.text, not {step.sink_to!r}"
-    if step.retries < 0:
-        yield f"retries must be 0 or more, not {step.retries!r}"
-    if step.timeout is not None and not step.timeout > 0:
-        yield f"timeout is a number of seconds above 0, not {step.timeout!r}"
     for check in cast("Sequence[object]", step.checks):
         if not callable(check):
             yield f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
-    if step.fallback is not None and not hasattr(step.fallback, "run"):
-        yield f"fallback is a step, not {step.fallback!r}"

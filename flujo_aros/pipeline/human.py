@@ -12,11 +12,13 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 
 
+@known_options
 @dataclass(frozen=True)
 class Human(Common):
     """Asks a person: the run pauses with a saved state, and `Runner.resume(state, answer)` goes on with the answer.

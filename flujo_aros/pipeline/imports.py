@@ -14,6 +14,7 @@ from flujo_aros.pipeline.context import BodyResult, StepContext
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
 from flujo_aros.pipeline.step import PREVIOUS
@@ -25,6 +26,7 @@ OnFailure: TypeAlias = Literal["abort", "skip", "continue_with_default"]
 _ARTIFACTS: Final = "import_artifacts"
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class OutputMapping:
     """What of the imported pipeline's context goes where in the context of this one, both as dotted paths.
@@ -35,7 +37,11 @@ class OutputMapping:
     child: str
     parent: str
 
+    def __post_init__(self) -> None:
+        refuse_wrong_options(self, "outputs: ")
 
+
+@known_options
 @dataclass(frozen=True)
 class Import(Common):
     """Runs another pipeline as one step; its steps are named `NAME/STEP`.
@@ -71,10 +77,9 @@ class Import(Common):
         if not isinstance(cast("object", self.pipeline), Pipeline):
             raise UsageError(f"step {self.name!r}: an import takes a Pipeline, not {self.pipeline!r}")
         for key, valid in (("input_to", get_args(InputTo)), ("on_failure", get_args(OnFailure))):
-            if getattr(self, key) not in valid:
-                raise UsageError(
-                    f"step {self.name!r}: {key} must be one of {', '.join(valid)}, not {getattr(self, key)!r}"
-                )
+            wrong = one_of(key, getattr(self, key), valid)
+            if wrong is not None:
+                raise UsageError(f"step {self.name!r}: {wrong}")
         if isinstance(self.outputs, Mapping):
             pairs = tuple(OutputMapping(child, parent) for child, parent in self.outputs.items())
             object.__setattr__(self, "outputs", pairs)

@@ -20,6 +20,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import worst_trust
 from flujo_aros.pipeline.names import StepReference
+from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS
@@ -33,6 +34,7 @@ OnMaxLoops: TypeAlias = Literal["fail", "accept"]
 _NEXT_INPUTS: Final = {"auto": PREVIOUS, "previous_output": PREVIOUS, "context": "{{ context }}"}
 
 
+@known_options
 @dataclass(frozen=True, kw_only=True)
 class StateUpdate:
     """One change of the context after each iteration of a loop: `value`, a template, is set at or appended to `target`.
@@ -45,7 +47,11 @@ class StateUpdate:
     value: InputLike = PREVIOUS
     append: bool = False
 
+    def __post_init__(self) -> None:
+        refuse_wrong_options(self, "state: ")
 
+
+@known_options
 @dataclass(frozen=True)
 class Loop(Common):
     """Runs its body until the exit condition holds, at most `max_loops` times, and hands on the last value.
@@ -85,10 +91,9 @@ class Loop(Common):
         object.__setattr__(self, "body", as_body(self.body, name="body"))
         if self.init is not None:
             object.__setattr__(self, "init", as_body(self.init, name="init"))
-        if self.max_loops < 1:
-            raise UsageError(f"step {self.name!r}: max_loops must be 1 or more, not {self.max_loops!r}")
-        if self.on_max_loops not in get_args(OnMaxLoops):
-            raise UsageError(f"step {self.name!r}: on_max_loops must be fail or accept, not {self.on_max_loops!r}")
+        wrong = one_of("on_max_loops", self.on_max_loops, get_args(OnMaxLoops))
+        if wrong is not None:
+            raise UsageError(f"step {self.name!r}: {wrong}")
         _ = self._exit, self._signal, self._following, self._made, self._updates  # so that what is wrong is found now
 
     @cached_property

@@ -17,6 +17,7 @@ from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import MergeStrategy, merged_writes, worst_trust
 from flujo_aros.pipeline.names import ROOTS, VARIABLES
+from flujo_aros.pipeline.option_types import known_options, one_of
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import InputTemplate
@@ -24,6 +25,7 @@ from flujo_aros.pipeline.template import InputTemplate
 _ROOT: Final = re.compile(r"[A-Za-z_]\w*")
 
 
+@known_options
 @dataclass(frozen=True)
 class Map(Common):
     """Runs its body once for each element of a list, and hands on the list of the results, in the same order.
@@ -55,11 +57,11 @@ class Map(Common):
             given = getattr(self, key)
             if given is not None:
                 object.__setattr__(self, key, as_body(given, name=key))
-        if self.max_concurrency < 1:
-            raise UsageError(f"step {self.name!r}: max_concurrency must be 1 or more, not {self.max_concurrency!r}")
-        if self.merge_strategy not in get_args(MergeStrategy):
-            valid = ", ".join(get_args(MergeStrategy))
-            raise UsageError(f"step {self.name!r}: merge_strategy must be one of {valid}, not {self.merge_strategy!r}")
+        if self.max_concurrency is None:  # pyright: ignore[reportUnnecessaryComparison]  # what types forbid can be given
+            raise UsageError(f"step {self.name!r}: max_concurrency must be a whole number of 1 or more, not None")
+        wrong = one_of("merge_strategy", self.merge_strategy, get_args(MergeStrategy))
+        if wrong is not None:
+            raise UsageError(f"step {self.name!r}: {wrong}")
         _ = self._items  # so that a wrong template is found now
 
     @property

@@ -19,6 +19,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.option_types import known_options, one_of
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
@@ -27,6 +28,7 @@ from flujo_aros.pipeline.template import InputTemplate
 OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
 
 
+@known_options
 @dataclass(frozen=True)
 class Parallel(Common):
     """Runs all branches at once on the same input; its value is `{branch: value}`, or what `reduce` makes of it.
@@ -166,12 +168,12 @@ class Parallel(Common):
         if not self.branches:
             found.append("it has no branches")
         found += check_scopes(self.branches)
-        if self.merge_strategy not in get_args(MergeStrategy):
-            found.append(_one_of("merge_strategy", self.merge_strategy, get_args(MergeStrategy)))
-        if self.on_branch_failure not in get_args(OnBranchFailure):
-            found.append(_one_of("on_branch_failure", self.on_branch_failure, get_args(OnBranchFailure)))
-        if self.max_concurrency is not None and self.max_concurrency < 1:
-            found.append(f"max_concurrency must be 1 or more, not {self.max_concurrency!r}")
+        for key, valid in (
+            ("merge_strategy", get_args(MergeStrategy)),
+            ("on_branch_failure", get_args(OnBranchFailure)),
+        ):
+            wrong = one_of(key, getattr(self, key), valid)
+            found += [] if wrong is None else [wrong]
         for name in self.field_mapping or ():
             if name not in self.branches:
                 found.append(f"field_mapping: there is no branch {name!r}{nearest(name, self.branches)}")
@@ -190,7 +192,3 @@ def check_scopes(names: Mapping[str, object]) -> list[str]:
     return [
         f"not a name for a branch: {name!r}; {_SCOPE_WORDS}" for name in names if not STEP_NAME.fullmatch(str(name))
     ]
-
-
-def _one_of(what: str, value: object, valid: tuple[str, ...]) -> str:
-    return f"{what} must be one of {', '.join(valid)}, not {value!r}"

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, ValidationError
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Risk
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
 from flujo_aros.recovery.ladder import Ladder
 
 Enforcement: TypeAlias = Literal["off", "validate", "repair"]
@@ -38,9 +39,17 @@ STAGE_NAMES: Final[Mapping[str, str]] = {
 
 _LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
 _PRECHECK_KEYS: Final = ("enabled", "required_context_keys")
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "structured_output": get_args(StructuredOutput),
+    "enforcement": get_args(Enforcement),
+    "aop": get_args(Aop),
+    "risk": get_args(RiskWord),
+}
+_ALWAYS: Final = ("structured_output", "enforcement")
 _NATIVE: Final = ("openai_json", "outlines", "xgrammar")
 
 
+@known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coercion:
     """How far a reply may be bent into shape.
@@ -70,6 +79,7 @@ class Coercion:
                 raise UsageError(f"coercion.allow.{kind} may name {CONVERSIONS[kind]!r} only, not {wrong!r}")
 
 
+@known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processing:
     """What a step's reply must satisfy, how far it may be repaired, and how hard to try.
@@ -101,12 +111,12 @@ class Processing:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        one_of("structured_output", self.structured_output, get_args(StructuredOutput))
-        one_of("enforcement", self.enforcement, get_args(Enforcement))
-        if self.aop is not None:
-            one_of("aop", self.aop, get_args(Aop))
-        if self.risk is not None:
-            one_of("risk", self.risk, get_args(RiskWord))
+        refuse_wrong_options(self, "processing.")
+        for name, valid in _WORDS.items():
+            value = getattr(self, name)
+            wrong = one_of(name, value, valid) if value is not None or name in _ALWAYS else None
+            if wrong is not None:
+                raise UsageError(wrong)
         if self.enforce_grammar and self.structured_output == "off":
             raise UsageError("enforce_grammar asks for what structured_output: off forbids; leave one of them out")
         _check_precheck(self.reasoning_precheck)
@@ -163,12 +173,6 @@ class Processing:
             return Ladder.model_validate({**kept, **changed})
         except ValidationError as error:
             raise UsageError("; ".join(_stage_sentences(error))) from error
-
-
-def one_of(what: str, value: object, valid: tuple[str, ...]) -> None:
-    """Raise a `UsageError` for a word that is none of the valid ones."""
-    if value not in valid:
-        raise UsageError(f"{what} must be one of {', '.join(valid)}, not {value!r}")
 
 
 def _stage(written: object) -> list[Any]:

@@ -24,6 +24,7 @@ from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.facts import Facts, effective, missing_keys, returns_mapping, takes_mapping
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import OnDegraded, Settlement
+from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
@@ -147,6 +148,7 @@ class PipelineStep(Protocol):
         ...
 
 
+@known_options
 @dataclass(frozen=True)
 class Step(Common):
     """One agent step: render the input, call the agent, read its reply against the contract.
@@ -180,8 +182,6 @@ class Step(Common):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.agent is None or isinstance(cast("object", self.agent), (str, dict)):
-            raise UsageError(f"the agent of step {self.name!r} must be an AgentSpec or an Agent, not {self.agent!r}")
         if self.model is not None and not isinstance(self.agent, AgentSpec):
             raise UsageError(f"step {self.name!r}: `model` is for an AgentSpec; give the Agent its model instead")
         if isinstance(self.contract, str):
@@ -197,8 +197,6 @@ class Step(Common):
 
     def _check_iterations(self) -> None:
         where = f"step {self.name!r}"
-        if self.max_iterations < 1:
-            raise UsageError(f"{where}: max_iterations must be 1 or more, not {self.max_iterations!r}")
         if (self.completion_signal is None) != (self.max_iterations == 1):
             raise UsageError(f"{where}: max_iterations above 1 and completion_signal belong together; give both")
         if self.completion_signal is not None:
@@ -290,6 +288,7 @@ class Step(Common):
         )
 
 
+@known_options
 @dataclass(frozen=True)
 class Call(Common):
     """One callable step: `function(input, **params)`, sync or async.

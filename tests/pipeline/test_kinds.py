@@ -520,10 +520,10 @@ def test_an_import_may_be_gone_on_without(options: dict[str, Any], value: Any):
         (lambda: Parallel("p", {"a": call("x")}, field_mapping={"b": []}), "field_mapping: there is no branch 'b'"),
         (lambda: Parallel("p", {"a": []}), "the body 'a' has no steps"),
         (lambda: Parallel("p", {"a": 3}), "the body 'a' is a pipeline, a step or a list of steps, not 3"),  # type: ignore[dict-item] # the mistake
-        (lambda: Map("m", call("x"), iterable_input="input", max_concurrency=0), "max_concurrency must be 1 or more"),
+        (lambda: Map("m", call("x"), iterable_input="input", max_concurrency=0), "max_concurrency must be a whole"),
         (lambda: Branch("b", {}, condition="input"), "it has no branches"),
         (lambda: Branch("b", {"a": call("x")}, condition="previous_step ="), "condition of step 'b'"),
-        (lambda: Loop("l", call("x"), max_loops=0), "max_loops must be 1 or more, not 0"),
+        (lambda: Loop("l", call("x"), max_loops=0), "max_loops must be a whole number of 1 or more, not 0"),
         (lambda: Import("i", call("x")), "an import takes a Pipeline"),  # type: ignore[arg-type] # the mistake
         (lambda: Import("i", CHILD, on_failure="ignore"), "on_failure must be one of abort, skip"),  # type: ignore[arg-type] # the mistake
     ],

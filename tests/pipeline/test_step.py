@@ -318,17 +318,17 @@ def test_an_iterating_step_that_never_says_it_is_done_fails():
     [
         (lambda a: Step("a", a, max_iterations=2), "belong together"),
         (lambda a: Step("a", a, completion_signal="x"), "belong together"),
-        (lambda a: Step("a", a, max_iterations=0), "max_iterations must be 1 or more, not 0"),
+        (lambda a: Step("a", a, max_iterations=0), "max_iterations must be a whole number of 1 or more, not 0"),
         (
             lambda a: Step("a", a, "tagged:result", max_iterations=2, completion_signal="DONE"),
             "an output between <result> tags is for a single reply, not for 2 iterations",
         ),
         (lambda a: Step("a", a, model="local:x"), "give the Agent its model instead"),
-        (lambda a: Step("a", a, retries=-1), "retries must be 0 or more, not -1"),
-        (lambda a: Step("a", a, timeout=0), "timeout is a number of seconds above 0, not 0"),
+        (lambda a: Step("a", a, retries=-1), "retries must be a whole number of 0 or more, not -1"),
+        (lambda a: Step("a", a, timeout=0), "timeout must be a number of seconds above 0, or None, not 0"),
         (lambda a: Step("a", a, sink_to="a b"), "sink_to is a dotted path"),
         (lambda a: Step("a", a, checks=("output > 1",)), "a check is a function of the value, not 'output > 1'"),
-        (lambda a: Step("a", a, fallback="b"), "fallback is a step, not 'b'"),
+        (lambda a: Step("a", a, fallback="b"), "fallback must be a step, or None, not 'b'"),
     ],
 )
 def test_a_wrong_option_is_one_clear_sentence(make: Any, message: str):

@@ -1,0 +1,154 @@
+"""Options that are given in Python: a wrong one is refused when the step is made, by its name."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, get_type_hints
+
+import pytest
+from pydantic_ai import Agent
+
+from flujo_aros import AgentSpec, Call, Pipeline, Step
+from flujo_aros.errors import UsageError
+from flujo_aros.pipeline import option_types
+from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.cached import Cached
+from flujo_aros.pipeline.common import Common, StepLimits
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.imports import Import, OutputMapping
+from flujo_aros.pipeline.loop import Loop, StateUpdate
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.processing import Coercion, Processing
+
+SPEC = AgentSpec(model="local:smollm2")
+CALL = Call("c", function=len)
+Make = Callable[[], object]
+
+
+def agent_step(**options: Any) -> Make:
+    return lambda: Step("a", SPEC, **options)
+
+
+def parallel(**options: Any) -> Make:
+    return lambda: Parallel("p", {"x": CALL}, **options)
+
+
+def loop(**options: Any) -> Make:
+    return lambda: Loop("l", CALL, **options)
+
+
+WRONG: list[tuple[Make, str]] = [
+    (agent_step(use_history="yes"), "step 'a': use_history must be True or False, not 'yes'"),
+    (agent_step(updates_context=1), "step 'a': updates_context must be True or False, not 1"),
+    (agent_step(mergeable_output="no"), "mergeable_output must be True or False, or None, not 'no'"),
+    (agent_step(retries=True), "retries must be a whole number of 0 or more, not True"),
+    (agent_step(retries="3"), "retries must be a whole number of 0 or more, not '3'"),
+    (agent_step(timeout="5s"), "timeout must be a number of seconds above 0, or None, not '5s'"),
+    (agent_step(timeout=float("nan")), "timeout must be a number of seconds above 0, or None, not nan"),
+    (agent_step(on_degraded="acept"), "on_degraded must be one of accept, fail, not 'acept'; did you mean 'accept'?"),
+    (agent_step(sink_to=("a", "b")), "sink_to must be a dotted path in the context such as result.text, or None, not"),
+    (agent_step(checks=len), "checks must be a list of functions, not <built-in function len>; `checks=[function]`"),
+    (agent_step(fallback=Step), "fallback must be a step, or None, not Step"),
+    (agent_step(usage_limits={"max_requests": 3}), "`StepLimits(max_requests=3)` makes them"),
+    (agent_step(meta="x"), "meta must be a mapping, not 'x'"),
+    (agent_step(processing={"stages": []}), "processing must be a Processing, not {'stages': []}; `Processing(stages"),
+    (agent_step(model=""), "model must be the name of a model, or None, not ''"),
+    (agent_step(model_settings=[1]), "model_settings must be a mapping with texts as keys, not [1]"),
+    (agent_step(model_settings={"temprature": 0}), "unknown setting 'temprature'; did you mean 'temperature'?"),
+    (agent_step(model_settings={"temperature": "hot"}), "model_settings.temperature should be a number, not 'hot'"),
+    (agent_step(max_iterations=2.0, completion_signal="x"), "max_iterations must be a whole number of 1 or more"),
+    (agent_step(max_iterations=2, completion_signal=5), "completion_signal must be a text, or None, not 5"),
+    (lambda: Step("a", 5), "agent must be an AgentSpec or an Agent, not 5"),
+    (lambda: Step("a", "openai:gpt-4o"), "agent must be an AgentSpec or an Agent, not 'openai:gpt-4o'"),
+    (lambda: Step("a", Agent), "agent must be an AgentSpec or an Agent, not Agent"),
+    (lambda: Call("c", len, params=[("a", 1)]), "params must be a mapping with texts as keys, not [('a', 1)]"),
+    (lambda: Parallel("p", [CALL]), "branches must be a mapping from names to steps, not [Call("),  # type: ignore[arg-type]  # what types forbid can be given
+    (parallel(merge_strategy="overwite"), "; did you mean 'overwrite'?"),
+    (parallel(on_branch_failure="ignor"), "on_branch_failure must be one of propagate, ignore, not 'ignor'; did you"),
+    (parallel(context_include_keys="name"), "context_include_keys must be a list of names, or None, not 'name'"),
+    (parallel(field_mapping={"x": "name"}), "field_mapping must be a mapping from branches to lists of names, or None"),
+    (parallel(ignore_branch_names=None), "ignore_branch_names must be True or False, not None"),
+    (parallel(max_concurrency="2"), "max_concurrency must be a whole number of 1 or more, or None, not '2'"),
+    (lambda: Branch("b", [CALL], condition="input"), "branches must be a mapping from names to steps"),  # type: ignore[arg-type]  # as above
+    (lambda: Map("m", CALL, iterable_input=[1]), "iterable_input must be a template, or a path such as previous"),  # type: ignore[arg-type]  # as above
+    (lambda: Map("m", CALL, iterable_input="input", max_concurrency=None), "max_concurrency must be a whole number"),  # type: ignore[arg-type]  # as above
+    (loop(max_loops="3"), "max_loops must be a whole number of 1 or more, not '3'"),
+    (loop(on_max_loops="acept"), "on_max_loops must be one of"),
+    (loop(state=[{"target": "a"}]), "state must be a list of StateUpdate, not [{'target': 'a'}]"),
+    (loop(next_input={"a": 1}), "next_input must be a template, not {'a': 1}"),
+    (loop(loop_output_mapper=3), 'loop_output_mapper must be a function, or "package.module:name", or None, not 3'),
+    (lambda: StateUpdate(target="a", append="yes"), "state: append must be True or False, not 'yes'"),  # type: ignore[arg-type]  # as above
+    (lambda: Import("i", Pipeline([CALL]), outputs=["a"]), "outputs must be a mapping from paths to paths"),  # type: ignore[list-item]  # as above
+    (lambda: Import("i", Pipeline([CALL]), inherit_context="all"), "inherit_context must be True or False"),  # type: ignore[arg-type]  # as above
+    (lambda: OutputMapping("a", 3), "outputs: parent must be a text, not 3"),  # type: ignore[arg-type]  # as above
+    (lambda: Human("h", 3), "message must be a template, not 3"),  # type: ignore[arg-type]  # as above
+    (lambda: Cached("c", len), "step must be a step, not <built-in function len>"),  # type: ignore[arg-type]  # as above
+    (lambda: Cached("c", CALL, cache={}), "cache must be an object with `get` and `put`, not {}"),  # type: ignore[arg-type]  # as above
+    (lambda: StepLimits("3"), "usage_limits.max_requests must be a whole number of 0 or more, or None, not '3'"),  # type: ignore[arg-type]  # as above
+    (lambda: StepLimits(max_cost=-1), "usage_limits.max_cost must be a number of US dollars of 0 or more, or None"),  # type: ignore[arg-type]  # as above
+    (lambda: Processing(stages="retry"), "processing.stages must be a list of stages, each a name or a mapping"),  # type: ignore[arg-type]  # as above
+    (lambda: Processing(coercion={}), "processing.coercion must be a Coercion, not {}"),  # type: ignore[arg-type]  # as above
+    (lambda: Processing(enforcement="repare"), "enforcement must be one of off, validate, repair, not 'repare'; did"),  # type: ignore[arg-type]  # as above
+    (lambda: Processing(enforce_grammar="yes"), "processing.enforce_grammar must be True or False, not 'yes'"),  # type: ignore[arg-type]  # as above
+]
+
+
+@pytest.mark.parametrize(("make", "words"), WRONG, ids=[words[:40] for _, words in WRONG])
+def test_an_option_of_a_wrong_type_is_named_with_what_it_must_be(make: Make, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (agent_step(use_histroy=True), "Step has no option 'use_histroy'; did you mean 'use_history'?"),
+        (loop(max_loop=3), "Loop has no option 'max_loop'; did you mean 'max_loops'?"),
+        (lambda: StepLimits(max_request=3), "StepLimits has no option 'max_request'; did you mean 'max_requests'?"),  # type: ignore[call-arg]  # as above
+        (lambda: Processing(enforcment="off"), "Processing has no option 'enforcment'; did you mean 'enforcement'?"),  # type: ignore[call-arg]  # as above
+        (lambda: Coercion(level=1), "Coercion has no option 'level'; known: allow, anyof_strategy, "),  # type: ignore[call-arg]  # as above
+    ],
+)
+def test_an_option_that_there_is_not_is_refused_with_the_nearest(make: Make, words: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [Step, Call, Parallel, Map, Branch, Loop, Import, Human, Cached])
+def test_every_option_of_every_kind_is_looked_at(kind: type[Common]) -> None:
+    elsewhere = {"name", "kind", "on_degraded", "contract", "input", "function", "merge_strategy", "on_branch_failure"}
+    elsewhere |= {"body", "init", "finalize", "condition", "default_branch", "exit", "on_max_loops", "output"}
+    elsewhere |= {"pipeline", "input_to", "on_failure", "default", "input_schema"}
+    options = {name for name, value in inspect.get_annotations(kind).items() if name != "_" and "ClassVar" not in value}
+    assert options <= elsewhere | set(option_types._EXPECTED)
+
+
+def test_what_is_right_is_taken_in_every_way_that_python_has() -> None:
+    step = Step("a", SPEC, checks=[len], model_settings={"timeout": 3, "openai_user": "x"}, timeout=2, retries=1)
+    assert replace(step, retries=2).retries == 2
+    assert copy.copy(step) == step
+    assert pickle.loads(pickle.dumps(StepLimits(3))) == StepLimits(3)  # noqa: S301 - our own
+    assert StepLimits(max_cost=Decimal("0.5")) == StepLimits(None, None, Decimal("0.5"))
+    assert list(inspect.signature(Step).parameters)[:3] == ["name", "agent", "contract"]
+    assert get_type_hints(StepLimits)["max_requests"] == int | None
+
+
+def test_a_kind_of_ones_own_may_have_options_of_the_same_names() -> None:
+    @dataclass(frozen=True)
+    class Fetch(Common):
+        name: str
+        model: int = 3
+        kind: str = field(default="fetch", init=False)
+
+    assert Fetch("f", model=4).model == 4
+    with pytest.raises(UsageError, match="step 'f': retries must be a whole number of 0 or more, not 'x'"):
+        Fetch("f", retries="x")  # type: ignore[arg-type]  # as above

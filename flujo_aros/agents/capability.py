@@ -26,6 +26,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_core import from_json, to_json
 
 from flujo_aros.agents.asking import was_cut
+from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.climbing import Climb, Question, answer, finish_of, spent_in
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
@@ -38,12 +39,10 @@ from flujo_aros.agents.streams import RecordOf, WatchedModel
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
-from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
 from flujo_aros.contract.payload import Block
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder
@@ -302,8 +301,10 @@ class Aros(AbstractCapability[Any]):
     def _ladder(self, contract: Contract[Any], record: RunRecord) -> Ladder:
         return self.ladder or record.ladder or ladder_for(contract, current_settings())
 
-    def _climb(self, ctx: RunContext[Any], record: RunRecord, contract: Contract[Any]) -> Climb:
-        return Climb(ctx, record, self._ladder(contract, record), contract, self.ask, self.capture_content)
+    def _climb(
+        self, ctx: RunContext[Any], record: RunRecord, contract: Contract[Any], awaited: AwaitedChecks | None = None
+    ) -> Climb:
+        return Climb(ctx, record, self._ladder(contract, record), contract, self.ask, self.capture_content, awaited)
 
     async def _recovered(
         self,
@@ -316,18 +317,22 @@ class Aros(AbstractCapability[Any]):
         *,
         output_function: bool = False,
     ) -> Any:
-        climb, finish = self._climb(ctx, record, wire.contract), finish_of(ctx, record)
+        theirs = () if output_function else tuple(check for check in record.checks if check not in wire.awaited)
+        awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
+        climb, finish = self._climb(ctx, record, wire.contract, awaited), finish_of(ctx, record)
         record.texts.append(text)
         known = record.settled is not None and record.settled[0] == text
         outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
         is_json = _is_json(outcome, text, wire)
         record.schema_ignored = not is_json and _ignores_schema(record, text, finish)
-        checks = () if output_function else record.checks
-        settled, value, refusal = await _validated(outcome, validate, wire, checks)
+        settled, value, refusal = await _validated(outcome, validate, wire, awaited)
         if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
             # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
             outcome = await climb.outcome(text, finish, refusal)
-            settled, value, refusal = await _validated(outcome, validate, wire, checks)
+            settled, value, refusal = await _validated(outcome, validate, wire, awaited)
+        if refusal and wire.contract.mode == "event":  # nobody is asked any more: the verdict is left open
+            outcome = await climb.without_asking().outcome(outcome.text, finish, refusal)
+            settled, value, refusal = await _validated(outcome, validate, wire, awaited)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
             settled = wire.settled(outcome, None)
@@ -358,7 +363,9 @@ class Aros(AbstractCapability[Any]):
         contract = self._wanted(ctx, record)
         if not isinstance(contract, BlockContract) or response.tool_calls or not text or self.buffer_stream:
             return ""
-        outcome = await self._climb(ctx, record, contract).outcome(text, response.finish_reason)
+        wire = self._text_wire(contract)
+        awaited = AwaitedChecks((*contract.awaited, *record.checks), wire)
+        outcome = await self._climb(ctx, record, wire.contract, awaited).outcome(text, response.finish_reason)
         record.settled = (text, outcome)
         if not isinstance(outcome, Accepted) or outcome.origin == "first":
             return ""
@@ -387,7 +394,7 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
 
 
 async def _validated(
-    outcome: Outcome[Any], validate: Validate, wire: Wire, checks: tuple[Check, ...]
+    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks
 ) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
     """The outcome for the user, what the host makes of its value, and what host or checks have against it.
 
@@ -401,11 +408,11 @@ async def _validated(
         details = error.errors(include_url=False, include_context=False, include_input=False)
         return outcome, None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
     settled = wire.settled(outcome, value)
-    found = await judged_awaiting(settled, checks) if checks else settled
+    found = await awaited.judged(settled)
     if isinstance(found, Rejected) and found is not settled:
         return found, None, found.issues
-    if isinstance(found, Accepted) and found is not settled and wire.wanted is None:
-        value = found.value  # what a check has cleaned
+    if isinstance(found, Accepted) and found is not settled:  # what a check has cleaned
+        value = found.value if wire.wanted is None else await validate(wire.unsettled(found))
     return found, value, ()
 
 

@@ -18,6 +18,7 @@ from pydantic_ai.usage import RequestUsage
 from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, native_of, was_cut
+from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.first import text_of, usage_of
 from flujo_aros.agents.private import SecretsAtHand
 from flujo_aros.agents.record import RunRecord, difference
@@ -103,6 +104,8 @@ class Climb:
     contract: Contract[Any]
     put: Put
     capture: bool = False
+    awaited: AwaitedChecks | None = None
+    """The checks that no plan can judge."""
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """What a reply comes to, by way of the ladder if need be."""
@@ -118,18 +121,26 @@ class Climb:
 
         async def answer(ask: Ask) -> Reply:
             try:
-                return await self._answer(ask)
+                heard = await self._answer(ask)
+                return heard if self.awaited is None else await self.awaited.heard(heard, ask.contract)
             except UsageLimitExceeded as error:
                 if self.contract.mode not in _WITHOUT_A_CALL:
                     raise
                 refused.append(error)
                 return Reply("", fault=str(error))
 
+        if self.awaited is not None:
+            reply = await self.awaited.heard(reply, self.contract)
         with observing(self.record.hear):
             found = await adrive(self.ladder.climb(self._task(), reply), answer)
         if refused and not isinstance(found, Accepted):
             raise refused[0]
         return found
+
+    def without_asking(self) -> Climb:
+        """The same with nothing but the stages that make no call."""
+        stages = tuple(stage for stage in self.ladder.stages if not stage.asks)
+        return replace(self, ladder=self.ladder.model_copy(update={"stages": stages}))
 
     def _task(self) -> Task[Any]:
         model, settings = run_model(self.ctx), self.record.settings or {}

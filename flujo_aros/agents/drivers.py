@@ -117,6 +117,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
     plain = [check for check in checks if not is_async(check)]
+    awaited = () if contract is None else contract.awaited
     wanted = None if contract is None else checked_contract(contract, plain)
     runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, wanted, ladder, models, repeated=repeated)
     usage = RunUsage()
@@ -125,7 +126,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         ladder,
         allowance=allowance,
         resolve=partial(named_model, models=models, repeated=repeated),
-        checks=tuple(check for check in checks if wanted is None or is_async(check)),
+        checks=tuple(check for check in (*awaited, *checks) if wanted is None or is_async(check)),
         secrets=secrets,
         evidence=evidence,
     )
@@ -136,7 +137,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
             told = _run(runnable, ask, record) if runnable.timeout is None else _in_time(runnable, ask, record)
             outcome = await told
             # The last word, where the agent has an Aros with a contract of its own, or nothing was read.
-            outcome = await judged_awaiting(outcome, plain if record.checked else checks)
+            outcome = await judged_awaiting(outcome, plain if record.checked else (*awaited, *checks))
         if showing is not None:
             await showing.end(outcome)
     finally:

@@ -16,11 +16,13 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
 
 from flujo_aros.agents.wire import object_schema
-from flujo_aros.contract.checks import Check, judge
+from flujo_aros.contract.checks import Check, judge, name_of
 from flujo_aros.contract.output import BlockContract, Contract, EventContract, TaggedContract
 from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.values import TypeValues
+from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Outcome
+from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 
 T = TypeVar("T")
@@ -41,6 +43,10 @@ def output_spec(contract: Contract[Any]) -> Any:
     """
     if isinstance(contract, (TaggedContract, BlockContract, EventContract)):
         return _text_output(contract)
+    if contract.awaited:
+        name = name_of(contract.awaited[0])
+        message = f"the check {name} is async, which a type cannot await: give the contract to Aros(…) or to a step"
+        raise UsageError(message)
     like = contract.values.like if isinstance(contract.values, TypeValues) else _schema_type(contract.json_schema)
     if like is None or isinstance(like, TypeAdapter):
         return _text_output(contract)
@@ -79,7 +85,7 @@ def _text_output(contract: Contract[T]) -> ContractOutput[T]:
         settled = _settled.get()
         if settled is not None:
             return settled.value
-        outcome = read(text, contract)
+        outcome = await judged_awaiting(read(text, contract.at_once), contract.awaited)
         if isinstance(outcome, Accepted):
             return outcome.value
         raise ModelRetry(outcome.feedback() if outcome.kind == "rejected" else outcome.because.feedback())

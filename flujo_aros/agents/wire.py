@@ -89,6 +89,8 @@ class Wire:
     contract: Contract[Any]
     wanted: Contract[Any] | None = None
     key: str | None = None
+    awaited: tuple[Check, ...] = ()
+    """The async checks of the contract, which no reading can judge."""
 
     @classmethod
     def of(cls, contract: Contract[Any], *, wanted: bool, key: str | None = None) -> Wire:
@@ -96,7 +98,7 @@ class Wire:
         known = _wires.get((id(contract), wanted, key))
         if known is not None:
             return known[1]
-        wire = cls._made(contract, wanted=wanted, key=key)
+        wire = replace(cls._made(contract.at_once, wanted=wanted, key=key), awaited=contract.awaited)
         if len(_wires) >= _MOST_WIRES:
             _wires.clear()
         _wires[id(contract), wanted, key] = contract, wire
@@ -141,6 +143,13 @@ class Wire:
             return replace(outcome, value=value)
         repairs = tuple(replace(repair, path=self._inside(repair.path)) for repair in outcome.repairs)
         return replace(outcome, value=value, repairs=repairs)
+
+    def unsettled(self, outcome: Accepted[Any]) -> Accepted[Any]:
+        """The outcome as it is between host and model again, for a value that the user sees."""
+        if self.contract.mode in _TYPED:
+            return outcome
+        plain = to_jsonable_python(outcome.value, by_alias=True)
+        return replace(outcome, value=plain if self.key is None else {self.key: plain})
 
     def _refused(self, rejected: Rejected) -> Rejected:
         if self.wanted is None or self.key is None:

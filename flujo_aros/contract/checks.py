@@ -17,7 +17,7 @@ Check: TypeAlias = Callable[[Any], Any]
 """Judges a value: None or True if it is right, a sentence, an `Issue` or False if it is wrong, or the value made clean.
 
 A wrong value is asked for again; a value that the check has cleaned is taken, and the cleaning is told as a repair.
-The check of a step of a pipeline may be async.
+It may be async on an agent and on a step of a pipeline, which await it.
 """
 
 Judgement: TypeAlias = tuple[T, tuple[Issue, ...], tuple[Repair, ...]]
@@ -38,7 +38,7 @@ def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
         return judged
     if inspect.iscoroutine(waiting):
         waiting.close()
-    message = f"the check {name_of(check)} is async, and only a step of a pipeline can await one"
+    message = f"the check {name_of(check)} is async, which nothing can await here; only an agent or a step does"
     raise UsageError(message)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeGuar
 
 from pydantic import TypeAdapter
 
-from flujo_aros.contract.checks import Check
+from flujo_aros.contract.checks import Check, is_async
 from flujo_aros.contract.instruction import (
     EXAMPLE,
     block_instruction,
@@ -93,6 +93,18 @@ class JsonContract(Generic[T_co]):
         # The host's classes live above this layer, and whoever reads texts only need not load them.
         spec: Callable[..., T_co] = importlib.import_module("flujo_aros.agents.outputs").output_spec(self)
         return spec
+
+    @cached_property
+    def awaited(self) -> tuple[Check, ...]:
+        """The checks that are async: an agent or a step awaits them."""
+        return tuple(check for check in self.checks if is_async(check))
+
+    @cached_property
+    def at_once(self) -> JsonContract[T_co]:
+        """The contract without them, as it can be read anywhere."""
+        if not self.awaited:
+            return self
+        return replace(self, checks=tuple(check for check in self.checks if not is_async(check)))
 
     def validate(self, value: object) -> Verdict[T_co]:
         """Judge a JSON value. Never raises for bad data."""

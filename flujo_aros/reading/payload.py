@@ -360,25 +360,25 @@ def _echoed(text: str) -> Rejected:
 
 def judged(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
     """The outcome after these checks: what they have against a value rejects it, what they clean is told."""
-    if not checks or not isinstance(outcome, Accepted) or _is_settled(outcome):
+    if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
-    return _after(outcome, judge(outcome.value, checks))
+    return with_judgement(outcome, judge(outcome.value, checks))
 
 
 async def judged_awaiting(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
     """The same as `judged`, for checks that may be async."""
-    if not checks or not isinstance(outcome, Accepted) or _is_settled(outcome):
+    if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
-    return _after(outcome, await judge_awaiting(outcome.value, checks))
+    return with_judgement(outcome, await judge_awaiting(outcome.value, checks))
 
 
-def _is_settled(outcome: Accepted[Any]) -> bool:
-    """Whether checks have had their say: a verdict that was left open because of them need not satisfy them."""
-    made_up = outcome.origin == "synthesize"
-    return made_up and isinstance(outcome.value, Event) and outcome.value.is_no_contest
+def is_settled(outcome: Accepted[Any]) -> bool:
+    """Whether checks have had their say: what was made up because of them, openly, need not satisfy them."""
+    return outcome.origin == "synthesize"
 
 
-def _after(outcome: Accepted[T], judgement: Judgement[T]) -> Outcome[T]:
+def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Outcome[T]:
+    """The outcome after what checks have said of its value."""
     value, issues, cleaned = judgement
     if issues:
         return Rejected(Reason.INVALID, issues, outcome.text)

@@ -164,12 +164,19 @@ def invented_name(mode, shape):
     return [Part(json.dumps(shape.good(mode)), tool="give_answer")] if mode == "tool" else None
 
 
+def whole_text(mode, shape):
+    good = shape.good(mode)
+    if shape.name == "as_output, event":  # nobody is asked for the rest of its garnish: what counts stands last
+        good = {**{key: good[key] for key in good if key != "text"}, "text": good["text"]}
+    return json.dumps(good)
+
+
 def cut(mode, shape):
-    return [said(mode, shape, json.dumps(shape.good(mode))[:-2], finish="length")]
+    return [said(mode, shape, whole_text(mode, shape)[:-2], finish="length")]
 
 
 def resumed(mode, shape):
-    whole = json.dumps(shape.good(mode))
+    whole = whole_text(mode, shape)
     return [said(mode, shape, whole[:-2], finish="length"), Part(whole[-26:].lstrip())]
 
 

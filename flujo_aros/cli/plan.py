@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -17,7 +18,7 @@ from rich.text import Text
 
 from flujo_aros.cli.options import Blueprint
 from flujo_aros.cli.screen import print_json, stdout_console
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.words import counted
 
@@ -37,7 +38,9 @@ def plan_command(
 
     Example: aros plan blueprints/ticket_triage.yaml
     """
-    print_plan(load(blueprint, ["*"]), as_json=as_json)  # loading imports nothing, so nothing need be refused
+    pipeline = load(blueprint, ["*"])  # loading imports nothing, so nothing need be refused
+    unknown = unknown_local_models(blueprint, pipeline)
+    print_plan(pipeline, as_json=as_json, warnings=[line for told in unknown for line in str(told).splitlines()])
 
 
 def load(blueprint: Path, allow: list[str]) -> Pipeline:
@@ -56,9 +59,32 @@ def load(blueprint: Path, allow: list[str]) -> Pipeline:
     return load_blueprint(blueprint, allow=allow)
 
 
-def print_plan(pipeline: Pipeline, *, as_json: bool, with_bound: bool = False) -> None:
+def load_to_run(blueprint: Path, allow: list[str]) -> Pipeline:
+    """`load`, for a pipeline that is to run. Raises `BlueprintError` for local models that nobody has."""
+    pipeline = load(blueprint, allow)
+    for told in unknown_local_models(blueprint, pipeline):
+        raise told
+    return pipeline
+
+
+def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
+    """One error for each file that names local models which are not known. A program may serve them, `aros` cannot."""
+    from flujo_aros.agents.local_names import mistaken_local
+
+    named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
+    if not any(mistaken_local(model) for model in named):
+        return []
+    from flujo_aros.lint.check import Options, lint_files  # here: only who has made a mistake need wait for it
+
+    report = lint_files([blueprint], Options(select=("V-A9",)))
+    told = [(file.path, [(each.place, each.message) for each in file.findings]) for file in report.files]
+    return [BlueprintError(path, list(findings)) for path, findings in told if findings]
+
+
+def print_plan(pipeline: Pipeline, *, as_json: bool, with_bound: bool = False, warnings: Sequence[str] = ()) -> None:
     """The plan on stdout: it is the result here. `with_bound` adds how many model calls a run can make at most."""
     plan = plan_of(pipeline)
+    plan["warnings"] += warnings
     if with_bound:
         plan |= {"bound": _bound(pipeline)}
     if as_json:
@@ -170,6 +196,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
     }
 
 
+_LOCAL: Final = re.compile(r"local:[\w.+-]+")
 _INPUT_WORDS: Final = {"hitl": "asks", "map": "list"}
 _BUILTINS: Final = "flujo_aros.pipeline.builtins:"
 _SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}

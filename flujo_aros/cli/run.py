@@ -24,7 +24,7 @@ from flujo_aros.cli.options import (
     RetryFailed,
     State,
 )
-from flujo_aros.cli.plan import load, print_plan
+from flujo_aros.cli.plan import load_to_run, print_plan
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
@@ -56,7 +56,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
     context = given_pairs(pairs or [])
-    pipeline = load(blueprint, allow or [])
+    pipeline = load_to_run(blueprint, allow or [])
     if dry_run:
         print_plan(pipeline, as_json=as_json, with_bound=True)
         return

@@ -164,6 +164,7 @@ class Runner:
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
         for step in steps:
             step.prepare()
+        self._check_local_models()
         listeners = self.observers if channel is None else (*self.observers, channel.observe)
         ledger = RunLedger(task.run_id, name, [(step.name, step.kind) for step in steps], task.before)
         began = task.shared.value
@@ -173,7 +174,7 @@ class Runner:
             with run_span(task.run_id, name, secrets) as finish:
                 try:
                     with ledger:
-                        if self.models is None and self._wants_local_models:
+                        if self.models is None and self._local_models:
                             await self._run_locally(task, ledger)
                         else:
                             await self._execution(task, ledger, self.models).steps(steps, self._frame(task, ledger))
@@ -189,6 +190,13 @@ class Runner:
         if self._own_secrets is None:
             self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline.steps)))
         return (*self._own_secrets, *secrets_among(task.shared.value))
+
+    def _check_local_models(self) -> None:
+        """Raise `LocalModelError` for a model on this machine that is not there, unless somebody else serves it."""
+        if self.models is None and self._local_models:
+            from flujo_aros.agents.local import check_local  # here, as in `_run_locally`
+
+            check_local(self._local_models)
 
     async def _run_locally(self, task: _Task, ledger: RunLedger) -> None:
         from flujo_aros.agents.local import LocalModels  # here: only a run that needs a local model needs its engine
@@ -235,8 +243,8 @@ class Runner:
         tell_run(finish, ended)
 
     @cached_property
-    def _wants_local_models(self) -> bool:
-        return any(model.startswith(_LOCAL) for model in self.pipeline.models)
+    def _local_models(self) -> frozenset[str]:
+        return frozenset(model for model in self.pipeline.models if model.startswith(_LOCAL))
 
 
 @dataclass(slots=True)

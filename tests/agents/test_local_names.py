@@ -124,3 +124,24 @@ def test_what_is_not_installed_is_one_sentence_with_the_command(tmp_path, missin
         [sys.executable, "-S", "-c", ASK], env=environment, capture_output=True, text=True, check=False
     )
     assert (asked.stdout.strip(), asked.stderr) == (sentence, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("local:smollm2-135-instruct", "; did you mean 'local:smollm2'? A file is local:PATH.gguf"),
+        ("local:SmolLM2", "; did you mean 'local:smollm2'?"),
+        ("local:qwen", "there is no local model 'local:qwen'; known: local:smollm2. A file is"),
+    ],
+)
+def test_a_name_that_is_not_known_is_told_with_the_nearest_one(tmp_path, monkeypatch, name, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LocalModelError) as caught:
+        find_weights(name)
+    assert words in str(caught.value)
+
+
+def test_a_file_without_an_ending_may_still_be_named(tmp_path, monkeypatch):
+    (tmp_path / "weights").write_bytes(b"GGUF and so on")
+    monkeypatch.chdir(tmp_path)
+    assert find_weights("local:weights") == tmp_path / "weights"

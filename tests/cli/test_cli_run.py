@@ -313,3 +313,31 @@ def test_a_setting_that_cannot_be_used_is_no_mistake_of_the_blueprint(
         ended = aros(*command)
         assert ended.exit_code == 2
         assert ended.stderr.startswith("error: the setting repair.max_attempts is 'many'")
+
+
+MISTYPED = """
+agents: {a: {model: "local:smollm2-135-instruct"}}
+steps:
+  - {name: first, uses: flujo.builtins.echo}
+  - {name: ask, uses: agents.a, model: "local:smolm"}
+"""
+
+
+def test_local_models_that_nobody_has_are_told_with_their_places_before_any_step(aros: Aros) -> None:
+    Path("b.yaml").write_text(MISTYPED)
+    ended = aros("run", "b.yaml", "-i", "x")
+    assert (ended.exit_code, ended.stdout) == (4, "")
+    first, second = ended.stderr.splitlines()
+    assert first.startswith("error: b.yaml:2:21: there is no local model 'local:smollm2-135-instruct'; did you mean")
+    assert second.startswith("  b.yaml:5:40: there is no local model 'local:smolm'; did you mean 'local:smollm2'?")
+
+
+def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:
+    Path("b.yaml").write_text(MISTYPED)
+    planned = aros("plan", "b.yaml", "--json")
+    assert planned.exit_code == 0
+    warnings = json.loads(planned.stdout)["warnings"]
+    assert [warning.split(";")[0] for warning in warnings] == [
+        "b.yaml:2:21: there is no local model 'local:smollm2-135-instruct'",
+        "b.yaml:5:40: there is no local model 'local:smolm'",
+    ]

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros.errors import OutputError, TemplateError, UsageError
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.errors import LocalModelError, OutputError, TemplateError, UsageError
 from flujo_aros.events import Event, RunFinished, RunStarted, StepFinished, StepStarted
 from flujo_aros.outcome import Degraded, Reason, Rejected
 from flujo_aros.pipeline.flow import Pipeline
@@ -25,6 +27,7 @@ from flujo_aros.pipeline.ledger import RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.reading.read import read
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 
 async def double(value: Any) -> Any:
@@ -382,3 +385,18 @@ def test_a_journal_hears_the_run_beside_the_observers() -> None:
     assert runner.run_sync("four").output == 4
     assert kept == heard
     assert kept[0] == "RunStarted"
+
+
+def test_a_local_model_that_is_not_there_is_told_before_any_step(tmp_path: Path):
+    done: list[str] = []
+    missing = Step("ask", AgentSpec(model=f"local:{tmp_path}/no.gguf"))
+    pipeline = Call("first", function=done.append) >> Call("then", function=str, fallback=missing)
+    with pytest.raises(LocalModelError, match=r"no\.gguf"):
+        Runner(pipeline).run_sync("x")
+    assert done == []
+
+
+def test_a_source_of_ones_own_may_serve_any_local_model():
+    step = Step("ask", AgentSpec(model="local:of-our-own"))
+    models = ScriptedModels({"local:of-our-own": ScriptedModel("hello")})
+    assert Runner(step, models=models).run_sync("x").output == "hello"

@@ -80,6 +80,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> Callable[[Model], Scripted]:
     def use(model: Model) -> Scripted:
         source = Scripted(model)
         monkeypatch.setattr("flujo_aros.agents.local.LocalModels", lambda: source)
+        monkeypatch.setattr("flujo_aros.agents.local.check_local", lambda _names: None)
         return source
 
     return use

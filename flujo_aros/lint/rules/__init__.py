@@ -10,6 +10,7 @@ from flujo_aros.lint.rules.v_a1 import StepWithoutAgent
 from flujo_aros.lint.rules.v_a5 import UnusedOutput
 from flujo_aros.lint.rules.v_a6 import UnknownAgent
 from flujo_aros.lint.rules.v_a8 import ImpliedStructuredOutput
+from flujo_aros.lint.rules.v_a9 import UnknownLocalModel
 from flujo_aros.lint.rules.v_b1 import InvalidBlueprint
 from flujo_aros.lint.rules.v_b2 import DuplicateStepName
 from flujo_aros.lint.rules.v_b3 import IgnoredKey
@@ -55,7 +56,8 @@ LOADING_RULES: Final[tuple[type[LoadingRule], ...]] = (
 
 RULES: Final[tuple[type[Rule], ...]] = (
     *LOADING_RULES,
-    *(UnusedOutput, ImpliedStructuredOutput, UnmergeableOutput, EndlessLoop, UnreachableBranch, LoopWithoutExit),
+    *(UnusedOutput, ImpliedStructuredOutput, UnknownLocalModel, UnmergeableOutput),
+    *(EndlessLoop, UnreachableBranch, LoopWithoutExit),
     *(TagNotInPrompt, MaxTokensTooSmall, SchemaLoss, EnumWithoutEscape, VerdictBeforeReasoning, OverlappingUnion),
     *(NoSchemaMode, ParallelWriteConflict, UnreachableStage, LadderBeyondLimits, DegradedTextForObject),
     *(OutputOfPreviousStep, MissingKey, SecretInBlueprint),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -39,7 +39,13 @@ _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
 _WORD: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-Blanks: TypeAlias = Literal["left", "types"]
+_OF_TYPES: Final = ("type", "format", "schema", "kind")
+_OF_SIGNS: Final = (
+    *("separator", "delimiter", "divider", "glue", "joiner", "ellipsis", "punctuation", "symbol", "sign", "char"),
+    *("mark", "bullet", "padding", "filler", "placeholder", "pattern", "regex", "glob"),
+)
+"""What fields are called whose answer may well be dots."""
+Blanks: TypeAlias = Literal["left", "maybe"]
 _LOOK_BACK: Final = 800
 _SENTENCE: Final = 4
 _SAID: Final = 3
@@ -96,6 +102,25 @@ class Examples:
             return False
         places = [match.span() for match in re.finditer(re.escape(_written(words)), self._text)]
         return all(self._is_example(start) for start, _ in places)
+
+    def show_dots(self, value: Any, dots: str) -> Literal["form", "data"] | None:
+        """How the prompt shows dots: in an example that is this very value, or as words that it quotes.
+
+        >>> asked = Examples(lambda: 'Which sign is used here: "a ... b"? Quote it, such as "---" or "...".')
+        >>> asked.show_dots({"found": "..."}, "..."), asked.show_dots({"found": "___"}, "___")
+        (None, None)
+        >>> Examples(lambda: "The parts are joined by '...'.").show_dots({"found": "..."}, "...")
+        'data'
+        """
+        if dots not in self._text:
+            return None
+        plain = _plain(value)
+        equal = [start for found, start, _ in values_in(self._text) if found == plain] if "{" in self._text else []
+        if equal:
+            return "form" if any(_is_introduced(self._text, start) for start in equal) else None
+        quoted = rf"(?:(?<=[\"'`“‘«])|^){re.escape(dots)}(?=[\"'`”’»]|$)"
+        places = [found.start() for found in re.finditer(quoted, self._text, re.MULTILINE)]
+        return "data" if any(not self._is_example(place) for place in places) else None
 
     def _is_example(self, place: int) -> bool:
         """Whether words of the prompt are introduced as an example: they, or the JSON object in which they stand."""
@@ -172,34 +197,46 @@ def _without(text: str, places: list[tuple[int, int]]) -> str:
     return " ".join(" ".join([*parts, text[done:]]).casefold().split())
 
 
-def blanks_in(value: Any, contract: Contract[Any]) -> Blanks | None:
+def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = None) -> Blanks | None:
     """Whether a value is a form that nobody has filled in: every text in it is dots, `<name>`, or the word of a type.
 
-    Dots, and brackets with the name of the field, were surely left; the others may be meant.
+    Brackets with the name of the field, several fields of dots, and dots that the prompt shows as an example were
+    surely left. The rest may be meant: words of types, and the dots of a single field. Dots that the prompt quotes,
+    and those of a field that is about signs, such as a separator, are an answer.
 
     >>> from flujo_aros.contract.output import compile_contract
-    >>> [blanks_in(v, compile_contract(dict)) for v in ({"name": "<name>", "age": 0}, {"a": "string", "b": "string"})]
-    ['left', 'types']
+    >>> forms = ({"name": "<name>", "age": 0}, {"a": "string", "b": "string"}, {"separator": "..."})
+    >>> [blanks_in(form, compile_contract(dict)) for form in forms]
+    ['left', 'maybe', None]
     """
     if isinstance(value, Event):
         return None
-    count, sure, said = 0, True, False
-    for place, leaf in islice(_leaves(_plain(value), ()), _MOST_LEAVES):
-        count += 1
-        if not isinstance(leaf, str):
-            if leaf not in (0, None):
-                return None
-            continue
-        if _is_choice(contract, place) or not (leaf in _TYPES or _BLANK.fullmatch(leaf)):
-            return None
-        said = True
-        if not _is_surely_blank(leaf, place):
-            sure = False
-            if leaf in _TYPES and _is_about_types(place):
-                return None
-    if not said or (not sure and count == 1):
+    leaves = list(islice(_leaves(_plain(value), ()), _MOST_LEAVES))
+    texts = [(place, leaf) for place, leaf in leaves if isinstance(leaf, str)]
+    if not texts or any(leaf not in (0, None) for _, leaf in leaves if not isinstance(leaf, str)):
         return None
-    return "left" if sure else "types"
+    if any(_is_choice(contract, place) or not _is_blank(leaf, place) for place, leaf in texts):
+        return None
+    if all(_is_surely_blank(leaf, place) for place, leaf in texts):
+        return _about_dots(value, texts, examples)
+    return "maybe" if len(leaves) > 1 else None
+
+
+def _about_dots(value: Any, texts: Sequence[tuple[Place, str]], examples: Examples | None) -> Blanks | None:
+    """What blanks are worth that may be dots only: these may be an answer, if no name stands in them."""
+    if any(_in_words(leaf) for _, leaf in texts):
+        return "left"
+    shown = {examples.show_dots(value, leaf) for _, leaf in texts} if examples is not None else {None}
+    if shown == {"data"}:
+        return None
+    return "left" if "form" in shown or len(texts) > 1 else "maybe"
+
+
+def _is_blank(leaf: str, place: Place) -> bool:
+    """Whether a text may be what a form says in the place of an answer."""
+    if leaf in _TYPES:
+        return not _is_about(place, _OF_TYPES)
+    return _BLANK.fullmatch(leaf) is not None and (bool(_in_words(leaf)) or not _is_about(place, _OF_SIGNS))
 
 
 def _is_surely_blank(leaf: str, place: Place) -> bool:
@@ -216,8 +253,8 @@ def _in_words(name: str) -> str:
     return f" {' '.join(words).casefold()} " if words else ""
 
 
-def _is_about_types(place: Place) -> bool:
-    return any(word in str(part).casefold() for part in place for word in ("type", "format", "schema", "kind"))
+def _is_about(place: Place, words: Sequence[str]) -> bool:
+    return any(word in str(part).casefold() for part in place for word in words)
 
 
 def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:
@@ -228,7 +265,7 @@ def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[
     """
     if not isinstance(outcome, Accepted):
         return outcome
-    blanks = blanks_in(outcome.value, contract) if contract.mode in ("json", "tagged") else None
+    blanks = blanks_in(outcome.value, contract, examples) if contract.mode in ("json", "tagged") else None
     if blanks == "left" or (blanks and ask):
         words = "it is the form itself: what stands in it was to be filled in"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_form", words),), outcome.text)

@@ -194,11 +194,17 @@ def test_what_is_said_may_stand_in_the_prompt(prompt: str, reply: str) -> None:
     ("value", "blanks"),
     [
         ({"name": "<name>", "city": "<city>"}, "left"),
-        ({"name": "...", "born": 0}, "left"),
-        ({"name": "…", "tags": [], "ok": False, "note": None}, "left"),
+        ({"name": "...", "born": 0}, "maybe"),
+        ({"name": "…", "tags": [], "ok": False, "note": None}, "maybe"),
+        ({"name": "...", "city": "…", "born": 0}, "left"),
+        ({"line": "___"}, "maybe"),
+        ({"separator": "..."}, None),
+        ({"separator": "...", "name": "..."}, None),
+        ({"bulletMark": "___", "size": 0}, None),
+        ({"separator": "<separator>"}, "left"),
         ([{"name": "<name>"}, {"name": "<name>"}], "left"),
-        ({"name": "string", "city": "string"}, "types"),
-        ({"name": "string", "city": "<city>"}, "types"),
+        ({"name": "string", "city": "string"}, "maybe"),
+        ({"name": "string", "city": "<city>"}, "maybe"),
         ({"name": "Ada", "city": "<city>"}, None),
         ({"name": "...", "born": 1815}, None),
         ({"name": "string"}, None),
@@ -211,7 +217,7 @@ def test_what_is_said_may_stand_in_the_prompt(prompt: str, reply: str) -> None:
         ({"element": "<em>"}, None),
         ({"customerName": "<name>"}, "left"),
         ({"full_name": "<fullName>"}, "left"),
-        ({"first": "<p>", "second": "<div>"}, "types"),
+        ({"first": "<p>", "second": "<div>"}, "maybe"),
         ({"full_name": "<name>"}, "left"),
         ({"name": "<your full name>"}, "left"),
         ({}, None),
@@ -219,6 +225,25 @@ def test_what_is_said_may_stand_in_the_prompt(prompt: str, reply: str) -> None:
 )
 def test_a_form_that_was_not_filled_in_is_known(value: Any, blanks: str | None) -> None:
     assert blanks_in(value, compile_contract({})) == blanks
+
+
+@pytest.mark.parametrize(
+    ("prompt", "value", "blanks"),
+    [
+        ('Answer in this format: {"name": "...", "born": 0}', {"name": "...", "born": 0}, "left"),
+        ('Example: {"line": "___"}\nText: x', {"line": "___"}, "left"),
+        ('What is this? {"name": "...", "born": 0}', {"name": "...", "born": 0}, "maybe"),
+        ("Which line stands between the parts?\n\nOne\n___\nTwo", {"line": "___"}, None),
+        ("He said '...' and left. What did he say?", {"said": "..."}, None),
+        ("He left... What did he say?", {"said": "..."}, "maybe"),
+        ("Quote his words, such as '...'. He left.", {"said": "..."}, "maybe"),
+        ("'...', he said, and she '___'.", {"he": "...", "she": "___"}, None),
+        ("'...', he said. Where?", {"he": "...", "where": "…"}, "left"),
+        ('Read: {"he": "...", "n": 3}. What did he say?', {"he": "..."}, None),
+    ],
+)
+def test_dots_that_the_prompt_quotes_may_be_the_answer(prompt: str, value: Any, blanks: str | None) -> None:
+    assert blanks_in(value, compile_contract({}), Examples(lambda: prompt)) == blanks
 
 
 def test_what_may_be_chosen_is_no_blank() -> None:
@@ -243,6 +268,24 @@ def test_blanks_are_no_answer() -> None:
     assert (result.output, calls) == (Place(name="tower", city="Rome"), 2)
     with pytest.raises(OutputError, match="echoed_schema"):
         placed(*['{"name": "...", "city": "..."}'] * 6)
+
+
+class Joint(BaseModel):
+    said: str
+
+
+def joined(*replies: str, prompt: str) -> tuple[str, int, str]:
+    model = ScriptedModel(*replies, then="no")
+    agent = Agent(model, output_type=PromptedOutput(Joint), capabilities=[Aros()])
+    result = asyncio.run(agent.run(prompt))
+    return result.output.said, model.calls, result.metadata["aros"]["trust"]
+
+
+def test_dots_of_one_field_are_asked_about_once_and_then_taken() -> None:
+    dots = '{"said": "..."}'
+    assert joined(dots, '{"said": "Go!"}', prompt="What did he say?") == ("Go!", 2, "clean")
+    assert joined(dots, dots, prompt="What did he say?") == ("...", 2, "inferred")
+    assert joined(dots, prompt="What did he say, when he said '...'?") == ("...", 1, "clean")
 
 
 def test_the_words_of_types_are_asked_about_once() -> None:

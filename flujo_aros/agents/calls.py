@@ -10,9 +10,8 @@ from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, Too
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import ToolDefinition
-from pydantic_core import to_json
 
-from flujo_aros.agents.wire import host_wire
+from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import is_dict
 from flujo_aros.outcome import Accepted, Outcome, Rejected
@@ -53,7 +52,7 @@ class CallsMeant:
         accepted = [(tool, outcome) for tool, outcome in read_as if isinstance(outcome, Accepted)]
         if len(accepted) == 1:
             tool, outcome = accepted[0]
-            args = to_json(outcome.value, inf_nan_mode="constants").decode()
+            args = self._wire(tool).text_of(outcome)
         elif not accepted and (len(read_as) == 1 or self.truncated) and self._is_ours(*read_as[0]):
             tool, args = tools[0], text
         else:
@@ -92,7 +91,10 @@ class CallsMeant:
         return isinstance(outcome, Rejected) and self.ours(self._contract(tool), outcome)
 
     def _contract(self, tool: ToolDefinition) -> Contract[Any]:
-        return host_wire(_as_output(tool), self.wanted, with_context=True).contract
+        return self._wire(tool).contract
+
+    def _wire(self, tool: ToolDefinition) -> Wire:
+        return host_wire(_as_output(tool), self.wanted, with_context=True)
 
 
 def _as_output(tool: ToolDefinition) -> OutputContext:

@@ -30,12 +30,13 @@ from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.climbing import Climb, Question, answer, finish_of, spent_in
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
-from flujo_aros.agents.outputs import agent_contract, contract_of, settled_as
+from flujo_aros.agents.outputs import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import RecordOf, WatchedModel
+from flujo_aros.agents.strict_events import fitted
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
@@ -195,7 +196,9 @@ class Aros(AbstractCapability[Any]):
             return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
 
         if parameters.output_tools:
-            response = CallsMeant(parameters, self._contract(record), ours, record.raw_arguments, cut).applied(response)
+            response = CallsMeant(parameters, self._wanted(ctx, record), ours, record.raw_arguments, cut).applied(
+                response
+            )
         if last and says_nothing(response) and self._asks_anew(ctx, record):
             return with_blank(response, parameters, record.raw_arguments)
         return response
@@ -210,7 +213,8 @@ class Aros(AbstractCapability[Any]):
     ) -> Any:
         """Read the output; give the host what was accepted; climb the ladder for what was not."""
         record, with_context = self._record(ctx), ctx.validation_context is not None
-        wire = host_wire(output_context, self._contract(record), with_context=with_context)
+        wanted = self._contract(record) or model_contract(output_context.output_type)
+        wire = host_wire(output_context, wanted, with_context=with_context)
         if ctx.partial_output:
             growing = record.growing
             return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
@@ -331,8 +335,9 @@ class Aros(AbstractCapability[Any]):
             outcome = await climb.outcome(text, finish, refusal)
             settled, value, refusal = await _validated(outcome, validate, wire, awaited)
         if refusal and wire.contract.mode == "event":  # nobody is asked any more: the verdict is left open
-            outcome = await climb.without_asking().outcome(outcome.text, finish, refusal)
-            settled, value, refusal = await _validated(outcome, validate, wire, awaited)
+            if all(issue.path in ("$", "$.winner") for issue in refusal):
+                outcome = await climb.without_asking().outcome(outcome.text, finish, refusal)
+            settled, value, refusal = await _validated(outcome, validate, wire, awaited, last=True)
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
             settled = wire.settled(outcome, None)
@@ -394,7 +399,7 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
 
 
 async def _validated(
-    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks
+    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks, *, last: bool = False
 ) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
     """The outcome for the user, what the host makes of its value, and what host or checks have against it.
 
@@ -406,7 +411,11 @@ async def _validated(
         value = await validate(outcome)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
-        return outcome, None, tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+        issues = tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+        event = fitted(outcome, issues, wire.contract, last=last)
+        if event is None:
+            return outcome, None, issues
+        return await _validated(event, validate, wire, awaited)
     settled = wire.settled(outcome, value)
     found = await awaited.judged(settled)
     if isinstance(found, Rejected) and found is not settled:

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, TypeAdapter
-from pydantic_ai import ModelRetry, StructuredDict, TextOutput
+from pydantic_ai import ModelRetry, NativeOutput, PromptedOutput, StructuredDict, TextOutput, ToolOutput
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
 
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check, judge, name_of
-from flujo_aros.contract.output import BlockContract, Contract, EventContract, TaggedContract
+from flujo_aros.contract.output import OF_CONTRACT, BlockContract, Contract, EventContract, TaggedContract
 from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.values import TypeValues
 from flujo_aros.errors import UsageError
@@ -100,10 +100,20 @@ def contract_of(function_name: str | None) -> Contract[Any] | None:
     return _known.get(function_name) if function_name else None
 
 
+def model_contract(like: Any) -> Contract[Any] | None:
+    """The event contract whose strict model this type is; a class derived from one has rules of its own."""
+    found: Contract[Any] | None = vars(like).get(OF_CONTRACT) if isinstance(like, type) else None
+    return found
+
+
 def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
     """The contract that the agent of a run has as its output type."""
     like = ctx.agent.output_type if ctx.agent else None
-    return contract_of(getattr(like.output_function, "__name__", None)) if isinstance(like, TextOutput) else None
+    if isinstance(like, TextOutput):
+        return contract_of(getattr(like.output_function, "__name__", None))
+    if isinstance(like, (NativeOutput, PromptedOutput)):
+        return model_contract(like.outputs)
+    return model_contract(like.output if isinstance(like, ToolOutput) else like)
 
 
 @contextmanager

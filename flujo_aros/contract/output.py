@@ -37,6 +37,10 @@ _ATTRIBUTE: Final = r"\s{1,9}[\w:.-]{1,80}\s?=\s?(?:\"[^\"<]{0,200}\"|'[^'<]{0,2
 Mode: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
 
 
+OF_CONTRACT: Final = "__aros_contract__"
+"""Where the strict model of an event contract names its contract."""
+
+
 class Counts(NamedTuple):
     """Which keys of an object count; what stands under any other one is garnish.
 
@@ -190,7 +194,9 @@ class EventContract(JsonContract[Event]):
         `kind` is one of the kinds and nothing else, `text` and the further fields must be there; `winner` and `scores`
         are typed, and may be left out.
         """
-        return event_model(self.kinds, self.fields)
+        model = event_model(self.kinds, self.fields)
+        setattr(model, OF_CONTRACT, self)  # so that an agent with this output type is held to all of the contract
+        return model
 
     @property
     def judges_winner(self) -> bool:

@@ -1,0 +1,96 @@
+"""A value says which stage gave it: `first` for the reply as it was read, else the stage's own name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+
+from flujo_aros import Accepted, Constrain, Degrade, Degraded, Ladder, LlmRepair, Output
+from flujo_aros.outcome import Outcome
+from flujo_aros.recovery.ladder import AnyStage
+from flujo_aros.recovery.plan import Reply, Task
+from flujo_aros.recovery.stages.escalate import Escalate
+from flujo_aros.recovery.stages.extract import Extract
+from flujo_aros.recovery.stages.patch import Patch
+from flujo_aros.recovery.stages.resume import Resume
+from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery.stages.salvage import Salvage
+from flujo_aros.recovery.stages.simplify import Simplify
+from flujo_aros.recovery.stages.synthesize import Synthesize
+
+from .given import BAD, GOOD, Item, climbed
+
+CUT = Reply(GOOD[:-4], truncated=True)
+ITEMS = Output.json(list[Item])
+BLOCK = Output.block("plan")
+
+# (the stage, the contract, the first reply, those that come after)
+GIVES: list[tuple[Any, Any, Reply, list[Reply]]] = [
+    (Resume(), Output.json(Item), CUT, [Reply(GOOD[-20:])]),
+    (Resume(how="larger", max_tokens=900), Output.json(Item), CUT, [Reply(GOOD)]),
+    (LlmRepair(), Output.json(Item), Reply(BAD), [Reply(GOOD)]),
+    (LlmRepair(), Output.json(Item), Reply(BAD), [Reply("no"), Reply(GOOD)]),
+    (Patch(), Output.json(Item), Reply(BAD), [Reply('{"$.qty": 3}')]),
+    (Retry(), Output.json(Item), Reply(BAD), [Reply(GOOD)]),
+    (Retry(), Output.tagged("r", Item), Reply("none"), [Reply(f"<r>{GOOD}</r>")]),
+    (Retry(), Output.text("r"), Reply("none"), [Reply("<r>so</r>")]),
+    (Retry(), BLOCK, Reply("none"), [Reply('{"plan": "go"}')]),
+    (Constrain(), Output.json(Item), Reply(BAD), [Reply(GOOD)]),
+    (Escalate(model="test:big"), Output.json(Item), Reply(BAD), [Reply(GOOD)]),
+    (Extract(), Output.json(Item), Reply("three pens"), [Reply(GOOD)]),
+    (Extract(), Output.json(Item), Reply(""), [Reply("three pens"), Reply(GOOD)]),
+    (Simplify(), Output.json(Item), Reply("three pens"), [Reply('{"name": "pen", "qty": "3"}')]),
+    (Salvage(), ITEMS, Reply(f"[{GOOD}, {GOOD[:9]}", truncated=True), []),
+    (Salvage(), ITEMS, Reply(f"[{GOOD}, {BAD}]"), []),
+    (Synthesize(), BLOCK, Reply("only prose"), []),
+]
+
+
+@pytest.mark.parametrize(
+    ("stage", "contract", "first", "replies"), GIVES, ids=lambda part: getattr(part, "stage", None)
+)
+def test_the_origin_is_the_stage_that_gave_the_value(stage: Any, contract: Any, first: Reply, replies: Any) -> None:
+    outcome = climbed((stage,), first, *replies, task=Task(contract, native="can"))[1]
+    assert isinstance(outcome, Accepted), outcome
+    assert outcome.origin == stage.stage
+    assert outcome.to_dict()["origin"] == stage.stage
+
+
+def test_every_stage_that_gives_values_is_tried() -> None:
+    names = {stage.model_fields["stage"].default for stage in get_args(AnyStage)}
+    assert names - {stage.stage for stage, *_ in GIVES} == {"degrade"}
+
+
+@pytest.mark.parametrize("text", [GOOD, f"Sure: {GOOD}", GOOD.replace("3", '"3"'), GOOD.replace('"', "'")])
+def test_what_reading_alone_gives_is_of_the_first_reply(text: str) -> None:
+    """Other systems call that `deterministic`: it needs no stage, and none is run."""
+    for ladder in (Ladder(), Ladder.model_validate({"stages": ["deterministic", "llm_repair"]})):
+        outcome: Outcome[Item] = climbed(ladder, Reply(text), like=Item)[1]
+        assert isinstance(outcome, Accepted)
+        assert outcome.origin == "first"
+
+
+def test_a_repair_of_a_reply_that_was_made_whole_is_of_the_repair() -> None:
+    first = Reply(BAD[:-8], truncated=True)
+    outcome = climbed((Resume(), LlmRepair()), first, Reply(BAD[-24:]), Reply(GOOD), like=Item)[1]
+    assert isinstance(outcome, Accepted)
+    assert outcome.origin == "llm_repair"
+
+
+def test_a_degraded_text_is_no_value_and_keeps_the_rejection() -> None:
+    outcome = climbed((Retry(), Degrade()), Reply(BAD), Reply("no"), like=Item)[1]
+    assert isinstance(outcome, Degraded)
+    assert outcome.text == BAD
+    assert [attempt.stage for attempt in outcome.because.attempts] == ["first", "retry"]
+
+
+def test_a_verdict_without_a_winner_is_of_synthesize() -> None:
+    contract = Output.event(
+        ["verdict"], ["winner"], checks=[lambda event: None if event.winner == "Ann" else "not in the cast"]
+    )
+    told = Reply(json.dumps({"kind": "verdict", "text": "Bo wins.", "winner": "Bo"}))
+    outcome = climbed((Retry(), Synthesize()), told, told, task=Task(contract))[1]
+    assert isinstance(outcome, Accepted)
+    assert (outcome.origin, outcome.trust.value) == ("synthesize", "synthesized")

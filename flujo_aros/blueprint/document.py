@@ -24,7 +24,7 @@ Finding: TypeAlias = tuple[Place | None, str]
 
 MAX_CHARS: Final = 1_000_000
 MAX_DEPTH: Final = 64
-MAX_NODES: Final = 10_000
+MAX_NODES: Final = 8_000
 """How many values a blueprint may hold. The largest that people write have some hundred."""
 MAX_ALIASED: Final = 2_000
 """How many values aliases may add to those that are written."""
@@ -34,6 +34,9 @@ _SPLIT: Final = "; move parts to other files (`imports`)"
 _MAX_DIGITS: Final = 1_000
 _SHOWN: Final = 60
 _FIRST_OF_STEPS: Final = ("name", "kind")
+
+
+_NO_KEYS: Final[dict[str, Place]] = {}  # one for all values that are no mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Node:
     place: Place
     end: Place
     value: Scalar | dict[str, Node] | list[Node]
-    keys: dict[str, Place] = field(default_factory=dict[str, Place])
+    keys: dict[str, Place] = field(default_factory=lambda: _NO_KEYS)
 
     @property
     def members(self) -> dict[str, Node]:
@@ -84,6 +87,11 @@ class Node:
         """The place of the key at the end of this path, or of the nearest thing above it that exists."""
         here = self.nearest(path[:-1])
         return here.keys.get(str(path[-1]), here.place) if path else here.place
+
+
+def enough(place: Place | None) -> Finding:
+    """What is said where so many mistakes stand that the rest is not looked at."""
+    return (place, f"these are {MAX_FINDINGS} mistakes, and the rest is not looked at; mend these first")
 
 
 def parse_document(text: str, source: str) -> Node:
@@ -181,7 +189,7 @@ class _Reading:
         """Note a mistake; after very many of them, stop."""
         self.findings.append((place, message))
         if len(self.findings) >= MAX_FINDINGS:
-            raise _StoppedError(place, f"these are {MAX_FINDINGS} mistakes; what stands below is not looked at")
+            raise _StoppedError(place, enough(place)[1])
 
     def value(self, event: Any, path: str, depth: int) -> Node:
         """The value that begins with this event."""
@@ -410,7 +418,8 @@ def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> Finding:
     if at is None:
         return (_place(begin, "") if begin else None, f"not valid YAML: {message}")
     line = text[text.rfind("\n", 0, at.index) + 1 : at.index]
-    rest = text[at.index : at.index + _SHOWN].rstrip(" \r\n")
+    rest = text[at.index : at.index + _SHOWN]
+    rest = rest.partition("\n")[0].rstrip() or ("…" if rest.strip() else "")
     beside = begin is not None and begin.column == at.column
     words, at_beginning = syntax_words(Complaint(message, rest, beside=beside, behind=bool(line.strip())))
     return _place(begin if at_beginning and begin else at, ""), f"not valid YAML: {words}"

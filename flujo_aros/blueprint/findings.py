@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, cast, get_args, get_type_hints
@@ -22,6 +23,22 @@ def by_place(finding: Finding) -> tuple[int, int, str]:
     """Findings in the order of the text."""
     place, message = finding
     return (place.line, place.column, message) if place else (0, 0, message)
+
+
+def kept_short(message: str) -> str:
+    """A sentence about a very long name or text, without most of it.
+
+    >>> kept_short("there is no agent " + "x" * 1000) == "there is no agent " + "x" * 60 + "…"
+    True
+    """
+    if len(message) <= _LONG:
+        return message
+    message = _LONG_WORD.sub(lambda found: f"{found[0][:60]}…", message)
+    return message if len(message) <= 2 * _LONG else f"{message[: 2 * _LONG]}…"
+
+
+_LONG: Final = 400
+_LONG_WORD: Final = re.compile(r"\S{200,}")
 
 
 def why_ignored(kind: type[BaseModel], path: Sequence[str | int]) -> str | None:

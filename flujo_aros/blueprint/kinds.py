@@ -34,17 +34,16 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
         before = (*before, name_of(node, index))
     # A stand-in holds the name of a step that could not be built, so that others may still speak of it.
     named = enumerate(zip(nodes, built, strict=True))
-    mistakes = list(
-        find_mistakes([step or Call(name_of(node, n), function=str) for n, (node, step) in named], where.before)
-    )
-    for mistake in mistakes:
+    stood_in = [step or Call(name_of(node, n), function=str) for n, (node, step) in named]
+    wrong = False
+    for mistake in find_mistakes(stood_in, where.before):
         place, step = key_node(nodes[mistake.index], mistake.key).place, built[mistake.index]
         loading.doubt(place, mistake.message)
         if loading.lenient and step is not None:
             built[mistake.index] = _unready(loading, _own_name(step.name, mistake), 0)
-    mistakes = [] if loading.lenient else mistakes
+        wrong = not loading.lenient
     whole = [step for step in built if step is not None]
-    return whole if len(whole) == len(built) and not mistakes else None
+    return whole if len(whole) == len(built) and not wrong else None
 
 
 def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:

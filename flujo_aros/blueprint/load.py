@@ -17,7 +17,7 @@ from flujo_aros.blueprint.blocks import VERSION, Top
 from flujo_aros.blueprint.document import Finding, Node, parse_document
 from flujo_aros.blueprint.findings import by_place
 from flujo_aros.blueprint.kinds import build_steps
-from flujo_aros.blueprint.loading import Loading, Located, member, read_text
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, read_text
 from flujo_aros.blueprint.options import Where
 from flujo_aros.errors import BlueprintError, Place, UsageError
 from flujo_aros.pipeline.flow import Pipeline
@@ -89,7 +89,10 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
     except BlueprintError as error:
         nowhere = Place(1, 1)
         return Inspected(Node(nowhere, nowhere, None), None, error.findings)
-    pipeline = _pipeline(root, loading, files)
+    try:
+        pipeline = _pipeline(root, loading, files)
+    except EnoughError:
+        pipeline = None
     findings = sorted(set(loading.findings), key=by_place)
     return Inspected(
         root,
@@ -133,10 +136,11 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     """The pipeline of another blueprint, with the agents and the folder of its own."""
     if isinstance(node.value, dict):
         inner = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient)
-        made = _pipeline(node, inner, files)
-        loading.findings += inner.findings
-        loading.warnings += inner.warnings
-        return made
+        try:
+            return _pipeline(node, inner, files)
+        finally:
+            loading.findings += inner.findings
+            loading.warnings += inner.warnings
     if not isinstance(node.value, str):
         loading.note(node.place, f"an import is the path of a blueprint, not {node.plain()!r}")
         return None

@@ -16,9 +16,17 @@ from pydantic_core import ErrorDetails
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.model_names import mistaken
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.document import MAX_CHARS, Finding, Node
+from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, Finding, Node, enough
 from flujo_aros.blueprint.files import why_unread
-from flujo_aros.blueprint.findings import UNKNOWN, is_misspelt, may_be_left_out, sentence, unknown_key, why_ignored
+from flujo_aros.blueprint.findings import (
+    UNKNOWN,
+    is_misspelt,
+    kept_short,
+    may_be_left_out,
+    sentence,
+    unknown_key,
+    why_ignored,
+)
 from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract.output import compile_contract
@@ -49,6 +57,10 @@ class Located:
     name: str
 
 
+class EnoughError(Exception):
+    """So many mistakes have been noted that the rest of the blueprint is not looked at."""
+
+
 class Loading:
     """One blueprint on its way from text to steps."""
 
@@ -68,12 +80,15 @@ class Loading:
         self.located: list[Located] = []
 
     def note(self, place: Place | None, message: str) -> None:
-        """Note a mistake."""
-        self.findings.append((place, message))
+        """Note a mistake. Raises `EnoughError` after very many of them."""
+        self.findings.append((place, kept_short(message)))
+        if len(self.findings) == MAX_FINDINGS:
+            self.findings.append(enough(place))
+            raise EnoughError
 
     def warn(self, place: Place | None, message: str) -> None:
         """Note what is passed over."""
-        self.warnings.append((place, message))
+        self.warnings.append((place, kept_short(message)))
 
     def doubt(self, place: Place, message: str) -> None:
         """Note a mistake; when lenient, what has it loads all the same, and its run is refused."""

@@ -43,11 +43,13 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
             False,
         ),
         (
-            r"cannot start any token.*\n(?P<it>[@`%])",
+            r"cannot start any token.*\n(?P<it>.)",
             "a text cannot begin with {it}; put it in quotes",
             False,
         ),
         (r"mapping values are not allowed", _COLON, False),
+        (r"mapping keys are not allowed", "a text that begins with `? ` must be in quotes", False),
+        (r"found unexpected ':'", "put a space behind this `:`, or the text in quotes", False),
         (r"could not find expected ':'", "a key without `:` and a value begins here", True),
         (
             r"quoted scalar.*(unexpected end of stream|document (separator|indicator))",

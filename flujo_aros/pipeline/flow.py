@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.names import StepReference, nearest
+from flujo_aros.pipeline.names import StepReference, nearest, short
 from flujo_aros.pipeline.step import PipelineStep
 
 
@@ -106,7 +106,8 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
     `outer` are the names of the steps that come before the step around them; None: not known, so that a name which
     none of these steps has is taken for one of those.
     """
-    names = [step.name for step in steps]
+    names = {step.name for step in steps}
+    before = {*(outer or ())}
     seen: dict[str, int] = {}
     for index, step in enumerate(steps):
         first = seen.setdefault(step.name, index)
@@ -115,11 +116,12 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
                 index, "name", f"step name {step.name!r} is taken by step {first + 1}; each step needs its own"
             )
         for key, place, reference in _references(step):
-            message = _wrong(reference, names, index, outer)
+            message = _wrong(reference, step.name, names, before, knows_all=outer is not None)
             if message:
                 yield Mistake(index, key, f"{place}: {message}")
         if isinstance(step, SeesItsBody) and outer is not None:
-            yield from _wrong_afterwards(step, step.after_body, index, {*outer, *names[:index]})
+            yield from _wrong_afterwards(step, step.after_body, index, before)
+        before.add(step.name)
 
 
 def _wrong_afterwards(
@@ -156,13 +158,14 @@ def _references(step: PipelineStep) -> Iterator[tuple[str, str, StepReference]]:
             yield "condition", f"condition of step {step.name!r}", reference
 
 
-def _wrong(reference: StepReference, names: Sequence[str], index: int, outer: Collection[str] | None) -> str | None:
-    before = [*names[:index], *(outer or ())]
+def _wrong(
+    reference: StepReference, own: str, names: Collection[str], before: Collection[str], *, knows_all: bool
+) -> str | None:
     if reference.name in names and reference.name not in before:
-        when = "is this step itself" if reference.name == names[index] else "comes later"
+        when = "is this step itself" if reference.name == own else "comes later"
         return f"step {reference.name!r} {when}; only earlier steps have an output"
-    if outer is not None and reference.name not in before:
-        return f"there is no step {reference.name!r}{nearest(reference.name, before)}"
+    if knows_all and reference.name not in before:
+        return f"there is no step {short(reference.name)}{nearest(reference.name, before)}"
     if reference.attribute not in (None, "output"):
         return f"a step has only `output`: write steps.{reference.name}.output"
     return None

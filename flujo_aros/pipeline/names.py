@@ -75,23 +75,43 @@ def references_of(reads: Iterable[Read]) -> tuple[StepReference, ...]:
     )
 
 
+_MAX_NAME: Final = 60
+_MAX_NAMES: Final = 200
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """The words that help after a wrong name: the nearest valid one, else all of them when they are few.
+
+    Of very many names only those of about the same length are looked at, and a very long name is like no other.
 
     >>> nearest("inptu", ["input", "context"])
     "; did you mean 'input'?"
     """
     known = sorted(valid)
-    close = get_close_matches(name, known, 1)
+    alike = known if len(known) <= _MAX_NAMES else sorted(known, key=lambda each: abs(len(each) - len(name)))
+    close = get_close_matches(name, alike[:_MAX_NAMES], 1) if len(name) <= _MAX_NAME else []
     if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; known: {', '.join(known)}" if 0 < len(known) <= 12 else ""
+        return f"; did you mean {short(close[0])}?"
+    return f"; known: {', '.join(map(_cut, known))}" if 0 < len(known) <= 12 else ""
+
+
+def short(text: str) -> str:
+    """A text in quotes, not too long to be shown.
+
+    >>> short("x" * 100) == repr("x" * 60 + "…")
+    True
+    """
+    return repr(_cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}…"
 
 
 def no_such_data(name: str) -> str | None:
     """What is wrong with Python's own names after a dot: data has none of them."""
     if name.startswith("__") and name.endswith("__"):
-        return f"{name!r} is no data; write ['{name}'] if an object really has such a key"
+        return f"{short(name)} is no data; write ['{_cut(name)}'] if an object really has such a key"
     return None
 
 

@@ -8,7 +8,9 @@ is never compiled as a template.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from types import TracebackType
 from typing import Any, Final
 
@@ -27,12 +29,16 @@ from flujo_aros.pipeline.names import (
     no_such_data,
     place_in,
     references_of,
+    short,
 )
 from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, MAX_OUTPUT_CHARS, PRESENT, Work, work
 from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
 
 MAX_SOURCE_CHARS: Final = 100_000
 _MAX_TOKENS: Final = 5_000
+_MAX_DEPTH: Final = 40
+_MAX_LOOPS: Final = 15  # Python takes no more than 20 in one another
+_TOO_DEEP: Final = "the template is nested too deeply"
 
 
 class InputTemplate:
@@ -48,21 +54,14 @@ class InputTemplate:
     def __init__(self, source: str, *, where: str = "template") -> None:
         self.source = source
         self._where = where
-        self._translated = translate(_plain(source)) if len(source) <= MAX_SOURCE_CHARS else translate("")
+        if len(source) > MAX_SOURCE_CHARS:
+            raise TemplateError(f"{where}: the template has more than {MAX_SOURCE_CHARS} characters")
         try:
-            self._build()
-        except RecursionError as error:
-            raise self._error(None, "the template is nested too deeply") from error
-
-    def _build(self) -> None:
-        tree = self._parse()
-        adapt(tree)
-        self.reads: tuple[Read, ...] = tuple(self._reads(tree))
-        self._variables = {read.root for read in self.reads} & VARIABLES.keys()
-        lone = _lone_expression(tree)
-        self._name = lone.name if isinstance(lone, nodes.Name) else None
-        self._program = self._compile(tree)
-        self._expression = None if lone is None else self._compile(_assigning(lone))
+            self._parsed = _parse(source)
+        except _WrongError as error:
+            kind = FilterError if error.filter else TemplateError
+            raise kind(f"{self._place(error.offset)}: {error}") from error.__cause__
+        self.reads: tuple[Read, ...] = self._parsed.reads
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InputTemplate) and other.source == self.source
@@ -85,41 +84,17 @@ class InputTemplate:
 
     def text(self, names: Mapping[str, Any]) -> str:
         """The text that a model reads. Objects and lists in it are JSON. Raises `TemplateError`."""
-        lone = names.get(self._name) if self._name is not None else None
+        name = self._parsed.name
+        lone = names.get(name) if name is not None else None
         if type(lone) is str and len(lone) <= MAX_OUTPUT_CHARS:
             return lone  # the common case, `{{ previous_step }}`: there is nothing to render
-        return "".join(self._run(self._program, names)[0])
+        return "".join(self._run(self._parsed.program, names)[0])
 
     def value(self, names: Mapping[str, Any]) -> Any:
         """The value that a callable gets: of a lone `{{ expression }}` the value itself, else the text."""
-        if self._expression is None:
+        if self._parsed.expression is None:
             return self.text(names)
-        return self._run(self._expression, names)[1].get("value")
-
-    def _parse(self) -> nodes.Template:
-        if len(self.source) > MAX_SOURCE_CHARS:
-            raise self._error(None, f"the template has more than {MAX_SOURCE_CHARS} characters")
-        tree = self._tree()
-        for offset, message in _mistakes(tree):
-            raise self._error(offset, message)
-        for offset, message in _unknown_filters(tree):
-            raise FilterError(str(self._error(offset, message)))
-        return tree
-
-    def _tree(self) -> nodes.Template:
-        """The syntax tree, with offsets from 1 in the translated text for line numbers."""
-        parser = Parser(ENVIRONMENT, "")
-        try:
-            parser.stream = TokenStream(ENVIRONMENT.lexer.wrap(_placed(self._translated)), None, None)
-            return parser.parse()
-        except jinja2.TemplateSyntaxError as error:
-            raise self._error(error.lineno, _plainer(error.message or "")) from error
-
-    def _compile(self, tree: nodes.Template) -> jinja2.Template:
-        try:
-            return ENVIRONMENT.from_string(tree)
-        except SyntaxError as error:  # too many blocks in one another
-            raise self._error(None, "the template is nested too deeply") from error
+        return self._run(self._parsed.expression, names)[1].get("value")
 
     def _run(self, program: jinja2.Template, names: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
         going = Work()
@@ -131,7 +106,9 @@ class InputTemplate:
                 going.written(len(piece))
                 pieces.append(piece)
         except _RENDERING as error:
-            raise self._error(_offset_of(error.__traceback__, program), str(error) or type(error).__name__) from error
+            offset = _offset_of(error.__traceback__, program)
+            at = None if offset is None else self._parsed.translated.origin(offset - 1)
+            raise TemplateError(f"{self._place(at)}: {error or type(error).__name__}") from error
         finally:
             work.reset(token)
         return pieces, context.vars
@@ -140,23 +117,103 @@ class InputTemplate:
         """What stands for the variables that are asked for and not there: it says so when it is used."""
         return {
             name: ENVIRONMENT.undefined(f"there is no {name!r} here; it is known {VARIABLES[name]} only")
-            for name in self._variables
+            for name in self._parsed.variables
             if name not in names
         }
 
-    def _reads(self, tree: nodes.Template) -> Iterator[Read]:
+    def _place(self, offset: int | None) -> str:
+        """Whose template it is, and the line of this place in it, where it has several."""
         plain = _plain(self.source)
-        for name, path in _chains(tree, frozenset()):
-            offset = self._translated.origin(name.lineno - 1)
-            yield Read(name.name, path, offset, *place_in(plain, offset))
+        if offset is None or "\n" not in plain.strip():
+            return self._where
+        return f"{self._where}, line {place_in(plain, offset)[0]}"
 
-    def _error(self, offset: int | None, message: str) -> TemplateError:
-        plain = _plain(self.source)
-        place = self._where
-        if offset and "\n" in plain.strip():
-            line, _ = place_in(plain, self._translated.origin(offset - 1))
-            place = f"{place}, line {line}"
-        return TemplateError(f"{place}: {message}")
+
+class _WrongError(Exception):
+    """What is wrong in a template, and where in it as written. Becomes a `TemplateError` that says whose it is."""
+
+    def __init__(self, offset: int | None, message: str, *, filter: bool = False) -> None:  # noqa: A002 (the word)
+        super().__init__(message)
+        self.offset = offset
+        self.filter = filter
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """A template that is right. It is compiled when it is first rendered: loading a blueprint compiles nothing."""
+
+    translated: Translated
+    tree: nodes.Template
+    reads: tuple[Read, ...]
+    variables: frozenset[str]
+    lone: nodes.Expr | None
+
+    @property
+    def name(self) -> str | None:
+        """The name that is all there is to the template, as in `{{ previous_step }}`."""
+        return self.lone.name if isinstance(self.lone, nodes.Name) else None
+
+    @cached_property
+    def program(self) -> jinja2.Template:
+        """What renders it."""
+        return ENVIRONMENT.from_string(self.tree)
+
+    @cached_property
+    def expression(self) -> jinja2.Template | None:
+        """What gives the value of a lone expression."""
+        return None if self.lone is None else ENVIRONMENT.from_string(_assigning(self.lone))
+
+
+@lru_cache(maxsize=256)  # the same template, such as that of a step without any, is parsed once
+def _parse(source: str) -> _Parsed:
+    plain = _plain(source)
+    translated = translate(plain)
+    try:
+        tree = _tree(translated)
+        _check(tree, translated)
+        adapt(tree)
+        found = [(name, path, translated.origin(name.lineno - 1)) for name, path in _chains(tree, frozenset())]
+    except RecursionError as error:
+        raise _WrongError(None, _TOO_DEEP) from error
+    reads = tuple(Read(name.name, path, offset, *place_in(plain, offset)) for name, path, offset in found)
+    variables = frozenset(read.root for read in reads) & VARIABLES.keys()
+    return _Parsed(translated, tree, reads, variables, _lone_expression(tree))
+
+
+def _tree(translated: Translated) -> nodes.Template:
+    """The syntax tree, with offsets from 1 in the translated text for line numbers."""
+    parser = Parser(ENVIRONMENT, "")
+    try:
+        parser.stream = TokenStream(ENVIRONMENT.lexer.wrap(_placed(translated)), None, None)
+        return parser.parse()
+    except jinja2.TemplateSyntaxError as error:
+        raise _WrongError(translated.origin(error.lineno - 1), _plainer(error.message or "")) from error
+
+
+def _check(tree: nodes.Template, translated: Translated) -> None:
+    """Raise `_WrongError` for what no template may do."""
+    every = list(_nodes(tree))
+    if any(depth > _MAX_DEPTH or loops > _MAX_LOOPS for _, depth, loops in every):
+        raise _WrongError(None, _TOO_DEEP)
+    bound = {name.name for name, _, _ in every if isinstance(name, nodes.Name) and name.ctx != "load"}
+    for node, _, _ in every:
+        message = _mistake(node, bound)
+        if message is not None:
+            raise _WrongError(translated.origin(node.lineno - 1), message)
+    for node, _, _ in every:
+        if isinstance(node, nodes.Filter) and node.name not in FILTERS:
+            message = f"there is no filter {short(node.name)}{nearest(node.name, FILTERS)}"
+            raise _WrongError(translated.origin(node.lineno - 1), message, filter=True)
+
+
+def _nodes(tree: nodes.Template) -> Iterator[tuple[nodes.Node, int, int]]:
+    """All nodes in the order of the text, each with how deep it stands, and in how many loops."""
+    waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
+    while waiting:
+        node, depth, loops = waiting.pop()
+        yield node, depth, loops
+        inner = loops + isinstance(node, nodes.For)
+        waiting += reversed([(child, depth + 1, inner) for child in node.iter_child_nodes()])
 
 
 def _plain(source: str) -> str:
@@ -225,36 +282,21 @@ _WORDS: Final[dict[type[nodes.Node], str]] = {
 }
 
 
-def _mistakes(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    yield from _forbidden(tree)
-    known = {*ROOTS, *VARIABLES}
-    bound = {name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"}
-    for name in tree.find_all(nodes.Name):
-        if name.ctx == "load" and name.name not in bound and name.name not in known:
-            yield name.lineno, f"there is no {name.name!r}{nearest(name.name, ROOTS)}"
-    for reached in tree.find_all(nodes.Getattr):
-        if reached.attr.startswith("__"):
-            yield reached.lineno, f"{reached.attr!r} is never data; no template reaches it"
-    for asked in tree.find_all(nodes.Test):
-        if asked.name not in ENVIRONMENT.tests:
-            yield asked.lineno, f"there is no test {asked.name!r}{nearest(asked.name, ENVIRONMENT.tests)}"
-
-
-def _unknown_filters(tree: nodes.Template) -> Iterator[tuple[int, str]]:
-    for used in tree.find_all(nodes.Filter):
-        if used.name not in FILTERS:
-            yield used.lineno, f"there is no filter {used.name!r}{nearest(used.name, FILTERS)}"
-
-
-def _forbidden(tree: nodes.Node) -> Iterator[tuple[int, str]]:
-    for node in tree.iter_child_nodes():
-        if isinstance(node, nodes.BinExpr) and not isinstance(node, _ALLOWED):
-            yield node.lineno, f"`{node.operator}` is not allowed in a template; compute it in a callable step"
-        elif isinstance(node, nodes.Getattr) and (wrong := no_such_data(node.attr)):
-            yield node.lineno, wrong
-        elif not isinstance(node, _ALLOWED):
-            yield node.lineno, _WORDS.get(type(node), f"{type(node).__name__.lower()} is not allowed in a template")
-        yield from _forbidden(node)
+def _mistake(node: nodes.Node, bound: Collection[str]) -> str | None:
+    """What is wrong with one node; `bound` are the names that loops of the template give."""
+    if not isinstance(node, _ALLOWED):
+        if isinstance(node, nodes.BinExpr):
+            return f"`{node.operator}` is not allowed in a template; compute it in a callable step"
+        return _WORDS.get(type(node), f"{type(node).__name__.lower()} is not allowed in a template")
+    if isinstance(node, nodes.Getattr):
+        never = f"{short(node.attr)} is never data; no template reaches it" if node.attr.startswith("__") else None
+        return no_such_data(node.attr) or never
+    if isinstance(node, nodes.Test) and node.name not in ENVIRONMENT.tests:
+        return f"there is no test {short(node.name)}{nearest(node.name, ENVIRONMENT.tests)}"
+    known = not isinstance(node, nodes.Name) or node.ctx != "load" or node.name in bound
+    if known or node.name in ROOTS or node.name in VARIABLES:
+        return None
+    return f"there is no {short(node.name)}{nearest(node.name, ROOTS)}"
 
 
 def _chains(node: nodes.Node, bound: frozenset[str]) -> Iterator[tuple[nodes.Name, tuple[str | int, ...]]]:

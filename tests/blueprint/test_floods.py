@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from flujo_aros.blueprint.document import MAX_NODES
+from flujo_aros.blueprint.document import MAX_FINDINGS, MAX_NODES
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.errors import BlueprintError
 from flujo_aros.lint import lint_text
+from flujo_aros.lint.finding import Severity
 from flujo_aros.pipeline.runner import Runner
 
 
@@ -27,22 +28,71 @@ def test_a_flood_of_values_is_refused_where_it_becomes_too_much(text: str) -> No
         parse_blueprint(text)
 
 
-def test_a_hundred_mistakes_are_told_as_fifty_and_a_number() -> None:
-    text = "steps:\n" + "".join(f"  - {{name: s{n}, ussse: x}}\n" for n in range(100))
+MANY: dict[str, str] = {
+    "unknown keys": "steps:\n" + "".join(f"  - {{name: s{n}, ussse: x}}\n" for n in range(1000)),
+    "names that are taken": "steps:\n" + "  - {name: s, uses: flujo.builtins.echo}\n" * 1000,
+    "duplicate keys": "steps: []\n" * 3000,
+    "tags": "steps: [" + "!x 1," * 3000 + "]",
+    "missing agents": "steps:\n" + "".join(f"  - {{name: s{n}, uses: agents.a{n}}}\n" for n in range(1000)),
+    "missing steps": "steps:\n"
+    + "".join(f"  - {{name: s{n}, uses: flujo.builtins.echo, input: '{{{{ steps.t{n} }}}}'}}\n" for n in range(500)),
+    "wrong agents": "agents:\n"
+    + "".join(f"  a{n}: {{modle: m}}\n" for n in range(1500))
+    + "steps: [{name: s, uses: agents.a1}]",
+    "one import": "imports:\n  c:\n    steps:\n" + "".join(f"      - {{name: s{n}, x: 1}}\n" for n in range(900)),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_after_a_hundred_mistakes_the_rest_is_not_looked_at(what: str) -> None:
     with pytest.raises(BlueprintError) as caught:
-        parse_blueprint(text)
-    assert len(caught.value.findings) == 100
+        parse_blueprint(MANY[what])
+    assert len(caught.value.findings) <= MAX_FINDINGS + 3
+    assert sum("the rest is not looked at; mend these first" in said for _, said in caught.value.findings) == 1
     lines = str(caught.value).splitlines()
     assert len(lines) == 51
-    assert lines[-1] == "blueprint: and 50 more mistakes"
-    assert len(lint_text(text).findings) >= 100
+    assert lines[-1].startswith("blueprint: and ")
+    errors = [each for each in lint_text(MANY[what]).findings if each.severity is Severity.ERROR]
+    assert MAX_FINDINGS <= len(errors) <= 2 * MAX_FINDINGS + 3
 
 
-def test_many_steps_of_one_name_are_each_told_in_linear_time() -> None:
-    text = "steps:\n" + "  - {name: s, uses: flujo.builtins.echo}\n" * 1000
+def test_a_hundred_mistakes_are_told_as_fifty_and_a_number() -> None:
+    text = "steps:\n" + "".join(f"  - {{name: s{n}, ussse: x}}\n" for n in range(99))
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(text)
-    assert len(caught.value.findings) == 999
+    assert len(caught.value.findings) == 99
+    assert str(caught.value).splitlines()[-1] == "blueprint: and 49 more mistakes"
+
+
+def test_a_file_of_five_hundred_steps_loads() -> None:
+    agents = "agents: {a: {model: 'openai:gpt-4o'}}\n"
+    steps = "".join(f"  - name: s{n}\n    uses: agents.a\n    input: '{{{{ input }}}} {n}'\n" for n in range(500))
+    assert len(parse_blueprint(f"{agents}steps:\n{steps}").steps) == 500
+
+
+LONG: dict[str, str] = {
+    "name of an agent": "steps: [{name: s, uses: agents.%s}]",
+    "kind": "steps: [{name: s, kind: %s}]",
+    "key": "steps: [{name: s, '%s': 1}]",
+    "tag": "steps: !%s []",
+    "anchor": "steps: *%s",
+    "built-in": "steps: [{name: s, uses: flujo.builtins.%s}]",
+    "number": "steps: [{name: s, retries: '%s'}]",
+    "name in a template": "steps: [{name: s, uses: flujo.builtins.echo, input: '{{ %s }}'}]",
+    "step in a template": "steps: [{name: s, uses: flujo.builtins.echo, input: '{{ steps.%s }}'}]",
+    "check": "steps: [{name: s, uses: flujo.builtins.echo, checks: ['outptu == 1 and output.%s']}]",
+    "function": "steps: [{name: s, uses: '%s.b:c'}]",
+    "import": "imports: {a: %s}\nsteps: [{name: s, uses: imports.a}]",
+    "name of a step": "steps: [{name: %s, usse: 1}]",
+    "setting": "agents: {a: {model: 'openai:x', model_settings: {%s: 1}}}\nsteps: [{name: s, uses: agents.a}]",
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_what_is_said_of_a_very_long_text_stays_short(what: str) -> None:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(LONG[what] % ("n" * 9000))
+    assert all(len(said) < 900 for _, said in caught.value.findings), caught.value.findings
 
 
 @pytest.mark.parametrize("key", ["prompt", "import"])

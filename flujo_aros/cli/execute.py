@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack, aclosing
@@ -14,6 +15,7 @@ import typer
 from flujo_aros.cli.debug import show_traceback
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.progress import Board, progress
+from flujo_aros.cli.question import asked, example_answer
 from flujo_aros.cli.screen import print_json, print_result, stderr_console, stdout_reserved
 from flujo_aros.cli.secrecy import new_mask, without_secrets
 from flujo_aros.cli.summary import print_summary
@@ -118,10 +120,21 @@ def finish(result: RunResult, *, as_json: bool, allow_degraded: bool, question: 
 
 
 def _write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner may read: a state holds all that a run has seen."""
+    """Write a file that only its owner may read: a state holds all that a run has seen.
+
+    The state that it may hold already stays until the new one is whole.
+    """
     make_folder_of(file)
-    file.touch(mode=0o600)
-    file.write_text(text, encoding="utf-8")
+    if file.exists() and not file.is_file():  # a pipe, or /dev/stderr: nothing can be put in its place
+        file.write_text(text, encoding="utf-8")
+        return
+    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    try:
+        new.touch(mode=0o600)
+        new.write_text(text, encoding="utf-8")
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: Sequence[str]) -> str:
@@ -138,8 +151,8 @@ def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: S
             "name another file with --state"
         )
         raise UsageError(message) from error
-    schema = result.paused.input_schema
-    wanted = [f"answer with: {json.dumps(schema, ensure_ascii=False)}"] if schema else []
     allowed = "".join(f" --allow {shlex.quote(module)}" for module in allow)
-    command = f"aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
-    return "\n".join([f"{result.paused.step} asks:", result.paused.message, *wanted, "", f"go on with:  {command}"])
+    command = f"go on with:   aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
+    example = example_answer(result.paused.input_schema or {})
+    known = [] if example is None else [f"for example:  --answer {shlex.quote(example)}"]
+    return "\n".join([*asked(result.paused), "", command, *known])

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from flujo_aros.cli.execute import execute, finish, keep_paused, watched
+from flujo_aros.cli.execute import EXIT_CODES, Task, execute, finish, keep_paused, watched
 from flujo_aros.cli.given import file_text, given_text
 from flujo_aros.cli.options import Allow, AllowDegraded, AsJson
 from flujo_aros.cli.plan import load
+from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.results import RunStatus
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
+    from flujo_aros.pipeline.pause import PausedRun
     from flujo_aros.pipeline.results import RunResult
     from flujo_aros.pipeline.runner import Runner
+
+
+_STILL_PAUSED: Final = EXIT_CODES[RunStatus.PAUSED]
 
 
 def resume_command(
@@ -27,15 +32,15 @@ def resume_command(
         Path, typer.Argument(metavar="STATE", show_default=False, help="The file that the paused run has left.")
     ],
     answer: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--answer",
             "-a",
             metavar="TEXT|@FILE|-",
             show_default=False,
-            help="The answer; JSON where an object is asked.",
+            help="The answer; JSON where an object is asked. In a terminal you are asked for it without this option.",
         ),
-    ],
+    ] = None,
     as_json: AsJson = False,
     allow: Allow = None,
     allow_degraded: AllowDegraded = False,
@@ -51,24 +56,43 @@ def resume_command(
 ) -> None:
     """Answer a paused run, and go on with it.
 
-    Steps that had ended do not run again. A run that pauses once more leaves its state in the same file, or in that of
-    --state; once it has completed, none is left. Exit codes as of `run`.
+    Steps that had ended do not run again. A run that pauses once more, or does not take the answer, leaves its state
+    in the same file, or in that of --state; once it has completed, none is left. Exit codes as of `run`.
 
     Example: aros resume .aros/paused/RUN.json --answer yes
     """
     blueprint, paused = _saved(state)
     pipeline = load(blueprint, allow or [])
-    text = given_text(answer, "--answer")
+    if answer is None and not at_a_terminal():
+        raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--answer'")
+    from flujo_aros.pipeline.pause import PausedRun
 
+    waiting = PausedRun.from_dict(paused)
+    while True:
+        text = ask(waiting) if answer is None else given_text(answer, "--answer")
+        if text is None:
+            raise typer.Exit(_STILL_PAUSED)
+        result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)
+        question = keep_paused(result, blueprint, again or state, allow or [])
+        _put_away(result, state, again)
+        if answer is not None or result.paused is None:
+            break
+        waiting = result.paused
+    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+
+
+def _answering(paused: PausedRun, answer: str) -> Task:
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        return watched(board, lambda: runner.resume(paused, text), lambda: runner.stream_resumed(paused, text))
+        return watched(board, lambda: runner.resume(paused, answer), lambda: runner.stream_resumed(paused, answer))
 
-    result = execute(blueprint, pipeline, task, as_json=as_json)
-    question = keep_paused(result, blueprint, again or state, allow or [])
+    return task
+
+
+def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
+    """Remove the state of a run that has ended, or has left another one elsewhere."""
     moved = result.status is RunStatus.PAUSED and again is not None and again.resolve() != state.resolve()
     if moved or result.status in (RunStatus.COMPLETED, RunStatus.DEGRADED):
         state.unlink(missing_ok=True)
-    finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
 def _saved(state: Path) -> tuple[Path, dict[str, Any]]:

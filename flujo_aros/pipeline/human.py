@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.values import Invalid
@@ -16,6 +17,8 @@ from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
+
+_OF_A_FIELD: Final[Mapping[str, str]] = {"required": "missing", "additionalProperties": "extra_key"}
 
 
 @known_options
@@ -66,8 +69,7 @@ class Human(Common):
         outcome = await judged_awaiting(self.judge(context.answer.value), self.checks)
         if isinstance(outcome, Accepted):
             return Settlement(outcome)
-        words = "; ".join(_sentence(issue) for issue in cast("Rejected", outcome).issues)
-        raise self._pause(f"{message}\nThe answer was not taken: {words}")
+        raise self._pause(f"{message}\nThe answer was not taken:{_refusal(cast('Rejected', outcome).issues)}")
 
     def judge(self, answer: Any) -> Outcome[Any]:
         """The answer as a value, or why it is none; the checks are not asked here."""
@@ -85,8 +87,20 @@ class Human(Common):
         return PauseRun(message, None if self.contract is None else self.contract.json_schema)
 
 
+def _refusal(issues: Sequence[Issue]) -> str:
+    """What is wrong with an answer: one sentence, or a line for each field."""
+    told = [_sentence(issue) for issue in issues if not _is_told_of_a_field(issue, issues)]
+    return f" {told[0]}" if len(told) == 1 else "".join(f"\n  {sentence}" for sentence in told)
+
+
+def _is_told_of_a_field(issue: Issue, issues: Sequence[Issue]) -> bool:
+    """Whether it says of an object what another issue says of the field itself."""
+    twin = _OF_A_FIELD.get(issue.code)
+    return any(each.code == twin and each.path.rpartition(".")[0] == issue.path for each in issues)
+
+
 def _sentence(issue: Issue) -> str:
-    return issue.message if issue.path == "$" else f"{issue.path}: {issue.message}"
+    return issue.message if issue.path == "$" else f"{issue.path.removeprefix('$.')}: {issue.message}"
 
 
 def _shown(answer: Any) -> str:

@@ -33,7 +33,10 @@ def test_a_paused_run_leaves_its_state_and_says_how_to_go_on(aros: Aros, asking:
     ended = aros("run", asking, "-i", "hello", "--state", "state.json")
     assert (ended.exit_code, ended.stdout) == (3, "")
     assert "Send hello?" in ended.stderr
-    assert "aros resume state.json --answer TEXT" in ended.stderr
+    assert ended.stderr.endswith(
+        "ok asks:\nSend hello?\nanswer with yes or no\n\n"
+        "go on with:   aros resume state.json --answer TEXT\nfor example:  --answer yes\n"
+    )
     gone_on = aros("resume", "state.json", "--answer", "yes")
     assert (gone_on.exit_code, json.loads(gone_on.stdout)) == (0, {"sent": "yes"})
     assert "draft: started" not in gone_on.stderr, "what had ended does not run again"
@@ -46,6 +49,65 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused(aros: Aros, asking: s
     assert ended.exit_code == 3
     assert "'perhaps'" in ended.stderr
     assert aros("resume", "state.json", "--answer", "no").exit_code == 0
+
+
+PREFERENCES = """
+steps:
+  - kind: hitl
+    name: likes
+    message: "What shall it be?"
+    input_schema:
+      type: object
+      required: [theme, size]
+      additionalProperties: false
+      properties: {theme: {enum: [dark, light]}, size: {type: integer, minimum: 1}}
+"""
+
+
+def test_a_wrong_answer_is_told_field_by_field_and_the_question_stands_again(aros: Aros) -> None:
+    Path("likes.yaml").write_text(PREFERENCES)
+    aros("run", "likes.yaml", "-i", "x", "--state", "state.json")
+    ended = aros("resume", "state.json", "--answer", '{"theme": "drak", "lod": 1}')
+    assert ended.exit_code == 3
+    assert ended.stderr.endswith(
+        """likes asks:
+What shall it be?
+The answer was not taken:
+  theme: expected one of 'dark', 'light', found 'drak'
+  size: the required key 'size' is missing
+  lod: the key 'lod' is not allowed here
+answer with an object:
+  theme  "dark" or "light", required
+  size   a whole number of at least 1, required
+
+go on with:   aros resume state.json --answer TEXT
+for example:  --answer '{"theme": "dark", "size": 1}'
+"""
+    )
+    right = aros("resume", "state.json", "--answer", '{"theme": "dark", "size": 1}')
+    assert json.loads(right.stdout) == {"theme": "dark", "size": 1}
+
+
+def test_without_an_answer_and_a_terminal_the_option_is_named(aros: Aros, asking: str) -> None:
+    aros("run", asking, "-i", "hello", "--state", "state.json")
+    ended = aros("resume", "state.json")
+    assert (ended.exit_code, "'--answer': missing" in ended.stderr) == (2, True)
+    assert Path("state.json").is_file()
+
+
+def test_a_state_is_put_in_place_of_the_old_one_as_a_whole(aros: Aros, asking: str) -> None:
+    aros("run", asking, "-i", "hello", "--state", "state.json")
+    before = Path("state.json").stat().st_ino
+    aros("resume", "state.json", "--answer", "perhaps")
+    assert Path("state.json").stat().st_ino != before
+    assert Path("state.json").stat().st_mode & 0o077 == 0
+    assert [file.name for file in Path().glob("state*")] == ["state.json"]
+
+
+def test_a_run_that_goes_on_tells_the_time_and_the_stages_of_all_its_processes(aros: Aros, asking: str) -> None:
+    first = json.loads(aros("run", asking, "-i", "hello", "--state", "state.json", "--json").stdout)
+    ended = json.loads(aros("resume", "state.json", "--answer", "yes", "--json").stdout)
+    assert ended["steps"][0] == first["steps"][0]
 
 
 def test_a_run_that_pauses_again_leaves_its_state_where_it_is_told(aros: Aros, asking: str) -> None:

@@ -59,6 +59,50 @@ def test_live_display_is_on_the_terminal_and_the_result_beside_it(
     assert "\x1b[32msuccess" in shown
 
 
+ASKING = """
+steps:
+  - {kind: hitl, name: ok, message: "Send {{ input }}?", input_schema: {enum: [yes, no]}}
+  - {kind: hitl, name: to, message: To whom?}
+"""
+
+
+def resume_in_terminal(folder: Path, environment: Mapping[str, str], typed: list[bytes]) -> tuple[int, str, str]:
+    """How `aros resume` ended that asks somebody who types these lines, with its stdout and what the terminal had."""
+    (folder / "ask.yaml").write_text(ASKING)
+    run = [*COMMAND, "run", "ask.yaml", "-i", "it", "--state", "state.json"]
+    assert subprocess.run(run, cwd=folder, env=dict(environment), capture_output=True, check=False).returncode == 3
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "resume", "state.json"]
+    env = {**environment, "TERM": "dumb"}
+    with subprocess.Popen(command, cwd=folder, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while piece := _some(ours):
+            shown += piece
+            if shown.endswith(b"> ") and typed:
+                os.write(ours, typed.pop(0))
+        assert process.stdout is not None
+        stdout = process.stdout.read().decode()
+    os.close(ours)
+    return process.returncode, stdout, shown.decode().replace("\r\n", "\n")
+
+
+def test_in_a_terminal_one_is_asked_until_the_answer_fits(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"perhaps\n", b"\n", b"yes\n", b"Ann\n"])
+    assert (code, stdout) == (0, "Ann\n")
+    assert shown.count("ok asks:\nSend it?\n") == 2
+    assert "The answer was not taken: expected one of 'yes', 'no', found 'perhaps'\nanswer with yes or no\n" in shown
+    assert "to asks:\nTo whom?\n> " in shown
+    assert not (tmp_path / "state.json").exists()
+
+
+def test_who_does_not_answer_loses_nothing(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"yes\n", b"\x04"])
+    assert (code, stdout) == (3, "")
+    assert shown.endswith("the run still waits; the same command goes on with it\n")
+    assert json.loads((tmp_path / "state.json").read_text())["paused"]["step"] == "to"
+
+
 def test_no_color_is_honoured_in_a_terminal(tmp_path: Path, environment: Mapping[str, str]) -> None:
     _, shown = run_in_terminal(tmp_path, environment, NO_COLOR="1")
     assert "\x1b[32m" not in shown

@@ -1,0 +1,263 @@
+"""What a paused run asks, as a person would want to read it: the fields of the answer, and one to type."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from flujo_aros.cli.screen import stderr_console
+from flujo_aros.cli.secrecy import without_secrets
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.values import Invalid
+from flujo_aros.errors import ContractError
+
+if TYPE_CHECKING:
+    from flujo_aros.pipeline.pause import PausedRun
+
+_DEEPEST: Final = 3
+_MOST: Final = 30
+_TYPES: Final[Mapping[str, str]] = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+_FORMATS: Final[Mapping[str, tuple[str, str]]] = {
+    "date": ("a date", "2026-01-31"),
+    "date-time": ("a date with a time", "2026-01-31T09:30:00Z"),
+    "time": ("a time", "09:30:00Z"),
+    "email": ("an email address", "ann@example.com"),
+    "uri": ("a URL", "https://example.com"),
+    "uuid": ("a UUID", "123e4567-e89b-12d3-a456-426614174000"),
+}
+_PLURALS: Final[Mapping[str, str]] = {
+    "a text": "texts",
+    "a whole number": "whole numbers",
+    "a number": "numbers",
+    "an object": "objects",
+}
+
+
+def asked(paused: PausedRun) -> list[str]:
+    """What the run wants to know, line by line: the question, what was wrong with the answer, what is right."""
+    words = answer_words(paused.input_schema) if paused.input_schema else []
+    return [f"{paused.step} asks:", paused.message, *words]
+
+
+def answer_words(schema: Mapping[str, Any]) -> list[str]:
+    """What an answer must be, one line for each field, without any JSON Schema.
+
+    >>> print(*answer_words({"enum": ["yes", "no"]}))
+    answer with yes or no
+    >>> order = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 1}}}
+    >>> print(*answer_words(order), sep="\\n")
+    answer with an object:
+      n  a whole number of at least 1, required
+    """
+    asked = _Asked(schema)
+    fields = list(asked.fields(schema, 0))
+    head = f"answer with {asked.words(schema, quoted=False)}"
+    if not fields:
+        return [head]
+    width = max(len(name) for name, _ in fields)
+    lines = [f"  {name:{width}}  {words}" for name, words in fields[:_MOST]]
+    more = [f"  and {len(fields) - _MOST} more"] if len(fields) > _MOST else []
+    return [f"{head}:", *lines, *more]
+
+
+def example_answer(schema: Mapping[str, Any]) -> str | None:
+    """An answer that would be taken, as it is typed; None where none is known, or where any text is.
+
+    >>> example_answer({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 3}}})
+    '{"n": 3}'
+    >>> example_answer({"type": "string"})
+    """
+    if not schema or (schema.get("type") == "string" and not schema.keys() & {"enum", "const", "format"}):
+        return None
+    example = _Asked(schema).example(schema, 0)
+    try:
+        if isinstance(compile_contract(dict(schema)).validate(example), Invalid):
+            return None
+    except ContractError:
+        return None
+    return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+
+
+class _Asked:
+    """Reads one schema, with its `$ref`s."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+
+    def fields(self, schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+        """The fields of an object, or of the objects in a list; those of inner objects are indented below."""
+        known = self._with_fields(schema)
+        required = cast("list[str]", known.get("required", []))
+        for name, each in _mapping(known.get("properties")).items():
+            inner = self._simple(_mapping(each))
+            words = [self.words(inner)]
+            if name in required:
+                words.append("required")
+            elif inner.get("default") is not None:
+                words.append(f"{_json(inner['default'])} if left out")
+            told = ", ".join(words)
+            description = " ".join(str(inner.get("description", "")).split())
+            yield f"{'  ' * depth}{name}", f"{told}: {description}" if description else told
+            if depth < _DEEPEST:
+                yield from self.fields(inner, depth + 1)
+
+    def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema of the object that it is, or that its elements are, or that it is beside null."""
+        known = self._simple(schema)
+        if known.get("type") == "array":
+            return self._simple(_mapping(known.get("items")))
+        options = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
+        several = [self._simple(_mapping(each)) for each in options]
+        others = [each for each in several if each.get("type") != "null"]
+        return others[0] if len(others) == 1 else known
+
+    def words(self, schema: Mapping[str, Any], *, quoted: bool = True) -> str:
+        """The type and its limits in a few words; `quoted` where a text has to be written as JSON."""
+        known = self._simple(schema)
+        choices = known.get("enum") or ([known["const"]] if "const" in known else None)
+        if choices is not None:
+            return _either([_json(each) if quoted or not isinstance(each, str) else each for each in choices])
+        several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
+        if several:
+            return _either([self.words(_mapping(each), quoted=quoted) for each in several])
+        kinds = known.get("type")
+        if isinstance(kinds, list):
+            return _either([self.words({**known, "type": kind}, quoted=quoted) for kind in cast("list[str]", kinds)])
+        return self._type_words(str(kinds), known)
+
+    def _type_words(self, kind: str, known: Mapping[str, Any]) -> str:
+        if kind == "array":
+            item = self.words(_mapping(known.get("items"))) if known.get("items") else ""
+            limits = _limits(known, "minItems", "maxItems")
+            return f"a list{_of(item)}{limits and f',{limits}'.replace(' of', '')}"
+        if kind == "string" and known.get("format") in _FORMATS:
+            words, example = _FORMATS[known["format"]]
+            return f"{words} such as {example}"
+        words = _TYPES.get(kind, "any JSON value")
+        if kind == "string":
+            pattern = f" that matches {known['pattern']}" if "pattern" in known else ""
+            return f"{words}{pattern}{_limits(known, 'minLength', 'maxLength', ' characters')}"
+        return words + _limits(known, "minimum", "maximum") if kind in ("integer", "number") else words
+
+    def example(self, schema: Mapping[str, Any], depth: int) -> Any:
+        """A value that the schema may well take; only `validate` knows."""
+        known = self._simple(schema)
+        for key in ("const", "default"):
+            if known.get(key) is not None:
+                return known[key]
+        for key in ("examples", "enum"):
+            if known.get(key):
+                return known[key][0]
+        several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
+        if several:
+            return self.example(_mapping(several[0]), depth)
+        kind = known.get("type")
+        kind = cast("list[str]", kind)[0] if isinstance(kind, list) else kind
+        if kind == "object" and depth <= _DEEPEST:
+            return self._example_object(known, depth)
+        if kind == "array":
+            return [self.example(_mapping(known.get("items")), depth + 1)] * known.get("minItems", 1)
+        if kind in ("integer", "number"):
+            return _number(known)
+        if kind == "string":
+            text = _FORMATS.get(str(known.get("format")), ("", "text"))[1]
+            return text.ljust(known.get("minLength", 0), "x")[: known.get("maxLength")]
+        return {"boolean": True, "null": None}.get(str(kind), "text")
+
+    def _example_object(self, known: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        properties = _mapping(known.get("properties"))
+        names = cast("list[str]", known.get("required") or list(properties)[: 1 - min(depth, 1)])
+        return {name: self.example(_mapping(properties.get(name)), depth + 1) for name in names}
+
+    def _simple(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema itself where it stands behind a `$ref`, or beside null only."""
+        known = schema
+        for _ in range(_DEEPEST):
+            reference = known.get("$ref")
+            if isinstance(reference, str):
+                known = {**self._found(reference), **{key: value for key, value in known.items() if key != "$ref"}}
+                continue
+            whole = cast("list[Any]", known.get("allOf", []))
+            if len(whole) != 1:
+                break
+            known = {**_mapping(whole[0]), **{key: value for key, value in known.items() if key != "allOf"}}
+        return known
+
+    def _found(self, reference: str) -> Mapping[str, Any]:
+        found: Any = self._root
+        for part in reference.removeprefix("#").strip("/").split("/"):
+            found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
+        return _mapping(found)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _either(words: list[str]) -> str:
+    known = list(dict.fromkeys(words))
+    return " or ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else "".join(known)
+
+
+def _of(item: str) -> str:
+    """` of texts` for a list whose items are described so."""
+    head, space, rest = item.partition(" that ")
+    if not item:
+        return ""
+    return f" of {_PLURALS[head]}{space}{rest}" if head in _PLURALS else f", each {item}"
+
+
+def _number(known: Mapping[str, Any]) -> Any:
+    if "exclusiveMinimum" in known:
+        return known["exclusiveMinimum"] + 1
+    return known.get("minimum", min(1, known.get("maximum", 1)))
+
+
+def _limits(known: Mapping[str, Any], least: str, most: str, unit: str = "") -> str:
+    low, high = known.get(least), known.get(most)
+    if "exclusiveMinimum" in known or "exclusiveMaximum" in known:
+        return " and".join(
+            f" {word} {known[key]}"
+            for word, key in (("above", "exclusiveMinimum"), ("below", "exclusiveMaximum"))
+            if key in known
+        )
+    if low is not None and high is not None:
+        return f" of {low}{unit}" if low == high else f" from {low} to {high}{unit}"
+    if low is not None:
+        return f" of at least {low}{unit}"
+    return "" if high is None else f" of at most {high}{unit}"
+
+
+def at_a_terminal() -> bool:
+    """Whether somebody is there who can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]  # None when the parent closed it
+
+
+def ask(paused: PausedRun) -> str | None:
+    """Ask the question of a paused run on the terminal; None where nobody answers (Ctrl-D)."""
+    console = stderr_console()
+    example = example_answer(paused.input_schema or {})
+    known = [] if example is None else [f"for example:  {example}"]
+    console.print(without_secrets("\n".join(["", *asked(paused), *known])), soft_wrap=True)
+    while True:
+        console.print("> ", end="")  # stdout is for the result
+        line = sys.stdin.readline()
+        if not line:
+            console.print("\nthe run still waits; the same command goes on with it")
+            return None
+        if line.strip():
+            return line.rstrip("\n")

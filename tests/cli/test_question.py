@@ -1,0 +1,111 @@
+"""What a paused run asks, in words, and an example that would be taken."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from flujo_aros.cli.question import answer_words, example_answer
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.values import Invalid
+
+
+class Line(BaseModel):
+    what: str = Field(description="As it stands\n on the slip", min_length=2)
+    price: float = Field(gt=0)
+
+
+class Order(BaseModel):
+    kind: Literal["new", "again"]
+    lines: list[Line] = Field(min_length=2)
+    to: Line | None = None
+    fast: bool = False
+
+
+def test_an_object_is_told_field_by_field_and_nothing_of_it_is_json_schema() -> None:
+    assert answer_words(Order.model_json_schema()) == [
+        "answer with an object:",
+        '  kind     "new" or "again", required',
+        "  lines    a list of objects, at least 2, required",
+        "    what   a text of at least 2 characters, required: As it stands on the slip",
+        "    price  a number above 0, required",
+        "  to       an object or null",
+        "    what   a text of at least 2 characters, required: As it stands on the slip",
+        "    price  a number above 0, required",
+        "  fast     true or false, false if left out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"enum": ["yes", "no"]}, "yes or no"),
+        ({"enum": ["a", "b", 3]}, "a, b or 3"),
+        ({"const": "stop"}, "stop"),
+        ({"type": "boolean"}, "true or false"),
+        ({"type": "integer", "minimum": 1, "maximum": 5}, "a whole number from 1 to 5"),
+        ({"type": "number", "maximum": 5}, "a number of at most 5"),
+        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "a number above 0 and below 1"),
+        ({"type": "string", "minLength": 3, "maxLength": 3}, "a text of 3 characters"),
+        ({"type": "string", "pattern": "^[0-9]+$"}, "a text that matches ^[0-9]+$"),
+        ({"type": "string", "format": "date"}, "a date such as 2026-01-31"),
+        ({"type": "array", "items": {"type": "string"}, "maxItems": 2}, "a list of texts, at most 2"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, 'a list, each "a" or "b"'),
+        ({"type": ["string", "null"]}, "a text or null"),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "a whole number or a text"),
+        ({"not": {"type": "string"}}, "any JSON value"),
+    ],
+)
+def test_what_is_no_object_is_told_in_a_line(schema: dict[str, Any], words: str) -> None:
+    assert answer_words(schema) == [f"answer with {words}"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        Order.model_json_schema(),
+        {"enum": ["yes", "no"]},
+        {"type": "integer", "minimum": 7},
+        {"type": "object", "properties": {"a": {"type": "string", "minLength": 9}}, "required": ["a"]},
+        {"type": "string", "format": "date"},
+        {"$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}}}, "$ref": "#/$defs/N"},
+    ],
+)
+def test_an_example_is_one_that_is_taken(schema: dict[str, Any]) -> None:
+    example = example_answer(schema)
+    assert example is not None
+    contract = compile_contract(schema)
+    assert any(not isinstance(contract.validate(each), Invalid) for each in (example, _loaded(example)))
+
+
+def _loaded(example: str) -> Any:
+    try:
+        return json.loads(example)
+    except ValueError:
+        return example
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {"a": {"pattern": "^[A-Z]{9}$"}},
+            "required": ["a"],
+            "additionalProperties": {"type": "integer"},
+            "minProperties": 3,
+        },
+    ],
+)
+def test_no_example_is_better_than_one_that_says_nothing_or_is_refused(schema: dict[str, Any]) -> None:
+    assert example_answer(schema) is None
+
+
+def test_a_schema_that_holds_itself_is_told_to_a_depth() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}}
+    assert len(answer_words({"$defs": {"N": node}, "$ref": "#/$defs/N"})) < 8

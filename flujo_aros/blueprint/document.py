@@ -267,13 +267,13 @@ class _Reading:
         """The text of a key as it is written, or that it is a merge; None for what is no text."""
         if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
             self.count += 1
-            return _MERGE if event.value == "<<" and event.implicit[0] else cast("str", event.value)
+            return _MERGE if event.value == "<<" and event.implicit[0] else event.value
         node = self.value(event, "", depth + 1)
         tagged = type(event) is yaml.ScalarEvent and event.tag == f"{_TAG}merge"
         text = event.value if type(event) is yaml.ScalarEvent else node.value
         return _MERGE if tagged else text if isinstance(text, str) else None
 
-    def no_key(self, index: int, here: Place) -> Finding:
+    def no_key(self, index: int, here: Place) -> tuple[Place, str]:
         """What is wrong with a key that is a list or a mapping: most often it is a template without quotes."""
         outer = index - 1
         if outer >= 0 and self.text.startswith("{{", outer):

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
-from flujo_aros.blueprint.loading import Loading, Located, member
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
 from flujo_aros.blueprint.operations import next_input_of, operation_nodes, output_of, state_updates
 from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
 from flujo_aros.blueprint.plain import build_plain, prepared
@@ -23,6 +23,14 @@ from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.step import Call, PipelineStep
+
+MAX_STEPS: Final = 1_000
+"""How many steps one file may have, nested ones included."""
+
+
+def too_many_steps() -> str:
+    """What is said of a file with more steps than are read."""
+    return f"a blueprint has at most {MAX_STEPS} steps; move parts to other files (`imports`)"
 
 
 def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[PipelineStep] | None:
@@ -51,6 +59,9 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     if not isinstance(node.value, dict):
         loading.note(node.place, f"a step is a mapping with `name:` and what it does, not {node.plain()!r}")
         return None
+    if len(loading.located) >= MAX_STEPS:
+        loading.note(node.place, too_many_steps())
+        raise EnoughError
     kind = node.members["kind"].plain() if "kind" in node.members else "step"
     if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is no kind
         loading.note(node.members["kind"].place, _no_such_kind(kind if isinstance(kind, str) else str(kind)))

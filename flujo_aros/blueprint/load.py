@@ -16,7 +16,7 @@ from typing import Final
 from flujo_aros.blueprint.blocks import VERSION, Top
 from flujo_aros.blueprint.document import Finding, Node, parse_document
 from flujo_aros.blueprint.findings import by_place
-from flujo_aros.blueprint.kinds import build_steps
+from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, read_text
 from flujo_aros.blueprint.options import Where
 from flujo_aros.errors import BlueprintError, Place, UsageError
@@ -120,6 +120,9 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     for name, node in (imports.members if imports else {}).items():
         loading.imports[name] = _imported(loading, node, files)
     nodes = [node for node in (steps.elements if steps else []) if isinstance(node.value, dict)]
+    if steps is not None and len(nodes) > MAX_STEPS:
+        loading.note(steps.place, too_many_steps())
+        return None
     made = build_steps(loading, nodes, Where("steps", ""))
     if top is None or made is None or loading.findings:
         return None

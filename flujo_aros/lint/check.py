@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.document import MAX_CHARS, Node
 from flujo_aros.blueprint.load import inspect_blueprint
 from flujo_aros.errors import Place, UsageError
 from flujo_aros.lint.baseline import Key, beyond
@@ -116,7 +116,7 @@ class _Seen:
 def _look(text: str, source: str, folder: Path | None, options: Options) -> _Seen:
     """What the rules find in a text, without what its comments keep away."""
     inspected = inspect_blueprint(text, source=source, folder=folder, allow=["*"], lenient=False)
-    subject = Subject(source, text, inspected, folder)
+    subject = Subject(source, text if len(text) <= MAX_CHARS else "", inspected, folder)
     findings: list[Finding] = []
     for rule in RULES:
         if options.wants(rule.code):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.schema import JsonSchema, is_dict
 from flujo_aros.errors import ContractError
@@ -32,19 +32,25 @@ def schemas_of(subject: Subject) -> Iterator[WrittenSchema]:
     seen: set[tuple[int, int]] = set()
     for each in _all(subject):
         place = (each.node.place.line, each.node.place.column)
+        if len(subject.sound_schemas) - sum(subject.sound_schemas.values()) >= MAX_FINDINGS:
+            return  # the loader has stopped here too
         if isinstance(each.node.value, dict) and place not in seen:
             seen.add(place)
-            if _compiles(each.node):
+            if _compiles(subject, each.node):
                 yield each
 
 
-def _compiles(schema: Node) -> bool:
-    """Whether a schema can be compiled; of any other the loader speaks."""
-    try:
-        compile_contract(schema.plain())
-    except ContractError:
-        return False
-    return True
+def _compiles(subject: Subject, schema: Node) -> bool:
+    """Whether a schema can be compiled, tried once; of any other the loader speaks."""
+    tried, place = subject.sound_schemas, (schema.place.line, schema.place.column)
+    if place not in tried:
+        try:
+            compile_contract(schema.plain())
+        except ContractError:
+            tried[place] = False
+        else:
+            tried[place] = True
+    return tried[place]
 
 
 def _all(subject: Subject) -> Iterator[WrittenSchema]:

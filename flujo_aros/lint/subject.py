@@ -29,6 +29,8 @@ class Subject:
     text: str
     inspected: Inspected
     folder: Path | None = None
+    sound_schemas: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool], repr=False)
+    """Whether the schema at a line and column can be compiled, as far as it has been tried."""
     _facts: dict[str, Facts] = field(default_factory=dict[str, Facts], repr=False)
 
     @property
@@ -81,13 +83,20 @@ class Subject:
 
     def keys_beside(self, place: Place) -> frozenset[str]:
         """The keys of the mapping that has a key at this place; none where no key stands there."""
+        found = self._mappings.get((place.line, place.column))
+        return frozenset(found.keys) if found is not None else frozenset()
+
+    @cached_property
+    def _mappings(self) -> dict[tuple[int, int], Node]:
+        """The mapping of each key, by where the key stands."""
+        found: dict[tuple[int, int], Node] = {}
         waiting = [self.root]
         while waiting:
             node = waiting.pop()
-            if any((each.line, each.column) == (place.line, place.column) for each in node.keys.values()):
-                return frozenset(node.keys)
+            for each in node.keys.values():
+                found.setdefault((each.line, each.column), node)
             waiting += [*node.members.values(), *node.elements]
-        return frozenset()
+        return found
 
     def step_at(self, place: Place) -> str | None:
         """The full name of the innermost step that a place lies in."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from flujo_aros.blueprint.document import Node
@@ -56,13 +57,27 @@ class Suppressions:
 
     def cover(self, finding: Finding) -> bool:
         """Whether a comment keeps this finding away."""
-        return any(each.covers(finding.code) and self._reaches(each, finding) for each in self.ignores)
+        line = finding.place.line
+        reaching = [*self._for_file, *self._by_line.get(line, ())]
+        reaching += [each for first, last, told in self._for_steps if first <= line <= last for each in told]
+        return any(each.covers(finding.code) for each in reaching)
 
-    def _reaches(self, ignore: _Ignore, finding: Finding) -> bool:
-        line = ignore.line + ignore.alone
-        if ignore.whole_file or line == finding.place.line:
-            return True
-        return any(first == line and first <= finding.place.line <= last for first, last in self.steps)
+    @cached_property
+    def _for_file(self) -> list[_Ignore]:
+        return [each for each in self.ignores if each.whole_file]
+
+    @cached_property
+    def _by_line(self) -> Mapping[int, list[_Ignore]]:
+        """The comments for each line: their own, or the one below."""
+        found: dict[int, list[_Ignore]] = {}
+        for each in self.ignores:
+            found.setdefault(each.line + each.alone, []).append(each)
+        return found
+
+    @cached_property
+    def _for_steps(self) -> list[tuple[int, int, list[_Ignore]]]:
+        """The lines of each step that has comments of its own."""
+        return [(first, last, self._by_line[first]) for first, last in self.steps if first in self._by_line]
 
 
 def matches(code: str, pattern: str) -> bool:

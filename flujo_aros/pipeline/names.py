@@ -76,7 +76,7 @@ def references_of(reads: Iterable[Read]) -> tuple[StepReference, ...]:
 
 
 _MAX_NAME: Final = 60
-_MAX_NAMES: Final = 200
+_MAX_NAMES: Final = 50
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -293,10 +293,9 @@ def _mistake(node: nodes.Node, bound: Collection[str]) -> str | None:
         return no_such_data(node.attr) or never
     if isinstance(node, nodes.Test) and node.name not in ENVIRONMENT.tests:
         return f"there is no test {short(node.name)}{nearest(node.name, ENVIRONMENT.tests)}"
-    known = not isinstance(node, nodes.Name) or node.ctx != "load" or node.name in bound
-    if known or node.name in ROOTS or node.name in VARIABLES:
-        return None
-    return f"there is no {short(node.name)}{nearest(node.name, ROOTS)}"
+    if isinstance(node, nodes.Name) and node.ctx == "load" and node.name not in {*bound, *ROOTS, *VARIABLES}:
+        return f"there is no {short(node.name)}{nearest(node.name, ROOTS)}"
+    return None
 
 
 def _chains(node: nodes.Node, bound: frozenset[str]) -> Iterator[tuple[nodes.Name, tuple[str | int, ...]]]:

@@ -64,15 +64,20 @@ class DegradedTextForObject(Rule):
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Look at every step that may degrade."""
+        every = {each.path: (number, each, tuple(reads_of(each))) for number, each in enumerate(subject.steps)}
+        by_name: dict[str, set[str]] = {}
+        for path, (_, _, reads) in every.items():
+            for read in reads:
+                by_name.setdefault(read.step or "", set()).add(path)
         for located, step, known in subject.agent_steps():
             if not _may_degrade(step, known):
                 continue
             wanted = step.on_degraded == "accept" or step.processing.stages is not None
             following = subject.outline.following(located)
-            for reader in subject.steps:
-                key = next(
-                    (found for read in reads_of(reader) if (found := _key(read, step.name, reader is following))), None
-                )
+            asking = by_name.get(step.name, set()) | ({following.path} if following is not None else set())
+            for _, reader, reads in sorted((every[path] for path in asking), key=lambda each: each[0]):
+                keys = (_key(read, step.name, reader is following) for read in reads)
+                key = next((found for found in keys if found is not None), None)
                 if key is None:
                     continue
                 message = f"step {located.name!r} may degrade to text, and step {reader.name!r} reads {key!r} of it"

@@ -125,6 +125,7 @@ class ModelAnswers:
             finally:
                 seconds = perf_counter() - began
                 used = difference(self.usage, before)
+                self.record.failed += made and not used.requests
                 used = _at_least_one(used) if made else used
                 tell_ask(
                     told,
@@ -236,12 +237,13 @@ def _at_least_one(used: Usage) -> Usage:
     return used if used.requests else replace(used, requests=1, unmeasured_requests=used.unmeasured_requests + 1)
 
 
-def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None) -> UsageLimits | None:
-    """The limits for a call that is made while a reply still streams, which the host counts only at its end."""
-    if limits is None or uncounted is None:
+def limits_left(limits: UsageLimits | None, uncounted: RequestUsage | None, failed: int = 0) -> UsageLimits | None:
+    """The limits for a call, less what the host does not count: a reply that still streams, and calls that failed."""
+    if limits is None or (uncounted is None and not failed):
         return limits
+    streams, uncounted = uncounted is not None, uncounted or RequestUsage()
     less = {
-        "request_limit": 1,
+        "request_limit": streams + failed,
         "input_tokens_limit": uncounted.input_tokens,
         "output_tokens_limit": uncounted.output_tokens,
         "total_tokens_limit": uncounted.total_tokens,

@@ -84,7 +84,7 @@ async def answer(ctx: RunContext[Any], record: RunRecord | None, question: Quest
     answers = ModelAnswers(
         run_model(ctx),
         ctx.usage,
-        limits_left(ctx.usage_limits, _uncounted(ctx, known)),
+        limits_left(ctx.usage_limits, _uncounted(ctx, known), known.failed),
         known,
         _instruments(ctx),
         tuple(question.conversation),

@@ -76,6 +76,8 @@ class RunRecord:
     """What the run has added to its conversation; nothing before it has ended with an output."""
     own_calls: int = 0
     """How many of the calls were the agent's own, and none of a stage."""
+    failed: int = 0
+    """How many calls of stages gave no reply: the host does not count them."""
     used: tuple[ModelResponse | None, Usage] | None = None
     """The model's latest response as it came, and what it has used: its price takes a search to find."""
     began: float = 0.0

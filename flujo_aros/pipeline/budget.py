@@ -36,10 +36,11 @@ class Budget:
         """This one and all around it."""
         return (self,) if self.outer is None else (self, *self.outer.chain)
 
-    def refusal(self) -> str | None:
-        """Why no call may be made any more; None: one may."""
+    def refusal(self, *, within: bool = False) -> str | None:
+        """Why no call may be made any more; None: one may. `within`: it cannot wait for the calls that are open."""
         spent, limits = self.spent, self.limits
-        if limits.max_requests is not None and spent.requests >= limits.max_requests:
+        requests = spent.requests + self.open if within else spent.requests
+        if limits.max_requests is not None and requests >= limits.max_requests:
             return self._used_up(f"{limits.max_requests} model calls", "max_requests")
         if limits.max_tokens is not None and _tokens(spent) >= limits.max_tokens:
             return self._used_up(f"{limits.max_tokens} tokens", "max_tokens")
@@ -94,12 +95,13 @@ class StepAllowance:
     async def reserve(self) -> Callable[[Usage], None]:
         """Wait until a call may be made. Raises `LimitReached` when none may be made any more.
 
-        A step that has a call open already never waits, or two such steps would wait for each other.
+        A step that has a call open already, as one whose stream is repaired before its end, never waits, or two such
+        steps would wait for each other.
         """
         chain = self.budget.chain
         while True:
             for budget in chain:
-                refusal = budget.refusal()
+                refusal = budget.refusal(within=self.own > 0)
                 if refusal is not None:
                     raise LimitReached(refusal)
             tight = next((budget for budget in chain if budget.might_exceed()), None)

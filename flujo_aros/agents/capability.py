@@ -42,6 +42,7 @@ from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_me
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
 from flujo_aros.contract.payload import Block
+from flujo_aros.contract.reasoning import without_reasoning
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.recovery.defaults import ladder_for
@@ -200,7 +201,8 @@ class Aros(AbstractCapability[Any]):
                 response
             )
         if last and says_nothing(response) and self._asks_anew(ctx, record):
-            return with_blank(response, parameters, record.raw_arguments)
+            named = self._wanted(ctx, record) is not None
+            return with_blank(response, parameters, record.raw_arguments, is_text_read=named)
         return response
 
     async def wrap_output_validate(
@@ -324,6 +326,7 @@ class Aros(AbstractCapability[Any]):
         theirs = () if output_function else tuple(check for check in record.checks if check not in wire.awaited)
         awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
         climb, finish = self._climb(ctx, record, wire.contract, awaited), finish_of(ctx, record)
+        text = text if text.strip() else ""  # as much as the host takes for a text when there is none
         record.texts.append(text)
         known = record.settled is not None and record.settled[0] == text
         outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
@@ -366,17 +369,26 @@ class Aros(AbstractCapability[Any]):
         """The block that a reply lacks which has been shown already: it can only be put behind it."""
         record, text = self._record(ctx), response.text
         contract = self._wanted(ctx, record)
-        if not isinstance(contract, BlockContract) or response.tool_calls or not text or self.buffer_stream:
+        if not isinstance(contract, BlockContract) or response.tool_calls or self.buffer_stream:
             return ""
+        if text is None and ctx.retry < ctx.max_retries:
+            return ""  # the host asks again
+        text = text or ""
         wire = self._text_wire(contract)
         awaited = AwaitedChecks((*contract.awaited, *record.checks), wire)
         outcome = await self._climb(ctx, record, wire.contract, awaited).outcome(text, response.finish_reason)
         record.settled = (text, outcome)
         if not isinstance(outcome, Accepted) or outcome.origin == "first":
             return ""
-        record.appended = f"\n\n{json.dumps(outcome.value.fields, ensure_ascii=False)}"
+        found: Block = outcome.value
+        added = json.dumps(found.fields, ensure_ascii=False)
+        if without_reasoning(text).strip():
+            found = Block(found.fields, without_reasoning(text).strip())
+        elif outcome.trust is not Trust.SYNTHESIZED:  # nothing was said before: now it is, behind the block
+            added = outcome.text
+        record.appended = f"\n\n{added}" if text.strip() else added
         whole = text + record.appended
-        record.settled = (whole, replace(outcome, value=Block(outcome.value.fields, text.strip()), text=whole))
+        record.settled = (whole, replace(outcome, value=found, text=whole))
         return record.appended
 
 

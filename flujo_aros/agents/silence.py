@@ -48,13 +48,17 @@ def says_nothing(response: ModelResponse) -> bool:
     return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
 
 
-def with_blank(response: ModelResponse, parameters: ModelRequestParameters, written: dict[str, str]) -> ModelResponse:
+def with_blank(
+    response: ModelResponse, parameters: ModelRequestParameters, written: dict[str, str], *, is_text_read: bool
+) -> ModelResponse:
     """A response that says nothing, with a blank in the place of the output.
 
     The host would give up; a blank it hands on, so that the ladder can ask. Not where the reply was cut or filtered.
+    `is_text_read`: a contract was named for what is only text to the host.
     """
     tool = only_tool(parameters)
     where = parameters.output_object is not None or tool is not None
+    where = where or (is_text_read and not parameters.output_tools)
     if not where or response.finish_reason in ("length", "content_filter"):
         return response
     part = TextPart(_BLANK) if tool is None else ToolCallPart(tool.name, "")

@@ -192,16 +192,27 @@ class WatchedStream(StreamedResponse):
         return PartEndEvent(index=index, part=self.final.parts[index])
 
     def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
-        """The events that put a text behind the last part of text."""
+        """The events that put a text behind the last part of text, or make it one."""
         so_far = self.so_far()
-        index = max((at for at, part in enumerate(so_far.parts) if isinstance(part, TextPart)), default=None)
-        if not text or index is None:
+        if not text:
             return []
+        index = max((at for at, part in enumerate(so_far.parts) if isinstance(part, TextPart)), default=None)
+        if index is None:
+            return self._answered(so_far, TextPart(text))
         last = cast("TextPart", so_far.parts[index])
         parts = [*so_far.parts]
         parts[index] = replace(last, content=last.content + text)
         self.final = replace(so_far, parts=parts)
         return [PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text))]
+
+    def _answered(self, so_far: ModelResponse, part: TextPart) -> list[ModelResponseStreamEvent]:
+        index = len(so_far.parts)
+        self.final = replace(so_far, parts=[*so_far.parts, part])
+        started = PartStartEvent(index=index, part=part)
+        if self.final_result_event is not None:
+            return [started, PartEndEvent(index=index, part=part)]
+        self.final_result_event = FinalResultEvent(tool_name=None, tool_call_id=None)
+        return [started, self.final_result_event, PartEndEvent(index=index, part=part)]
 
     def _notice(self, event: ModelResponseStreamEvent) -> None:
         self.first_at = self.first_at or perf_counter()

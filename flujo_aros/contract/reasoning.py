@@ -27,6 +27,16 @@ def mask_reasoning(text: str, *, unopened: bool = False) -> str:
     return masked
 
 
+def without_reasoning(text: str) -> str:
+    """The text without reasoning blocks, and without what stands before a closing tag that nothing opened.
+
+    >>> without_reasoning("hm</think>Yes<think>or no?</think>, I do.")
+    'Yes, I do.'
+    """
+    left = _BLOCK.sub("", text)
+    return left[max((found.end() for found in _LEFT.finditer(left)), default=0) :]
+
+
 def reasoning_in(text: str) -> str:
     """What stands inside of the reasoning blocks of a text, or before a closing tag that nothing opened.
 

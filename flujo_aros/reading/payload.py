@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from flujo_aros.contract.checks import Check, Judgement, judge, judge_awaiting
 from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
 from flujo_aros.contract.payload import PLACEHOLDER, Block, Event, WrittenEvent
-from flujo_aros.contract.reasoning import mask_reasoning
+from flujo_aros.contract.reasoning import mask_reasoning, without_reasoning
 from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
@@ -213,13 +213,14 @@ def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
     """The leading JSON object with all keys that must stand in it, and the prose after it. Reasoning leads nothing."""
     if not contract.keys:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
-    masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text))  # a call is no answer
+    # A call is no answer.
+    masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text, unopened=True))
     first = next(values_in(masked), None)
     mended = _mended_block(masked, contract, len(text) if first is None else first[1])
     if mended is not None:
         fields, node, edits = mended
         repairs = RepairLog(edits, text, lambda: (node, ()))
-        return Accepted(Block(fields, _prose(text, node.start, node.end)), Trust.of(repairs), "first", repairs, text)
+        return _with_prose(fields, text, (node.start, node.end), repairs)
     if first is None:
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "there is no JSON object in it"),), text)
     value, start, end = first
@@ -236,7 +237,7 @@ def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
     )
     if issues:
         return Rejected(Reason.INVALID, issues, text, text[start:end])
-    return Accepted(Block(value, _prose(text, start, end)), Trust.CLEAN, "first", (), text)
+    return _with_prose(value, text, (start, end), ())
 
 
 def _mended_block(text: str, contract: BlockContract, before: int) -> tuple[dict[str, Any], Node, list[Edit]] | None:
@@ -268,9 +269,22 @@ def _is_text(value: Any) -> bool:
         return False
 
 
-def _prose(text: str, start: int, end: int) -> str:
+def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs: Sequence[Repair]) -> Accepted[Block]:
+    """The block that stands at this place, and the prose around it, of which reasoning and calls are no part."""
+    around = text[: at[0]], text[at[1] :]
+    said = [_TOOL_CALL.sub("", without_reasoning(part)) for part in around]
+    aside = [
+        Repair("reasoning", Risk.LOSSLESS, "$", span, text[slice(*span)][:80], part.strip()[:80])
+        for span, part in zip(((0, at[0]), (at[1], len(text))), said, strict=True)
+        if part != text[slice(*span)]
+    ]
+    whole = (*repairs, *aside) if aside else repairs
+    return Accepted(Block(fields, _prose(*said)), Trust.of(whole), "first", whole, text)
+
+
+def _prose(before: str, behind: str) -> str:
     """What stands around the block, without the fence that it may stand in."""
-    before, behind = text[:start].strip(), text[end:].strip()
+    before, behind = before.strip("\ufeff \t\r\n"), behind.strip()
     opened = _FENCE_BEFORE.search(before)
     if opened and behind.startswith("```"):
         before, behind = before[: opened.start()].strip(), behind[3:].strip()

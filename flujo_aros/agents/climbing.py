@@ -154,6 +154,7 @@ class Climb:
             secrets=SecretsAtHand(self.ctx, self.record),
             evidence=self.record.evidence,
             examples=Examples(lambda: text_of(self.ctx.messages)),
+            spent=Usage.total(stage.usage for stage in self.record.stages),
         )
 
     async def _answer(self, ask: Ask) -> Reply:

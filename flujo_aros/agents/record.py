@@ -17,7 +17,7 @@ from pydantic_ai.usage import RunUsage
 from flujo_aros.agents.growing import Growing
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract
-from flujo_aros.errors import OutputError
+from flujo_aros.errors import Attempt, OutputError
 from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.outcome import Degraded, Outcome, Rejected
 from flujo_aros.recovery.evidence import Evidence
@@ -171,6 +171,7 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, 
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
     stages = tuple(stage.stage for stage in record.stages)
     tried = f"; tried: {', '.join(stages)}" if stages else ""
+    alone = Attempt("first", "rejected", rejected.reason, rejected.issues, text=rejected.text, usage=usage)
     return OutputError(
         f"no value: {rejected.outline()}{tried}",
         reason=rejected.reason,
@@ -180,7 +181,7 @@ def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, 
         usage=usage,
         raw_matched=rejected.raw_matched,
         tag=rejected.tag,
-        attempts=rejected.attempts,
+        attempts=rejected.attempts or (alone,),
         context=context,
     )
 

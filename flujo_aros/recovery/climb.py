@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from decimal import Decimal
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from flujo_aros.contract.payload import Event
@@ -62,7 +63,7 @@ class Climb(Generic[T]):
             raise UsageError(message)
         self._task = task
         self._adaptive = adaptive
-        self._budget = Budget(limits)
+        self._budget = Budget(limits, task.spent.requests, task.spent.cost or Decimal(0))
         self._began = self._now()
         self._attempts: list[Attempt] = []
         self._unread = False

@@ -54,7 +54,7 @@ class Ladder(BaseModel):
     max_stages: int = Field(default=3, ge=0)
     """How many fallback stages may run; `resume` and `llm_repair` are not counted."""
     max_calls: int = Field(default=6, ge=0)
-    """How many model calls all stages together may make, beyond the one that gave the first reply."""
+    """How many model calls all stages together may make in one run of an agent, beyond the agent's own."""
     max_cost: Decimal | None = Field(default=None, ge=0)
     """How many US dollars all stages together may spend; a call whose price is not known counts as nothing."""
     deadline: float | None = Field(default=None, ge=0)

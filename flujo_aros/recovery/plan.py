@@ -72,7 +72,8 @@ class Task(Generic[T]):
     enforces schemas (None: not known), `max_tokens` the budget that its reply had (None: the provider's own).
     `secrets` are values to be masked in every repair prompt beside the kinds that are known (gone through only when
     there is such a prompt), `evidence` is what a ladder adapts to. `examples` tells whether a value is one of the
-    prompt's examples, without telling the prompt.
+    prompt's examples, without telling the prompt. `spent` is what earlier climbs of the same run have used: the limits
+    of a ladder are for all of them together.
     """
 
     contract: Contract[T]
@@ -84,6 +85,7 @@ class Task(Generic[T]):
     secrets: Iterable[str] = ()
     evidence: Evidence | None = None
     examples: Examples | None = None
+    spent: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.model_names import mistaken
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, Finding, Node, enough
-from flujo_aros.blueprint.files import why_unread
+from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.blueprint.findings import (
     UNKNOWN,
     is_misspelt,
@@ -204,7 +204,8 @@ class Loading:
         try:
             text = read_text(file)
         except BlueprintError as error:
-            self.note(place, f"the prompt {block.from_file!r} {error.findings[0][1]}")
+            words = error.findings[0][1]
+            self.note(place, f"the prompt {block.from_file!r} {'is ' if words.startswith('not ') else ''}{words}")
             return None
         return self._filled(text, block.variables, node) if block.variables else text
 
@@ -248,7 +249,7 @@ def read_text(file: Path) -> str:
             raise BlueprintError(str(file), [(None, f"is too long: it has more than {MAX_CHARS} characters")])
         return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BlueprintError(str(file), [(None, f"is not a text in UTF-8 (byte {error.start})")]) from error
+        raise BlueprintError(str(file), [not_utf8(error.object, error.start)]) from error
     except OSError as error:
         raise BlueprintError(str(file), [(None, f"cannot be read: {error.strerror or error}")]) from error
 

@@ -23,6 +23,7 @@ from rich.progress import (
 
 from flujo_aros.cli.execute import journal
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
+from flujo_aros.cli.plan import blamed
 from flujo_aros.cli.results_file import Adding, Done, ResultsFile
 from flujo_aros.cli.rows import Row, read_rows
 from flujo_aros.cli.screen import stderr_console, stdout_reserved
@@ -176,7 +177,7 @@ async def _one(batch: Batch, runner: Runner, row: Row) -> dict[str, Any]:
     except (LocalModelError, BlueprintError):
         raise
     except UsageError as error:
-        raise BlueprintError(str(batch.blueprint), [(None, str(error))]) from error
+        raise blamed(batch.blueprint, error) from error
     return result.to_dict()
 
 

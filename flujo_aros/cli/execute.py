@@ -14,6 +14,7 @@ import typer
 
 from flujo_aros.cli.debug import show_traceback
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
+from flujo_aros.cli.plan import blamed
 from flujo_aros.cli.progress import Board, progress
 from flujo_aros.cli.question import asked, example_answer
 from flujo_aros.cli.screen import print_json, print_result, stderr_console, stdout_reserved
@@ -79,7 +80,7 @@ def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -
     except (LocalModelError, BlueprintError):
         raise
     except UsageError as error:  # what could be known before any model call: the blueprint is to blame
-        raise BlueprintError(str(blueprint), [(None, str(error))]) from error
+        raise blamed(blueprint, error) from error
 
 
 async def watched(

@@ -8,15 +8,21 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.written import written_contract
 from flujo_aros.errors import ContractError, UsageError
 
 
+def given_input(source: str, option: str = "--input") -> str:
+    """`given_text` of something that a person has written: a byte order mark is none of it."""
+    return given_text(source, option).removeprefix("\ufeff")
+
+
 def given_text(source: str, option: str = "--input") -> str:
     """The text that `TEXT`, `@FILE` or `-` (stdin) stands for; `@@…` is a text that begins with `@`.
 
-    Raises `UsageError` when a file cannot be read or is not UTF-8.
+    A byte order mark stays in it. Raises `UsageError` when a file cannot be read or is not UTF-8.
     """
     if source == "-":
         return _decoded(_stdin_bytes(), "stdin")
@@ -46,11 +52,12 @@ def _stdin_bytes() -> bytes:
 
 
 def _decoded(data: bytes, source: str) -> str:
-    # A byte order mark stays: removing it is a repair, and repairs are the reader's to make and to report.
+    # A byte order mark stays: of a reply its removal is a repair, which is the reader's to make and to report.
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"{source} is not UTF-8 text (byte {error.start}): convert it first, for example with iconv"
+        place, words = not_utf8(data, error.start)
+        message = f"{source}:{place.line}:{place.column}: {words}"
         raise UsageError(message) from error
 
 
@@ -66,14 +73,20 @@ def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
         if not equals or not key.strip():
             message = f"{option} {pair!r}: expected key=value, for example {option} language=de"
             raise UsageError(message)
-        found[key.strip()] = _json_or_text(value)
+        found[key.strip()] = _json_or_text(value, f"{option} {key.strip()}")
     return found
 
 
-def _json_or_text(value: str) -> Any:
+def _json_or_text(value: str, what: str) -> Any:
+    """A value as JSON, else as a text. What can only have been meant as JSON is not taken for a text."""
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError) as error:
+        meant = value.strip()
+        if (meant[:1], meant[-1:]) in (("{", "}"), ("[", "]")):
+            why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+            message = f"{what} looks like JSON and is none ({why}); a text that looks so is written as JSON, in quotes"
+            raise UsageError(message) from error
         return value
 
 

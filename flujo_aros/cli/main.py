@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from types import TracebackType
 from typing import Annotated
 
@@ -111,11 +112,26 @@ def exit_code_of(error: ArosError) -> int:
     return USAGE if isinstance(error, UsageError) and not isinstance(error, LocalModelError) else FAILED
 
 
-def _one_sentence(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+def _one_sentence(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """The last resort for errors that nobody expected: Python exits with code 1 after this."""
     if tracebacks_wanted():
         show_traceback(error)
         return
     what = next(iter(str(error).strip().splitlines()), "") or "without a message"
-    what = "\n".join([what, *getattr(error, "__notes__", ())])
+    place = "" if isinstance(error, SyntaxError) else _place_of(trace)  # which says so itself
+    what = "\n".join([f"{what}{place}", *getattr(error, "__notes__", ())])
     complain(f"{kind.__name__}: {what}\nRun again with `aros --debug …` to see where it came from.")
+
+
+def _place_of(trace: TracebackType | None) -> str:
+    """Where code that is not ours has raised, such as a module of the user while it was imported."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    file = "" if trace is None else trace.tb_frame.f_code.co_filename
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder is gone
+        return ""
+    if trace is None or not Path(file).is_relative_to(here):
+        return ""
+    return f" ({Path(file).relative_to(here)}, line {trace.tb_lineno})"

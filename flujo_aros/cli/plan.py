@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flujo_aros.cli.options import Blueprint
-from flujo_aros.cli.screen import print_json, stdout_console
+from flujo_aros.cli.screen import print_json, stderr_console, stdout_console
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.words import counted
@@ -48,6 +48,7 @@ def load(blueprint: Path, allow: list[str]) -> Pipeline:
     from flujo_aros.blueprint.files import why_unread
     from flujo_aros.blueprint.load import load_blueprint
 
+    _check_modules(allow)
     why = why_unread(blueprint)
     if why is not None:
         message = f"the blueprint {str(blueprint)!r} {why}"
@@ -59,12 +60,44 @@ def load(blueprint: Path, allow: list[str]) -> Pipeline:
     return load_blueprint(blueprint, allow=allow)
 
 
+def _check_modules(allow: list[str]) -> None:
+    """Raise `UsageError` for what is no name of a module: it would allow nothing, without a word."""
+    for module in allow:
+        if module != "*" and not all(part.isidentifier() for part in module.split(".")):
+            meant = module.removesuffix(".py").strip("./").replace("/", ".").partition(":")[0]
+            near = f"; did you mean {meant!r}?" if all(part.isidentifier() for part in meant.split(".")) else ""
+            message = f"--allow takes the name of a module such as shop.steps, not {module!r}{near}"
+            raise UsageError(message)
+
+
 def load_to_run(blueprint: Path, allow: list[str]) -> Pipeline:
     """`load`, for a pipeline that is to run. Raises `BlueprintError` for local models that nobody has."""
     pipeline = load(blueprint, allow)
     for told in unknown_local_models(blueprint, pipeline):
         raise told
     return pipeline
+
+
+def tell_warnings(pipeline: Pipeline) -> None:
+    """Say on stderr what stands in the blueprint and changes nothing."""
+    for warning in pipeline.warnings:
+        stderr_console().print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def blamed(blueprint: Path, error: UsageError) -> BlueprintError:
+    """The error of a pipeline that cannot run as the error of its blueprint, with the place of the step it names."""
+    from flujo_aros.blueprint.load import inspect_blueprint
+    from flujo_aros.blueprint.loading import read_text
+
+    named = _STEP.search(str(error))
+    place = None
+    if named is not None:
+        inspected = inspect_blueprint(
+            read_text(blueprint), source=str(blueprint), folder=blueprint.resolve().parent, allow=["*"]
+        )
+        found = [step for step in inspected.steps if step.name.rsplit("/", 1)[-1] == named[1]]
+        place = found[0].node.place if len(found) == 1 else None
+    return BlueprintError(str(blueprint), [(place, str(error))])
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
@@ -197,6 +230,7 @@ def _agent_step(step: Step) -> dict[str, Any]:
 
 
 _LOCAL: Final = re.compile(r"local:[\w.+-]+")
+_STEP: Final = re.compile(r"step '([^']+)'")
 _INPUT_WORDS: Final = {"hitl": "asks", "map": "list"}
 _BUILTINS: Final = "flujo_aros.pipeline.builtins:"
 _SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}

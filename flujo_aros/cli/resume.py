@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from flujo_aros.cli.execute import EXIT_CODES, Task, execute, finish, keep_paused, watched
-from flujo_aros.cli.given import file_text, given_text
+from flujo_aros.cli.given import file_text, given_input
 from flujo_aros.cli.options import Allow, AllowDegraded, AsJson
 from flujo_aros.cli.plan import load
 from flujo_aros.cli.question import ask, at_a_terminal
@@ -69,7 +69,7 @@ def resume_command(
 
     waiting = PausedRun.from_dict(paused)
     while True:
-        text = ask(waiting) if answer is None else given_text(answer, "--answer")
+        text = ask(waiting) if answer is None else given_input(answer, "--answer")
         if text is None:
             raise typer.Exit(_STILL_PAUSED)
         result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)

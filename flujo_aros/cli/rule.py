@@ -33,7 +33,7 @@ def rule_command(
     known = {rule.code.upper(): rule for rule in RULES}
     rule = known.get(code.upper())
     if rule is None:
-        message = f"there is no rule {code!r}{nearest(code.upper(), known)}; `aros rule` lists them"
+        message = f"there is no rule {code!r}{nearest(code.upper(), known)} (`aros rule` lists them)"
         raise UsageError(message)
     if as_json:
         print_json(rule_to_json(rule))

@@ -9,7 +9,7 @@ import typer
 
 from flujo_aros.cli.batch import Batch, run_batch
 from flujo_aros.cli.execute import execute, finish, keep_paused, watched
-from flujo_aros.cli.given import given_pairs, given_text
+from flujo_aros.cli.given import given_input, given_pairs
 from flujo_aros.cli.options import (
     Allow,
     AllowDegraded,
@@ -24,7 +24,7 @@ from flujo_aros.cli.options import (
     RetryFailed,
     State,
 )
-from flujo_aros.cli.plan import load_to_run, print_plan
+from flujo_aros.cli.plan import load_to_run, print_plan, tell_warnings
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
@@ -60,6 +60,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     if dry_run:
         print_plan(pipeline, as_json=as_json, with_bound=True)
         return
+    tell_warnings(pipeline)
     if rows is not None:
         if output is None:
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--input-jsonl'")
@@ -73,7 +74,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         raise typer.BadParameter("is for --input-jsonl", param_hint="'--retry-failed'")
     if source is None:
         raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--input'")
-    text = given_text(source)
+    text = given_input(source)
 
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
         return watched(board, lambda: runner.run(text, context), lambda: runner.stream(text, context))

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Final
 
 from flujo_aros.blueprint.document import MAX_CHARS, Node
+from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.errors import Place, UsageError
+from flujo_aros.errors import UsageError
 from flujo_aros.lint.baseline import Key, beyond
 from flujo_aros.lint.finding import Applicability, Finding
 from flujo_aros.lint.fix import Fixed, fix_text
@@ -42,7 +43,7 @@ class Options:
         for pattern in (*self.select, *self.ignore):
             if not any(matches(rule.code, pattern) for rule in RULES):
                 codes = [rule.code for rule in RULES]
-                raise UsageError(f"there is no rule {pattern!r}{nearest(pattern, codes)}; `aros rule` lists them")
+                raise UsageError(f"there is no rule {pattern!r}{nearest(pattern, codes)} (`aros rule` lists them)")
 
     def wants(self, code: str) -> bool:
         """Whether findings of this code are to be told."""
@@ -162,7 +163,7 @@ def _read(path: Path) -> str | Linted:
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        start, message = Place(1, 1), f"not a text in UTF-8 (byte {error.start})"
+        start, message = not_utf8(error.object, error.start)
         finding = Finding(UnreadableYaml.code, UnreadableYaml.severity, message, start, start)
         return Linted(str(path), "", (finding,), "")
     except OSError as error:

@@ -22,13 +22,18 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        raise UsageError(f"step {step!r}: {module_name} cannot be imported: {error}") from error
+        raise UsageError(f"step {step!r}: {module_name} cannot be imported: {error}{_where(error)}") from error
     if not hasattr(module, name):
         raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}")
     found = getattr(module, name)
     if not callable(found):
-        raise UsageError(f"step {step!r}: {function} is a {type(found).__name__} and cannot be called")
+        raise UsageError(f"step {step!r}: {function} cannot be called; its type is {type(found).__name__}")
     return cast("Callable[..., Any]", found)
+
+
+def _where(error: ImportError) -> str:
+    """Where a module that was not found may lie."""
+    return "; install it, or put its folder on the path of Python" if isinstance(error, ModuleNotFoundError) else ""
 
 
 async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:

@@ -116,7 +116,8 @@ def test_reply_that_is_not_utf8_is_one_sentence(aros: Aros, tmp_path: Path, orde
     (tmp_path / "reply.bin").write_bytes(b'{"priority": "\xff"}')
     result = aros("read", "--schema", order_schema, "reply.bin")
     assert result.exit_code == 2
-    assert "reply.bin is not UTF-8 text" in result.stderr
+    assert "reply.bin:1:" in result.stderr
+    assert "save the file as UTF-8" in result.stderr
 
 
 def test_missing_reply_file_is_one_sentence(aros: Aros, order_schema: str) -> None:
@@ -135,7 +136,7 @@ def test_unexpected_error_is_a_sentence_and_with_debug_a_traceback(aros_process:
     (tmp_path / "broken.py").write_text("raise RuntimeError('the shop is closed')\n")
     calm = aros_process("read", "--schema", "broken:Order", text=CLEAN)
     assert calm.exit_code == 1
-    assert calm.stderr.startswith("error: RuntimeError: the shop is closed\n")
+    assert calm.stderr.startswith("error: RuntimeError: the shop is closed (broken.py, line 1)\n")
     assert "Traceback" not in calm.stderr
     loud = aros_process("--debug", "read", "--schema", "broken:Order", text=CLEAN)
     assert loud.exit_code == 1

@@ -341,3 +341,82 @@ def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:
         "b.yaml:2:21: there is no local model 'local:smollm2-135-instruct'",
         "b.yaml:5:40: there is no local model 'local:smolm'",
     ]
+
+
+def test_what_changes_nothing_is_a_warning_on_stderr_and_told_once(aros: Aros) -> None:
+    Path("b.yaml").write_text("tags: [a]\nsteps:\n  - {name: e, uses: flujo.builtins.echo}\n")
+    told = "warning: b.yaml:1:1: 'tags' is passed over: it has no effect"
+    ended = aros("run", "b.yaml", "-i", "x")
+    assert (ended.exit_code, ended.stdout, ended.stderr.count(told)) == (0, "x\n", 1)
+    planned = aros("run", "b.yaml", "-i", "x", "--dry-run")
+    assert (planned.stdout.count(told), told in planned.stderr) == (1, False)
+
+
+def test_a_byte_order_mark_of_an_input_file_is_none_of_the_input(aros: Aros) -> None:
+    Path("b.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
+    Path("in.txt").write_bytes(b"\xef\xbb\xbfhello")
+    assert aros("run", "b.yaml", "-i", "@in.txt").stdout == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (
+            "drei\nGrüße".encode("latin-1"),
+            "in.txt:2:3: not in UTF-8: the byte 0xfc stands here, as in Windows-1252; save",
+        ),
+        ("hi".encode("utf-16"), "in.txt:1:1: not in UTF-8, but in UTF-16; save the file as UTF-8"),
+        (b"GIF89a\0\xff", "in.txt:1:8: not a text: the byte 0xff stands here; is it the right file?"),
+    ],
+)
+def test_a_file_in_another_encoding_is_told_with_its_place_and_the_cure(aros: Aros, data: bytes, words: str) -> None:
+    Path("b.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
+    Path("in.txt").write_bytes(data)
+    ended = aros("run", "b.yaml", "-i", "@in.txt")
+    assert ended.exit_code == 2
+    assert words in ended.stderr
+    as_blueprint = aros("run", "in.txt", "-i", "x")
+    assert as_blueprint.exit_code == 4
+    assert words in as_blueprint.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("", "b.yaml:3:5: step 'two': shop.steps cannot be imported: No module named 'shop'; install it, or put"),
+        ("import nope", "b.yaml:3:5: step 'two': shop.steps cannot be imported: No module named 'nope'; install it"),
+        ("txt = len", "b.yaml:3:5: step 'two': shop.steps has no 'text'; did you mean 'txt'?"),
+        ("text = 3", "b.yaml:3:5: step 'two': shop.steps:text cannot be called; its type is int"),
+    ],
+)
+def test_a_function_that_cannot_be_had_is_told_with_the_line_of_its_step(aros: Aros, module: str, words: str) -> None:
+    Path("b.yaml").write_text(
+        "steps:\n  - {name: one, uses: flujo.builtins.echo}\n  - {name: two, uses: shop.steps:text}\n"
+    )
+    if module:
+        Path("shop").mkdir()
+        Path("shop/__init__.py").touch()
+        Path("shop/steps.py").write_text(module)
+    ended = aros("run", "b.yaml", "-i", "x", "--allow", "shop")
+    assert (ended.exit_code, ended.stdout) == (4, "")
+    assert words in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            ("--allow", "shop/steps.py"),
+            "--allow takes the name of a module such as shop.steps, not 'shop/steps.py'; did you",
+        ),
+        (("--set", "a=[1,]"), "--set a looks like JSON and is none (Expecting value, column 4)"),
+        (("--set", "a={b: 1}"), "--set a looks like JSON and is none (Expecting property name"),
+    ],
+)
+def test_an_option_that_would_silently_mean_something_else_is_refused(
+    aros: Aros, given: tuple[str, ...], words: str
+) -> None:
+    Path("b.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
+    ended = aros("run", "b.yaml", "-i", "x", *given)
+    assert ended.exit_code == 2
+    assert words in ended.stderr

@@ -128,7 +128,8 @@ def test_a_file_that_is_not_utf_8_is_a_finding(tmp_path: Path) -> None:
     """It is left as it is."""
     (tmp_path / "b.yaml").write_bytes(b"name: \xff\n")
     (_, finding), *_ = lint_files([tmp_path / "b.yaml"]).findings
-    assert (finding.code, finding.message) == ("YAML-PARSE", "not a text in UTF-8 (byte 6)")
+    assert (finding.code, finding.place.line, finding.place.column) == ("YAML-PARSE", 1, 7)
+    assert finding.message == "not in UTF-8: the byte 0xff stands here, as in Windows-1252; save the file as UTF-8"
 
 
 def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,7 +168,7 @@ def test_imports_are_resolved_before_any_step_runs():
     ("function", "message"),
     [
         ("os.path:joni", "os.path has no 'joni'; did you mean 'join'?"),
-        ("os:path", "os:path is a module and cannot be called"),
+        ("os:path", "os:path cannot be called; its type is module"),
     ],
 )
 def test_a_name_that_cannot_be_called_is_one_sentence(function: str, message: str):

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flujo_aros import Constrain, Degrade, Ladder, LlmRepair, Output, Usage, UsageError, observing
-from flujo_aros.events import StagePassed
-from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected
+from flujo_aros.contract.checks import winner_in
+from flujo_aros.events import StagePassed, StageStarted
+from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
 from flujo_aros.recovery.evidence import Achieved, Evidence
 from flujo_aros.recovery.plan import Ask, Reply, Task, advance
 from flujo_aros.recovery.stages.escalate import Escalate
@@ -36,8 +37,25 @@ STAGES = [
     Degrade(),
 ]
 FALLBACKS = {stage.stage for stage in STAGES} - {"resume", "llm_repair"}
-CONTRACTS = [Output.json(Item), Output.tagged("r", Item), Output.block("plan"), Output.json({}), Output.text("r")]
-TEXTS = [GOOD, BAD, "", "prose", "{", "CANNOT_REPAIR", "[1, 2]", '{"type": "object"}', "<r>x</r>", GOOD[:-3]]
+CONTRACTS = [
+    Output.json(Item),
+    Output.json(list[Item]),
+    Output.json({}),
+    Output.tagged("r", Item),
+    Output.text("r"),
+    Output.block("plan"),
+    Output.event(["verdict"], ["winner"], checks=[winner_in(["Ann"])]),
+]
+TEXTS = [
+    *(GOOD, BAD, "", "prose", "{", "CANNOT_REPAIR", "[1, 2]", '{"type": "object"}', "<r>x</r>", GOOD[:-3]),
+    *(
+        f"[{GOOD}, {BAD}]",
+        f"<r>{BAD}</r>",
+        '{"kind": "verdict", "text": "Bo", "winner": "Bo"}',
+        '{"name": "<name>", "qty": 0}',
+    ),
+    "I am sorry, but I cannot do that.",
+]
 ANY_REPLY = st.builds(
     Reply,
     text=st.sampled_from(TEXTS),
@@ -50,7 +68,10 @@ ANY_REPLY = st.builds(
         cost=st.sampled_from([None, Decimal("0.001"), Decimal("0.5")]),
     ),
     fault=st.sampled_from([None, None, None, "HTTP 503"]),
+    objections=st.sampled_from([(), (), (), (Issue("$.qty", "odd", "it is odd"),)]),
+    refused=st.sampled_from([False, False, False, True]),
 )
+ORDERS = st.one_of(st.permutations(STAGES), st.lists(st.sampled_from(STAGES), max_size=12))
 
 
 class Clock:
@@ -64,41 +85,52 @@ class Clock:
 
 @settings(max_examples=400, deadline=None)
 @given(
-    st.permutations(STAGES).flatmap(lambda order: st.integers(0, len(order)).map(lambda n: tuple(order[:n]))),
-    st.lists(ANY_REPLY, min_size=30, max_size=30),
+    ORDERS.map(tuple),
+    st.lists(ANY_REPLY, min_size=40, max_size=40),
     st.sampled_from(CONTRACTS),
     st.integers(0, 4),
     st.integers(0, 4),
     st.sampled_from([None, Decimal(0), Decimal("0.0000001"), Decimal("0.6")]),
     st.sampled_from([None, 0, 1.5]),
     st.sampled_from([None, "no", "can", "on"]),
+    st.sampled_from([Usage(), Usage(), Usage(requests=2, cost=Decimal("0.2"))]),
 )
-def test_never_one_call_more_than_allowed(stages, replies, contract, max_calls, max_stages, max_cost, deadline, native):
+def test_never_one_call_more_than_allowed(
+    stages, replies, contract, max_calls, max_stages, max_cost, deadline, native, before
+):
     clock, heard = Clock(), []
     ladder = Ladder(stages=stages, max_calls=max_calls, max_stages=max_stages, max_cost=max_cost, deadline=deadline)
-    task = Task(contract, clock=clock, native=native, max_tokens=50)
-    spent, calls, ran, told = Decimal(0), 0, [], []
+    task = Task(contract, clock=clock, native=native, max_tokens=50, spent=before)
+    spent, calls, told = before.cost or Decimal(0), 0, []
     with observing(heard.append):
         plan = ladder.climb(task, replies[0])
         step = advance(plan)
         while isinstance(step, Ask):
             calls += 1
-            assert calls <= max_calls
+            assert calls + before.requests <= max_calls
             assert max_cost is None or spent < max_cost
             assert deadline is None or clock.now < deadline
-            ran.append(step.stage)
             clock.now += 1
             reply = replies[calls]
             spent += reply.usage.cost or 0
             told.append(reply.usage)
             step = advance(plan, reply)
     assert isinstance(step, (Accepted, Degraded, Rejected))
-    assert len(set(ran) & FALLBACKS) <= max_stages
+    assert len([event for event in heard if isinstance(event, StageStarted) and event.stage in FALLBACKS]) <= max_stages
     if isinstance(step, Rejected):
         attempts = step.attempts
         assert Usage.total(each.usage for each in attempts[1:]) == Usage.total(told)
         passed = [(event.stage, event.why) for event in heard if isinstance(event, StagePassed)]
         assert [(each.stage, each.why) for each in attempts if each.outcome == "passed"] == passed
+
+
+def test_what_a_run_has_used_before_counts_and_is_told():
+    task = Task(TASK.contract, spent=Usage(requests=2, cost=Decimal("0.5")))
+    asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), task=task, max_calls=3)
+    assert len(asks) == 1
+    assert "max_calls is 3, and as many calls were made" in outcome.attempts[-1].why
+    asks, _ = climbed((LlmRepair(),), Reply(BAD), task=task, max_cost=Decimal("0.5"))
+    assert asks == []
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.agents.asked import AskedSchema, AskingAros
 from flujo_aros.agents.capability import Aros
-from flujo_aros.agents.model_names import mistaken, unowned
+from flujo_aros.agents.model_names import made_model
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract, TaggedContract, with_checks
@@ -113,12 +113,8 @@ async def named_model(name: str, models: ModelSource | None, *, repeated: bool =
     key = name, repeated
     if key not in kept:
         _make_room(kept)
-        try:
-            made = infer_model(name)
-            kept[key] = _asking_once(made) if repeated else made
-        except (UserError, ImportError) as error:
-            message = unowned(name) or mistaken(name) or f"the model {name!r} cannot be used: {error}"
-            raise UsageError(message) from error
+        made = made_model(name)
+        kept[key] = _asking_once(made) if repeated else made
     return kept[key]
 
 

@@ -13,12 +13,13 @@ from pydantic_ai import Agent, NativeOutput, StructuredDict, capture_run_message
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UsageLimitExceeded, UserError
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
+from flujo_aros.agents.model_names import made_model
 from flujo_aros.agents.record import RunRecord, difference
 from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import object_schema
@@ -202,11 +203,7 @@ class ModelAnswers:
 
 async def named_model(name: str) -> Model:
     """The model of a name that pydantic-ai knows. Raises `UsageError` for any other."""
-    try:
-        return infer_model(name)
-    except (UserError, ImportError) as error:
-        message = f"the model {name!r} cannot be used: {error}"
-        raise UsageError(message) from error
+    return made_model(name)
 
 
 def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contract[Any]) -> Native:

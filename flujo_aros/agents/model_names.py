@@ -8,7 +8,10 @@ from difflib import get_close_matches
 from typing import Final
 
 from pydantic_ai import providers
-from pydantic_ai.models import known_model_names
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model, known_model_names
+
+from flujo_aros.errors import UsageError
 
 LOCAL: Final = "local"
 """What stands before the name of a model on this machine."""
@@ -70,6 +73,21 @@ def unowned(name: str) -> str | None:
     if ":" in name or name in _NAMES:
         return None
     return mistaken(name) or f"the model {name!r} does not say whose it is; write PROVIDER:{name}, or local:NAME"
+
+
+def made_model(name: str) -> Model:
+    """The model of a name that pydantic-ai knows. Raises `UsageError` where a key, a package or a provider lacks."""
+    try:
+        return infer_model(name)
+    except (UserError, ImportError) as error:
+        raise UsageError(unowned(name) or mistaken(name) or _unusable(name, str(error))) from error
+
+
+def _unusable(name: str, why: str) -> str:
+    """Why a model cannot be used, in the words of the host as far as they are about this model."""
+    said = why.partition(" To try Pydantic AI without")[0].rstrip(". ")
+    local = ". The model `local:smollm2` runs on this machine and needs no key" if "_API_KEY`" in said else ""
+    return f"the model {name!r} cannot be used: {said}{local}"
 
 
 def _owner(name: str) -> str | None:

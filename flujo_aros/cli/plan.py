@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -39,8 +39,7 @@ def plan_command(
     Example: aros plan blueprints/ticket_triage.yaml
     """
     pipeline = load(blueprint, ["*"])  # loading imports nothing, so nothing need be refused
-    unknown = unknown_local_models(blueprint, pipeline)
-    print_plan(pipeline, as_json=as_json, warnings=[line for told in unknown for line in str(told).splitlines()])
+    print_plan(blueprint, pipeline, as_json=as_json)
 
 
 def load(blueprint: Path, allow: list[str]) -> Pipeline:
@@ -70,18 +69,33 @@ def _check_modules(allow: list[str]) -> None:
             raise UsageError(message)
 
 
-def load_to_run(blueprint: Path, allow: list[str]) -> Pipeline:
-    """`load`, for a pipeline that is to run. Raises `BlueprintError` for local models that nobody has."""
-    pipeline = load(blueprint, allow)
+def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
+    """Say on stderr what stands in the blueprint and changes nothing; raise for models that cannot be had.
+
+    Raises `BlueprintError` for local models that nobody has, `UsageError` for others without their key or package.
+    """
     for told in unknown_local_models(blueprint, pipeline):
         raise told
-    return pipeline
-
-
-def tell_warnings(pipeline: Pipeline) -> None:
-    """Say on stderr what stands in the blueprint and changes nothing."""
+    for step in pipeline.steps:
+        _check_model(blueprint, step)
     for warning in pipeline.warnings:
         stderr_console().print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def _check_model(blueprint: Path, step: PipelineStep) -> None:
+    """Raise `UsageError` for an agent step of the pipeline itself, which will run, without its key or its package."""
+    from flujo_aros.agents.agent import AgentSpec
+    from flujo_aros.agents.model_names import made_model
+    from flujo_aros.pipeline.step import Step
+
+    agent = step.facts.agent if isinstance(step, Step) else None
+    if not isinstance(agent, AgentSpec) or agent.model.startswith("local:"):
+        return
+    try:
+        made_model(agent.model)
+    except UsageError as error:
+        message = f"{blueprint}: step {step.name!r}: {error}"
+        raise UsageError(message) from error
 
 
 def blamed(blueprint: Path, error: UsageError) -> BlueprintError:
@@ -114,10 +128,11 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     return [BlueprintError(path, list(findings)) for path, findings in told if findings]
 
 
-def print_plan(pipeline: Pipeline, *, as_json: bool, with_bound: bool = False, warnings: Sequence[str] = ()) -> None:
+def print_plan(blueprint: Path, pipeline: Pipeline, *, as_json: bool, with_bound: bool = False) -> None:
     """The plan on stdout: it is the result here. `with_bound` adds how many model calls a run can make at most."""
     plan = plan_of(pipeline)
-    plan["warnings"] += warnings
+    for told in unknown_local_models(blueprint, pipeline):
+        plan["warnings"] += str(told).splitlines()
     if with_bound:
         plan |= {"bound": _bound(pipeline)}
     if as_json:

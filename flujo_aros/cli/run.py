@@ -24,7 +24,7 @@ from flujo_aros.cli.options import (
     RetryFailed,
     State,
 )
-from flujo_aros.cli.plan import load_to_run, print_plan, tell_warnings
+from flujo_aros.cli.plan import check_ready, load, print_plan
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
@@ -56,11 +56,11 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
     context = given_pairs(pairs or [])
-    pipeline = load_to_run(blueprint, allow or [])
+    pipeline = load(blueprint, allow or [])
     if dry_run:
-        print_plan(pipeline, as_json=as_json, with_bound=True)
+        print_plan(blueprint, pipeline, as_json=as_json, with_bound=True)
         return
-    tell_warnings(pipeline)
+    check_ready(blueprint, pipeline)
     if rows is not None:
         if output is None:
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--input-jsonl'")

@@ -420,3 +420,23 @@ def test_an_option_that_would_silently_mean_something_else_is_refused(
     ended = aros("run", "b.yaml", "-i", "x", *given)
     assert ended.exit_code == 2
     assert words in ended.stderr
+
+
+KEYLESS = """
+agents: {a: {model: "openai:gpt-4o-mini"}}
+steps:
+  - {name: first, uses: "asked:note"}
+  - {name: ask, uses: agents.a}
+"""
+
+
+def test_a_key_that_is_missing_is_told_before_any_step(aros: Aros, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    Path("b.yaml").write_text(KEYLESS)
+    Path("asked.py").write_text("def note(text):\n    open('ran', 'w').close()\n    return text\n")
+    ended = aros("run", "b.yaml", "-i", "x", "--allow", "asked")
+    assert ended.exit_code == 2
+    assert "b.yaml: step 'ask': the model 'openai:gpt-4o-mini' cannot be used: Set the `OPENAI_API_KEY`" in ended.stderr
+    assert ended.stderr.endswith("The model `local:smollm2` runs on this machine and needs no key\n")
+    assert not Path("ran").exists()
+    assert aros("run", "b.yaml", "-i", "x", "--allow", "asked", "--dry-run").exit_code == 0, "a plan needs no key"

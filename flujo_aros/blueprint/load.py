@@ -17,7 +17,7 @@ from flujo_aros.blueprint.blocks import VERSION, Top
 from flujo_aros.blueprint.document import Finding, Node, parse_document
 from flujo_aros.blueprint.findings import by_place
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, read_text
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, read_text, told_of
 from flujo_aros.blueprint.options import Where
 from flujo_aros.errors import BlueprintError, Place, UsageError
 from flujo_aros.pipeline.flow import Pipeline
@@ -160,7 +160,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     try:
         text = read_text(file)
     except BlueprintError as error:
-        loading.note(node.place, f"the imported blueprint {node.value!r} {error.findings[0][1]}")
+        loading.note(node.place, f"the imported blueprint {node.value!r} {told_of(error)}")
         return None
     inner = Loading(source, file.parent, loading.allow, lenient=loading.lenient)
     inspected = _inspect(text, inner, (*files, file))

@@ -204,8 +204,7 @@ class Loading:
         try:
             text = read_text(file)
         except BlueprintError as error:
-            words = error.findings[0][1]
-            self.note(place, f"the prompt {block.from_file!r} {'is ' if words.startswith('not ') else ''}{words}")
+            self.note(place, f"the prompt {block.from_file!r} {told_of(error)}")
             return None
         return self._filled(text, block.variables, node) if block.variables else text
 
@@ -252,6 +251,12 @@ def read_text(file: Path) -> str:
         raise BlueprintError(str(file), [not_utf8(error.object, error.start)]) from error
     except OSError as error:
         raise BlueprintError(str(file), [(None, f"cannot be read: {error.strerror or error}")]) from error
+
+
+def told_of(error: BlueprintError) -> str:
+    """What `read_text` has said of a file, to stand behind its name."""
+    words = error.findings[0][1]
+    return f"is {words}" if words.startswith("not ") else words
 
 
 def member(node: Node, *keys: str) -> Node | None:

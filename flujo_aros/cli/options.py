@@ -33,8 +33,9 @@ Allow: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="MODULE",
-        help="Let the blueprint import from this module, e.g. --allow shop.steps. Repeatable.",
+        metavar="MODULE|FOLDER",
+        help="Let the blueprint import from this module, e.g. --allow shop.steps, or blueprints from this folder. "
+        "Repeatable.",
     ),
 ]
 AllowDegraded: TypeAlias = Annotated[

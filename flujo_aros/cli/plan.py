@@ -60,12 +60,12 @@ def load(blueprint: Path, allow: list[str]) -> Pipeline:
 
 
 def _check_modules(allow: list[str]) -> None:
-    """Raise `UsageError` for what is no name of a module: it would allow nothing, without a word."""
+    """Raise `UsageError` for what is no name of a module and no folder: it would allow nothing, without a word."""
     for module in allow:
-        if module != "*" and not all(part.isidentifier() for part in module.split(".")):
+        if module != "*" and not all(part.isidentifier() for part in module.split(".")) and not Path(module).is_dir():
             meant = module.removesuffix(".py").strip("./").replace("/", ".").partition(":")[0]
             near = f"; did you mean {meant!r}?" if all(part.isidentifier() for part in meant.split(".")) else ""
-            message = f"--allow takes the name of a module such as shop.steps, not {module!r}{near}"
+            message = f"--allow takes the name of a module such as shop.steps, or a folder, not {module!r}{near}"
             raise UsageError(message)
 
 

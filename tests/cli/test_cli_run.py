@@ -407,7 +407,7 @@ def test_a_function_that_cannot_be_had_is_told_with_the_line_of_its_step(aros: A
     [
         (
             ("--allow", "shop/steps.py"),
-            "--allow takes the name of a module such as shop.steps, not 'shop/steps.py'; did you",
+            "takes the name of a module such as shop.steps, or a folder, not 'shop/steps.py'; did you mean",
         ),
         (("--set", "a=[1,]"), "--set a looks like JSON and is none (Expecting value, column 4)"),
         (("--set", "a={b: 1}"), "--set a looks like JSON and is none (Expecting property name"),
@@ -440,3 +440,14 @@ def test_a_key_that_is_missing_is_told_before_any_step(aros: Aros, monkeypatch: 
     assert ended.stderr.endswith("The model `local:smollm2` runs on this machine and needs no key\n")
     assert not Path("ran").exists()
     assert aros("run", "b.yaml", "-i", "x", "--allow", "asked", "--dry-run").exit_code == 0, "a plan needs no key"
+
+
+def test_a_folder_that_is_allowed_may_hold_imported_blueprints(aros: Aros) -> None:
+    Path("own").mkdir()
+    Path("far").mkdir()
+    Path("far/sub.yaml").write_text("steps:\n  - {name: e, uses: flujo.builtins.echo}\n")
+    Path("own/b.yaml").write_text("imports: {sub: ../far/sub.yaml}\nsteps:\n  - {name: s, uses: imports.sub}\n")
+    refused = aros("run", "own/b.yaml", "-i", "x")
+    assert (refused.exit_code, "pass --allow far" in refused.stderr) == (4, True)
+    assert aros("run", "own/b.yaml", "-i", "x", "--allow", "far").stdout == "x\n"
+    assert aros("run", "own/b.yaml", "-i", "x", "--allow", "./far").stdout == "x\n"

@@ -21,7 +21,7 @@ from flujo_aros.contract.instruction import (
     json_instruction,
     tagged_instruction,
 )
-from flujo_aros.contract.payload import Block, Event, LooseEvent, WrittenEvent, event_model, written_model
+from flujo_aros.contract.payload import Block, Event, LooseEvent, WrittenEvent, event_model, is_taken, written_model
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.values import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -316,7 +316,11 @@ class Output:
         The value is a `Block(fields, prose)`. Keys are trimmed, doubles dropped; with a blank `block_key` the contract
         is inert: every reply satisfies it as `Block({}, text)`.
         """
+        if not isinstance(cast("object", block_key), str):
+            message = f"block_key={block_key!r}: it is a name, as a text"
+            raise ContractError(message)
         key = block_key.strip()
+        required = _names(required, "required")
         others = tuple(dict.fromkeys(name.strip() for name in required if name.strip() and name.strip() != key))
         return BlockContract(TypeValues[Block](Block), "block", Risk.LOSSLESS, key, others if key else ())
 
@@ -344,15 +348,14 @@ class Output:
         if fallback is not None and fallback not in known:
             message = f"the fallback kind {fallback!r} is none of the kinds: {', '.join(known)}"
             raise ContractError(message)
-        further = tuple(name for name in _names(fields, "fields") if name not in ("kind", "text"))
-        private = [name for name in further if name.startswith("_")]
-        if private:
-            message = f"the field {private[0]!r} cannot be asked for: names with a leading underscore are ours"
+        further = _fields(fields)
+        if not example.strip():
+            message = f"example={example!r}: it is the text of the example in the prompt"
             raise ContractError(message)
         # What is read first is an event as the model wrote it; `read` makes the event of it.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
         return EventContract(
-            values, "event", Risk.INFERRED, known, fallback or known[0], further, example, checks=tuple(checks)
+            values, "event", Risk.INFERRED, known, fallback or known[0], further, example, checks=_functions(checks)
         )
 
 
@@ -360,12 +363,39 @@ def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         message = f"{what}={names!r} is one text: write a list, [{names!r}]"
         raise ContractError(message)
-    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    given = list(names)
+    wrong = [name for name in cast("list[object]", given) if not isinstance(name, str)]
+    if wrong:
+        message = f"{what} holds {wrong[0]!r}, which is no name: write it as a text"
+        raise ContractError(message)
+    return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+
+
+def _fields(names: Iterable[str]) -> tuple[str, ...]:
+    """The fields of an event beside its kind and its text."""
+    further = tuple(name for name in _names(names, "fields") if name not in ("kind", "text"))
+    for name in further:
+        if name.startswith("_"):
+            message = f"the field {name!r} cannot be asked for: names with a leading underscore are ours"
+            raise ContractError(message)
+        if is_taken(name):
+            message = f"the field {name!r} cannot be asked for: every event has a member of that name; take another"
+            raise ContractError(message)
+    return further
+
+
+def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
+    judges = tuple(checks)
+    for check in judges:
+        if not callable(check):
+            message = f"checks holds {check!r}, which is no function: it takes a value and says what is wrong with it"
+            raise ContractError(message)
+    return judges
 
 
 def with_checks(contract: Contract[T], checks: Iterable[Check]) -> Contract[T]:
     """The contract with further checks on its values; the contract itself where there are none."""
-    further = tuple(checks)
+    further = _functions(checks)
     return replace(contract, checks=(*contract.checks, *further)) if further else contract
 
 
@@ -376,7 +406,10 @@ def _whole(number: object, what: str) -> int:
     return number
 
 
-def _named(name: str, what: str) -> str:
+def _named(name: object, what: str) -> str:
+    if not isinstance(name, str):
+        message = f"{what}={name!r}: it is a name, as a text"
+        raise ContractError(message)
     trimmed = name.strip().strip("<>/ ")
     if not trimmed:
         message = f"a blank {what} marks nothing: give it a name"

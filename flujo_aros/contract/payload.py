@@ -28,7 +28,7 @@ class Event(BaseModel):
     Further keys are kept as attributes and in `model_extra`. `winner` and `scores` are typed where they stand.
     """
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
 
     kind: str
     text: str
@@ -54,7 +54,7 @@ class Event(BaseModel):
 class WrittenEvent(BaseModel):
     """An event as a model wrote it: the kind may be missing or wrong."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
 
     kind: str | None = None
     text: str
@@ -65,7 +65,7 @@ class WrittenEvent(BaseModel):
 class LooseEvent(BaseModel):
     """An event with anything at all in the places that can be cleaned."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
 
     kind: Any = None
     text: str
@@ -91,3 +91,8 @@ def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
     members: dict[str, Any] = {name: WELL_KNOWN.get(name, (str, ...)) for name in fields}
     members["kind"] = (Literal[kinds], ...)
     return create_model("Event", __base__=Event, **members)
+
+
+def is_taken(name: str) -> bool:
+    """Whether every event has something else under this name: `copy`, `model_dump`, `says_nothing`."""
+    return name not in Event.model_fields and hasattr(Event, name)

@@ -137,7 +137,7 @@ class _Cleaning:
                 pending += [(value, index, (*steps, index)) for index in range(len(value))]
             elif isinstance(value, float) and not isfinite(value):
                 holder[key] = None
-                self._tell(CLEANED, Risk.LOSSY, path_of(steps), value, "null")
+                self._tell(CLEANED, Risk.LOSSY, path_of(steps), value, _shown(None))
 
     def _drop(self, name: str) -> None:
         self._tell(CLEANED, Risk.LOSSY, f"$.{name}", self.event.pop(name), "")

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from flujo_aros.contract.checks import Check, Judgement, judge, judge_awaiting
 from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
-from flujo_aros.contract.payload import PLACEHOLDER, Block, Event, WrittenEvent
+from flujo_aros.contract.payload import Block, Event, WrittenEvent
 from flujo_aros.contract.reasoning import mask_reasoning, without_reasoning
 from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
@@ -21,15 +21,20 @@ from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.garnish import Look, tidied
 from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
+from flujo_aros.reading.said import is_prose, is_same_line, said_in
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.tolerant import Machine
 
 T = TypeVar("T")
+_UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
 _FENCE_CLOSE: Final = re.compile(r"\s*(?:```)?\s*")
 _LOOKS: Final = 256
 _SPOKEN: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
-_BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"])")
+_SPOKEN_WORD: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'\"*]*", re.I)
+_BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"]|\Z)")
+_BEGINS_LATER: Final = re.compile(r"[{\[]\s*[\"'{\[\d]")
+"""Behind words: a payload that was introduced, so that the tag was hardly only spoken of."""
 
 
 class Pair(NamedTuple):
@@ -59,7 +64,7 @@ def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
     _, start, end, _ = pairs[-1]
     raw = text[start:end]
     payload = _unfenced(raw)
-    if not payload:
+    if not payload.strip(_UNSEEN):
         words = f"nothing stands between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
     repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
@@ -142,7 +147,7 @@ def _pairs(text: str, contract: TaggedContract[Any]) -> tuple[list[Pair], int | 
                 at = again.start()
                 continue
         if closed is None:
-            begun = contract.mode == "text" or _BEGINS.match(text, start)
+            begun = contract.mode == "text" or _BEGINS.match(text, start) or _BEGINS_LATER.search(text, start)
             return _meant(text, pairs, contract), opened.start() if begun else None
         pairs.append(Pair(opened.start(), start, closed.start(), closed.end()))
         at = closed.end()
@@ -151,9 +156,10 @@ def _pairs(text: str, contract: TaggedContract[Any]) -> tuple[list[Pair], int | 
 
 def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
     """The pairs without those that are only spoken of: `between <result> and </result>` holds no payload."""
-    if contract.mode == "text" or len(pairs) < 2:
+    if len(pairs) < 2:
         return pairs
-    return [pair for pair in pairs if not _SPOKEN.fullmatch(text, pair.start, pair.end)] or pairs
+    spoken = _SPOKEN_WORD if contract.mode == "text" else _SPOKEN
+    return [pair for pair in pairs if not spoken.fullmatch(text, pair.start, pair.end)] or pairs
 
 
 def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str] | None:
@@ -307,25 +313,10 @@ def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 _FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
-_LABELLED: Final = re.compile(r"\b(?:text|says?|reply|line|answer)\s*[:=]\s*[\"“]([^\"“”\n]+)[\"”]", re.I)
-_LAST_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)([\"”]?)[\s.!]*\Z")
-_META: Final = (
-    r"(?:output|produce|respond|reply|answer|write|generate|return|provide|create|craft|emit|follow|format|include|avoid"
-    r"|mention|ensure|make sure|think|consider|stay|keep|come up with"
-    r"|be (?:vague|brief|short|careful|concise|subtle|specific|in character)"
-    r"|give (?:an? |one )?(?:clue|hint|line|sentence))"
-)
-_SCRATCH: Final = re.compile(
-    rf"\bwe (?:need|must|should|have) to\b|\b(?:we|I) (?:need to|must|should|have to) {_META}\b|\bJSON\b"
-    r"|(?<![\w.])thoughts?\s*:"
-    r"|\bit must be (?:an? |one |two )?(?:short|brief|concise|vivid|vague|specific|sentences?|valid|in character)\b"
-    rf"|\bthe (?:user|prompt)\b(?!')|\blet(?:'s| me) (?:think|see what|{_META})\b|\b(?:we|I) (?:are|am) asked to\b"
-    r"|\bthe (?:output|response|sentence|clue) (?:must|should|has to|needs to)\b",
-    re.I,
-)
-"""What models write to themselves, and nobody says to another."""
-_WORDS_SAID: Final = 3
-"""A quotation of fewer words is a word that is spoken of."""
+
+
+_NOTHING_READ: Final = (Reason.NO_JSON, Reason.REFUSED)
+_NO_EVENT: Final = (Reason.INVALID, Reason.MALFORMED, Reason.AMBIGUOUS)
 
 
 def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Outcome[Event]:
@@ -339,19 +330,32 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
     if isinstance(outcome, Accepted):
         if _is_slot(outcome.value.text, contract.example):
             return _echoed(text)
-        return _of_a_kind(outcome, contract, text)
-    if isinstance(outcome, Rejected) and outcome.reason in (Reason.NO_JSON, Reason.REFUSED):
-        prose = mask_reasoning(text, unopened=True).strip()
+        return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
+    prose = mask_reasoning(text, unopened=True).strip()
+    if isinstance(outcome, Rejected) and (
+        outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose))
+    ):
         if heard != text or (prose and _is_slot(prose.strip("\"'"), contract.example)):
             return _echoed(text)
         if truncated is True and prose:
             words = "the reply is prose that was cut off"
             return Rejected(Reason.TRUNCATED, (Issue("$.text", "truncated", words),), text)
-        said = _said(prose)
+        said = said_in(prose)
         event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
         return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)
     return outcome
+
+
+def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
+    """The outcome, with what was set aside of the text as an echo."""
+    if heard == text:
+        return outcome
+    start = next(at for at, (one, two) in enumerate(zip(text, heard, strict=True)) if one != two)
+    end = len(text) - next(at for at, (one, two) in enumerate(zip(text[::-1], heard[::-1], strict=True)) if one != two)
+    aside = Repair("prose-around", Risk.LOSSLESS, "$", (start, end), text[start:end][:80], "")
+    repairs = (*outcome.repairs, aside)
+    return replace(outcome, repairs=repairs, trust=Trust.of(repairs))
 
 
 def _echo_of(example: str) -> re.Pattern[str]:
@@ -364,7 +368,7 @@ def _echo_of(example: str) -> re.Pattern[str]:
 
 def _is_slot(said: str, example: str) -> bool:
     """Whether a text is the example of the prompt, or dots that were to be filled in."""
-    return said.strip() == example or (bool(said.strip()) and not said.strip(" .…"))
+    return is_same_line(said, example) or (bool(said.strip()) and not said.strip(" .…"))
 
 
 def _echoed(text: str) -> Rejected:
@@ -424,25 +428,3 @@ def event_of(written: WrittenEvent, contract: EventContract) -> Event:
 def is_example(text: str, start: int, said: str, contract: EventContract) -> bool:
     """Whether an event that begins here is the form or the example of the prompt."""
     return _is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None
-
-
-def _said(text: str) -> str:
-    """What a reply without JSON says: a labelled quotation, a quotation that never ends, or all of it.
-
-    Notes that a model makes to itself are not said: of those nothing is kept but such a quotation.
-    """
-    labelled = _LABELLED.findall(text)
-    if labelled:
-        return str(labelled[-1]).strip()
-    if not text:
-        return PLACEHOLDER
-    if _SCRATCH.search(text):
-        quoted = _LAST_QUOTE.search(text)
-        is_line = quoted is not None and (not quoted[2] or _stands_alone(text[: quoted.start()], quoted[1]))
-        return quoted[1].strip() if quoted is not None and is_line else PLACEHOLDER
-    return text
-
-
-def _stands_alone(before: str, quoted: str) -> bool:
-    """Whether a quotation is a line of its own, and no words of a sentence that goes on."""
-    return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")

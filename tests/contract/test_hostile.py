@@ -1,0 +1,161 @@
+"""Replies as hostile users of contracts write them: what is clearly meant is had, and nothing else is."""
+
+from typing import Any
+
+import pytest
+
+from flujo_aros import Accepted, ContractError, Output, Reason, Rejected, Repair, StreamReader, read
+from flujo_aros.contract.instruction import EXAMPLE
+from flujo_aros.contract.output import with_checks
+
+RESULT = Output.tagged("result", {"type": "object"})
+NOTE = Output.text("note")
+SAID = Output.event(["npc.said", "npc.thought"])
+
+
+def streamed(text: str, contract: Any) -> Any:
+    reader = StreamReader(contract)
+    for start in range(0, len(text), 3):
+        reader.feed(text[start : start + 3])
+    return reader.close()
+
+
+# --- tags -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "later",
+    [" wait: <result>", "\n<result>\n", ' better: <result>Here it is: {"n": 2}', " no: <result>So [2", '<result>{"n":'],
+)
+def test_a_payload_that_was_begun_last_is_not_replaced_by_an_earlier_one(later: str) -> None:
+    outcome = read(f'<result>{{"n": 1}}</result>{later}', RESULT)
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.issues[0].code) == (Reason.TRUNCATED, "unterminated_tag")
+
+
+@pytest.mark.parametrize("later", [" I closed <result> properly.", " as `<result>` wants", " (see <result>)"])
+def test_a_tag_that_is_only_spoken_of_behind_a_payload_takes_nothing_away(later: str) -> None:
+    assert read(f'<result>{{"n": 1}}</result>{later}', RESULT).value == {"n": 1}
+
+
+@pytest.mark.parametrize("spoken", ["between <note> and </note>", "between <note>` and `</note>", "<note> und </note>"])
+def test_tags_that_are_spoken_of_hold_no_text_where_others_do(spoken: str) -> None:
+    assert read(f"<note>Eat.</note> It stands {spoken}, as asked.", NOTE).value == "Eat."
+
+
+def test_a_lone_word_between_tags_is_a_text() -> None:
+    assert read("<note>and</note>", NOTE).value == "and"
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", " \u200d\n"])
+def test_what_nobody_sees_is_no_payload(unseen: str) -> None:
+    outcome = read(f"<note>{unseen}</note>", NOTE)
+    assert isinstance(outcome, Rejected)
+    assert outcome.issues[0].code == "empty_payload"
+
+
+def test_a_reply_that_is_cut_behind_its_payload_has_all_of_it() -> None:
+    """Also where the payload may be mended."""
+    loose = Output.tagged("result", {"type": "object"}, strict=False)
+    for contract in (RESULT, loose):
+        assert read('<result>{"n": 1}</result> And now I', contract, truncated=True).value == {"n": 1}
+    assert read('<result>{"n": 1,}</result> And', loose, truncated=True).value == {"n": 1}
+
+
+@pytest.mark.parametrize("truncated", [None, True, False])
+def test_a_payload_that_lacks_its_end_within_its_tags_is_not_cut_but_malformed(truncated: bool | None) -> None:
+    """To go on behind the closing tag would help nobody."""
+    outcome = read('<result>{"n": 1</result>', Output.tagged("result", {}, strict=False), truncated=truncated)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.MALFORMED
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+PROSE = {
+    'The sign reads {"open": true}. I step in.': 'The sign reads {"open": true}. I step in.',
+    "She holds {a, b} and [c].": "She holds {a, b} and [c].",
+    "I count [1, 2, 3] lamps; [4] are broken.": "I count [1, 2, 3] lamps; [4] are broken.",
+    "I cannot open the door, I'm sorry.": "I cannot open the door, I'm sorry.",
+    "We need to leave before dawn.": "We need to leave before dawn.",
+    "We have to run! The user interface blinks.": "We have to run! The user interface blinks.",
+    'The old man says: "Leave now." Then he weeps.': 'The old man says: "Leave now." Then he weeps.',
+    'He gives his answer: "No." and leaves.': 'He gives his answer: "No." and leaves.',
+    'Reply: "No, sir."': "No, sir.",
+    "```\nI hum.\n```": "I hum.",
+    "```text\nI hum.\n```": "I hum.",
+    "hm, dull.</think> I hum.": "I hum.",
+    "We need a clue. We must hide the word HARP.": "We need a clue. We must hide the word HARP.",
+    "We need to pick a clue that hides the word HARP.": "…",
+}
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_is_the_text_of_an_event_whatever_stands_in_it(text: str) -> None:
+    outcome = read(text, SAID)
+    assert isinstance(outcome, Accepted), outcome.explain()
+    assert (outcome.value.text, outcome.value.is_raw_fallback) == (PROSE[text], True)
+    assert streamed(text, SAID) == outcome
+
+
+@pytest.mark.parametrize(
+    "text", ['{"content": "x"}', 'Here: {"kind": "npc.said", "line": "x"}', '[{"text": 1}, {}]', "{}"]
+)
+def test_what_was_meant_as_an_event_and_is_none_is_not_taken_for_prose(text: str) -> None:
+    outcome = read(text, SAID)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.INVALID
+
+
+ECHOES = [EXAMPLE, EXAMPLE[:-1], EXAMPLE.upper(), f"“{EXAMPLE}”", f"*{EXAMPLE}*", EXAMPLE.replace(" ", "\n", 1)]
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+@pytest.mark.parametrize("form", ["{}", '{{"kind": "npc.thought", "text": "{}"}}', "{{'text': '{}'}}"])
+def test_an_echo_of_the_example_is_known_in_any_dress(form: str, echo: str) -> None:
+    outcome = read(form.format(echo), SAID)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.ECHOED_SCHEMA
+
+
+def test_a_short_example_of_your_own_is_an_echo_only_word_for_word() -> None:
+    contract = Output.event(["npc.said"], example="Aye.")
+    assert isinstance(read('{"kind": "npc.said", "text": "Aye."}', contract), Rejected)
+    assert read('{"kind": "npc.said", "text": "Aye!"}', contract).value.text == "Aye!"
+
+
+def test_an_echo_that_was_set_aside_is_told() -> None:
+    echo = f'{{"kind": "npc.said", "text": "{EXAMPLE}"}}'
+    outcome = read(f'{echo}\n{{"kind": "npc.thought", "text": "Mine."}}', SAID)
+    assert isinstance(outcome, Accepted)
+    told: list[Repair] = [repair for repair in outcome.repairs if repair.span == (0, len(echo))]
+    assert (outcome.value.text, [repair.code for repair in told]) == ("Mine.", ["prose-around"])
+
+
+# --- mistakes of the caller -------------------------------------------------------------------------------------------
+
+WRONG = {
+    "a tag that is no text": (lambda: Output.tagged(None, {}), "tag=None"),  # type: ignore[arg-type]  # the mistake
+    "a key that is no text": (lambda: Output.block(5), "block_key=5"),  # type: ignore[arg-type]  # the mistake
+    "required as one text": (lambda: Output.block("plan", "next"), r"write a list, \['next'\]"),
+    "a kind that is no text": (lambda: Output.event(["a", 1]), "kinds holds 1"),  # type: ignore[list-item]  # the mistake
+    "a field that events have": (lambda: Output.event(["a"], ["says_nothing"]), "'says_nothing' cannot be asked for"),
+    "a field that models had": (lambda: Output.event(["a"], ["copy"]), "'copy' cannot be asked for"),
+    "a field that models have": (lambda: Output.event(["a"], ["model_dump"]), "'model_dump' cannot be asked for"),
+    "a blank example": (lambda: Output.event(["a"], example=" "), "example"),
+    "a check that is none": (lambda: Output.event(["a"], checks=["short"]), "checks holds 'short'"),  # type: ignore[list-item]  # the mistake
+    "a check that is none, on a contract": (lambda: with_checks(NOTE, [5]), "checks holds 5"),  # type: ignore[list-item]  # the mistake
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_contract_that_cannot_work_is_refused_with_a_sentence(name: str) -> None:
+    make, words = WRONG[name]
+    with pytest.raises(ContractError, match=words):
+        make()
+
+
+def test_a_field_may_begin_as_the_methods_of_a_model_do() -> None:
+    contract = Output.event(["npc.said"], ["model_name"])
+    text = '{"kind": "npc.said", "text": "x", "model_name": "c"}'
+    assert read(text, contract).value.model_name == contract.model.model_validate_json(text).model_name == "c"

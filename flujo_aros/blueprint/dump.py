@@ -79,7 +79,7 @@ class _Writing:
 
     def step(self, step: PipelineStep) -> Plain:
         """What a blueprint says of one step."""
-        write = _KINDS.get(type(step))
+        write = WRITERS.get(type(step))
         if write is None:
             raise UsageError(f"step {step.name!r}: a blueprint has no word for a {type(step).__name__}")
         kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
@@ -231,7 +231,7 @@ def _cached(writing: _Writing, step: Cached) -> Plain:
     return {"wrapped_step": writing.step(step.step)}
 
 
-_KINDS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
+WRITERS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Step: _step,
     Extraction: _extraction,
     Call: _call,
@@ -243,6 +243,7 @@ _KINDS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Human: _human,
     Cached: _cached,
 }
+"""How each kind of step is written."""
 
 
 # The parts of steps

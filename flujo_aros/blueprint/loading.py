@@ -32,6 +32,7 @@ from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.errors import BlueprintError, ContractError, Place
 from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.names import short
 from flujo_aros.pipeline.step import PipelineStep
 
 M = TypeVar("M", bound=BaseModel)
@@ -39,6 +40,9 @@ M = TypeVar("M", bound=BaseModel)
 ImportBlueprint = Callable[[Path, Node], Pipeline | None]
 
 _VARIABLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+_TEMPLATED: Final = re.compile(
+    r"\{\{-?\s*(?:[#/](?:if|each|unless)\b|(?:context|previous_step|steps|resume_input|input|this|item)\b[^{}]*\}\})|\{%-?\s*\w"
+)
 _COUNTS: Final = ("max_retries", "timeout")
 _NO_VALUE: Final = frozenset({"missing", *UNKNOWN})
 
@@ -152,6 +156,7 @@ class Loading:
             prompt = node.members.get("system_prompt")
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
+            self._literal(prompt, plain.get("system_prompt"))
         block = self.block(blocks.Agent, node, plain)
         check_settings(self, node.members.get("model_settings"))
         sound = self.schema(node.members.get("output_schema"))
@@ -206,7 +211,23 @@ class Loading:
         except BlueprintError as error:
             self.note(place, f"the prompt {block.from_file!r} {told_of(error)}")
             return None
-        return self._filled(text, block.variables, node) if block.variables else text
+        filled = self._filled(text, block.variables, node) if block.variables else text
+        left = next((each for each in _VARIABLE.finditer(filled) if not _TEMPLATED.match(each[0])), None)
+        if left is not None:
+            what = f"the prompt {block.from_file!r} has {left[0]!r}, and `variables` has no {left[1]!r}"
+            self.warn(place, f"{what}: the model reads it as it stands")
+        return filled
+
+    def _literal(self, node: Node | None, prompt: object) -> None:
+        """Warn of a prompt that looks like a template: no prompt is one."""
+        found = _TEMPLATED.search(prompt) if isinstance(prompt, str) else None
+        if found is not None and node is not None:
+            shown = " ".join(found[0].split())
+            self.warn(
+                node.place,
+                f"`system_prompt` is no template: the model reads {short(shown)} as it stands; "
+                "put what changes into the `input` of the step",
+            )
 
     def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
         """A prompt with its variables: plain values, put in once."""

@@ -26,7 +26,9 @@ def operation_nodes(making: Making, node: Node) -> Node:
     `- set: context.note` with a `value` is a step that puts the value there; `output: …` is a step whose value that is.
     """
     if "history" in node.members:
-        making.loading.warn(node.keys["history"], "'history' is passed over: each call of an agent stands alone")
+        making.loading.warn(
+            node.keys["history"], "'history' is passed over: a conversation begins with the first `input`"
+        )
         return _listed(node, [])
     if not node.elements:
         steps = _short(making, node, 1)

@@ -46,7 +46,8 @@ class Positions:
         if not 0 < number <= len(self.starts):
             return ""
         start = self.starts[number - 1]
-        return self.text[start : self.line_end(start)]
+        end = self.starts[number] if number < len(self.starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n\x85\u2028\u2029")
 
     def line_end(self, offset: int) -> int:
         """The offset at which the line that holds this offset ends, before its line break."""

@@ -69,6 +69,11 @@ class Parallel(Common):
         _ = self._given  # so that a wrong template is found now
         for problem in self._problems():
             raise UsageError(f"step {self.name!r}: {problem}")
+        if self.context_include_keys is not None:  # lists and tuples of the same names are the same
+            object.__setattr__(self, "context_include_keys", tuple(self.context_include_keys))
+        if self.field_mapping is not None:
+            kept = {branch: tuple(keys) for branch, keys in self.field_mapping.items()}
+            object.__setattr__(self, "field_mapping", kept)
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

@@ -103,6 +103,9 @@ class Work:
     seconds: float = 0.0
 
 
+_NONE: Final = Work()
+
+
 class Slot:
     """The place of one started step in the ledger: a context manager that settles exactly once, however it is left.
 
@@ -117,8 +120,8 @@ class Slot:
         self.writes: tuple[Write, ...] = ()
         self._on_degraded = on_degraded
         self._reported: Settlement[Any] | None = None
-        self._spent: list[Usage] = [] if before is None else [before.usage]
-        self._seconds_before = 0.0 if before is None else before.seconds
+        self._before = before or _NONE
+        self._spent: list[Usage] = []
         self._started = 0.0
         self._result: StepResult[Any] | None = None
         self._messages: Conversation = ()
@@ -151,6 +154,11 @@ class Slot:
     def reported(self) -> Settlement[Any] | None:
         """What the step came to, as far as it has said."""
         return self._reported
+
+    @property
+    def work(self) -> Work:
+        """What the step has taken in this process; with that of before a pause it makes the result."""
+        return Work(Usage.total(self._spent), self.result.seconds - self._before.seconds)
 
     def spend(self, usage: Usage) -> None:
         """Note what a call has used. It counts even if the step raises or is cancelled later."""
@@ -211,9 +219,9 @@ class Slot:
             kind=self.kind,
             status=status,
             outcome=told.outcome,
-            usage=Usage.total(self._spent),
+            usage=self._before.usage + Usage.total(self._spent),
             attempts=told.attempts,
-            seconds=self._seconds_before + time.perf_counter() - self._started,
+            seconds=self._before.seconds + time.perf_counter() - self._started,
             stages=told.stages,
             error=error,
             exception=told.exception,

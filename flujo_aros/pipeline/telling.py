@@ -37,7 +37,7 @@ def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
     """Tell how a step has settled."""
     if not is_heard():
         return
-    ended = slot.result
+    ended, here = slot.result, slot.work
     finish(
         StepFinished(
             run_id=run_id,
@@ -46,8 +46,8 @@ def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
             status=ended.status.value,
             trust=ended.trust,
             reason=ended.reason,
-            usage=ended.usage,
-            seconds=ended.seconds,
+            usage=here.usage,
+            seconds=here.seconds,
             attempts=ended.attempts,
             error=ended.error,
         )

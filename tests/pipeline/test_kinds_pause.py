@@ -17,7 +17,7 @@ from pydantic_ai import Agent
 
 from flujo_aros.contract.output import Output
 from flujo_aros.errors import UsageError
-from flujo_aros.events import Event
+from flujo_aros.events import Event, StepFinished
 from flujo_aros.outcome import Accepted, Rejected, Trust
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.common import Common, StepLimits
@@ -323,3 +323,14 @@ def test_what_a_step_has_used_before_it_paused_counts_when_it_has_ended() -> Non
     pipeline = Pipeline([Weighing("weigh")])
     ended = resume(pipeline, paused_state(Runner(pipeline).run_sync("x")), "yes")
     assert ended.step("weigh").usage == ended.usage == Usage(2, 20, 4)
+
+
+def test_an_observer_hears_of_each_process_what_was_done_in_it() -> None:
+    pipeline = Pipeline([Weighing("weigh")])
+    state = paused_state(Runner(pipeline).run_sync("x"))
+    state["begun"]["weigh"]["seconds"] = 1000.0
+    heard: list[Event] = []
+    ended = asyncio.run(Runner(pipeline, observers=[heard.append]).resume(state, "yes"))
+    (step,) = [event for event in heard if isinstance(event, StepFinished)]
+    assert (step.usage, step.seconds < 1000.0) == (Usage(1, 10, 2), True)
+    assert (ended.step("weigh").usage, ended.step("weigh").seconds > 1000.0) == (Usage(2, 20, 4), True)

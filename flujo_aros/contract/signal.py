@@ -26,6 +26,15 @@ _ANNOUNCED: Final = re.compile(
     r"(?: (?:the|a|with|out|back|you|word|tag|signal|marker?)){0,3}[\s:`*\"']{0,4}\Z",
     re.I,
 )
+_BEFORE: Final = 400
+"""How far back the words are looked at that stand before a mark."""
+_DENIED: Final = re.compile(
+    r"(?:\b(?:not|no|never|without|cannot)\b|n't\b)"
+    r"(?:\s+(?:yet|reached|ready|done|for|to|at|the|a|any|time|say|claim|give|it|is|this|still|mark)){0,4}[\s:`*\"']{0,4}\Z"
+    r"|\b(?:when|once|if|until)\b[^.!?,:;\n]{0,60}[,:][ \t`*]{0,4}\Z",
+    re.I,
+)
+"""What stands in a sentence right before a mark that is not reached, or on a condition."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,12 @@ class CompletionSignal:
         if isinstance(contract, TaggedContract):
             pair = f"{contract.opens.pattern}.*?{contract.closes.pattern}"
             visible = re.sub(pair, lambda found: " " * len(found[0]), visible, flags=re.S)
-        return any(not _ANNOUNCED.search(visible, 0, at.start()) for at in self._own_line_end.finditer(visible))
+        return any(not self._is_spoken_of(visible, at) for at in self._own_line_end.finditer(visible))
+
+    def _is_spoken_of(self, text: str, at: re.Match[str]) -> bool:
+        start = max(0, at.start() - _BEFORE)
+        line = text.rfind("\n", start, at.start()) + 1
+        return bool(_ANNOUNCED.search(text, start, at.start()) or _DENIED.search(text, max(start, line), at.start()))
 
     def instruction(self) -> str:
         """The words for the prompt."""

@@ -284,6 +284,12 @@ def test_masking_keeps_every_position(text, unopened):
         "I can't emit {}",
         "{} will be written at the end.",
         "until I write the signal {}",
+        "Not yet {}",
+        "I have not reached {}",
+        "I am not done, so no {}",
+        "This isn't {}",
+        "When finished: {}",
+        "If all tests pass, `{}`",
     ],
 )
 def test_a_signal_that_is_announced_is_none(words: str) -> None:
@@ -299,6 +305,10 @@ def test_a_signal_that_is_announced_is_none(words: str) -> None:
         "Nothing more to do. {}",
         "I will write it.\n{}",
         "It will not fail. {}",
+        "Not a test fails any more. {}",
+        "There are no failures left: {}",
+        "If in doubt, run it again.\n{}",
+        "When I ran them, all tests passed: {}",
         "{} Bye.",
     ],
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 
-from flujo_aros import Output, Runner, Step
-from flujo_aros.testing import ScriptedModel
+from flujo_aros import Output, Reason, Runner, Step
+from flujo_aros.agents.drivers import run_agent
+from flujo_aros.testing import ScriptedModel, cut
 
 SAID = Output.event(["npc.said", "npc.thought"], ["mood"])
 GENERATION = {"error": {"code": "json_validate_failed", "failed_generation": "The lamps ask."}}
@@ -39,3 +41,37 @@ def test_a_provider_that_is_down_is_not_asked_in_other_words(status: int) -> Non
     model = ScriptedModel(ModelHTTPError(status, "m"), "A bow.")
     result: Any = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync("A riddle!")
     assert (result.status.value, result.steps[0].reason, model.calls) == ("failed", "provider", 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        ('{"kind": "npc.said", "text": "Well', ', well."}'),
+        ("The old bridge creaks under", "the weight of the snow."),
+    ],
+    ids=["JSON", "prose"],
+)
+def test_the_rest_of_a_cut_event_is_never_an_event_of_its_own(first, rest):
+    """Any words could be wrapped as one: without a seam nobody knows what they belong to."""
+    model = ScriptedModel(cut(first), rest)
+    run = asyncio.run(run_agent(Agent(model), "Go on.", Output.event(["npc.said"])))
+    assert (run.outcome.kind, run.outcome.reason, model.calls) == ("rejected", Reason.TRUNCATED, 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "text"),
+    [
+        ('{"kind": "npc.said", "text": "Well, well', '"text": "Well, well."}', "Well, well."),
+        (
+            "The old bridge creaks under the wind and",
+            "under the wind and snow.",
+            "The old bridge creaks under the wind and snow.",
+        ),
+        ('{"kind": "npc.said", "text": "Well', '{"kind": "npc.said", "text": "Well, well."}', "Well, well."),
+    ],
+    ids=["JSON with a seam", "prose with a seam", "an event anew"],
+)
+def test_a_cut_event_is_made_whole_where_the_ends_are_known_to_meet(first, rest, text):
+    model = ScriptedModel(cut(first), rest)
+    run = asyncio.run(run_agent(Agent(model), "Go on.", Output.event(["npc.said"])))
+    assert (run.outcome.value.text, run.outcome.origin, model.calls) == (text, "resume", 2)

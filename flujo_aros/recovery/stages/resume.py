@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from flujo_aros.outcome import Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery.kept import keeping
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, was_left_open
@@ -98,10 +98,13 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
 def _anew(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
     """The outcome of a model that answered anew instead of going on: good, if it says what the cut reply had said."""
     outcome = keeping(outcome, cut, task.contract, cut=True)
-    if not isinstance(outcome, Rejected) or outcome.reason is Reason.REFUSED:
+    # Any words at all could be wrapped as an event: without a seam nobody knows whether they are the rest of one.
+    wrapped = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
+    if not wrapped and (not isinstance(outcome, Rejected) or outcome.reason is Reason.REFUSED):
         return outcome
+    issues = outcome.issues if isinstance(outcome, Rejected) else ()
     issue = Issue("$", "no_seam", "the continuation does not begin with the last words before the cut")
-    return Rejected(Reason.TRUNCATED, (issue, *outcome.issues), cut.text, draft=cut.draft)
+    return Rejected(Reason.TRUNCATED, (issue, *issues), cut.text, draft=cut.draft)
 
 
 def _words_before(cut: str) -> str:

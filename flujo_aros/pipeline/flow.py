@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.names import StepReference, nearest, short
+from flujo_aros.pipeline.option_types import known_options, refuse_wrong
 from flujo_aros.pipeline.step import PipelineStep
 
 
@@ -20,6 +21,7 @@ class Mistake:
     message: str
 
 
+@known_options
 @dataclass(frozen=True, slots=True, init=False)
 class Pipeline:
     """Steps that run one after the other, each seeing what came before it.
@@ -48,6 +50,9 @@ class Pipeline:
         warnings: Sequence[str] = (),
         body: bool = False,
     ) -> None:
+        refuse_wrong("Pipeline", steps=steps, description=description)
+        if not isinstance(cast("object", name), str):
+            raise UsageError(f"Pipeline: name must be a text, not {name!r}")
         object.__setattr__(self, "steps", tuple(steps))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "description", description)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import wraps
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -79,6 +79,13 @@ def refuse_wrong_options(given: object, what: str = "") -> None:
             raise UsageError(f"{what}{problem}")
 
 
+def refuse_wrong(what: str, **options: object) -> None:
+    """Raise a `UsageError` for the first of these options that is of a wrong type."""
+    for name, value in options.items():
+        for problem in wrong_option(name, value):
+            raise UsageError(f"{what}: {problem}")
+
+
 def one_of(what: str, value: object, valid: Sequence[str]) -> str | None:
     """The sentence for a word that is none of the valid ones."""
     if value in valid:
@@ -145,6 +152,10 @@ def _has(*members: str) -> _Fits:
     return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in members)
 
 
+def _is_steps(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+
+
 def _anything(value: Any) -> bool:  # noqa: ARG001 - as all that ask about a value
     return True
 
@@ -198,6 +209,7 @@ _EXPECTED: Final[Mapping[str, Expected]] = {
     "iteration_input_mapper": _FUNCTION.or_none(),
     "loop_output_mapper": _FUNCTION.or_none(),
     "alias": _TEXT,
+    "description": _TEXT,
     "inherit_context": _FLAG,
     "outputs": Expected(
         "a mapping from paths to paths, or a list of OutputMapping",
@@ -222,6 +234,14 @@ _EXPECTED: Final[Mapping[str, Expected]] = {
     ).or_none(),
     "adaptive": _FLAG.or_none(),
     "reasoning_precheck": Expected("a mapping", lambda value: isinstance(value, dict)).or_none(),
+    # of runners and pipelines
+    "journal": Expected(
+        "a Journal, or any function of an event", callable, '`Journal("runs.sqlite")` opens one in a file'
+    ).or_none(),
+    "observers": Expected("a list of functions of an event", _are(callable), "`observers=[function]`, also for one"),
+    "on_result": Expected("a function of a RunResult", callable).or_none(),
+    "models": Expected("a source of local models, which has `model(name)`", _has("model")).or_none(),
+    "steps": Expected("a list of steps", _is_steps, "`Pipeline([step])`, also for one"),
     "append": _FLAG,
     "target": _TEXT,
     "child": _TEXT,

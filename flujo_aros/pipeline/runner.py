@@ -20,6 +20,7 @@ from flujo_aros.pipeline.context import Answer
 from flujo_aros.pipeline.execution import Execution, Frame, Sleep
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, RunResult, RunStatus, Slot, Work
+from flujo_aros.pipeline.option_types import known_options, refuse_wrong
 from flujo_aros.pipeline.pause import PausedRun, fingerprint, paused_run, recorded_slots
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import PipelineStep
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _LOCAL = "local:"
 
 
+@known_options
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
 
@@ -65,6 +67,14 @@ class Runner:
         if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
             found = type(cast("object", pipeline)).__name__
             raise UsageError(f"a Runner runs a Pipeline or a step, not {found}; make one: Pipeline([step, …])")
+        refuse_wrong(
+            "Runner",
+            journal=journal,
+            observers=observers,
+            on_result=on_result,
+            usage_limits=usage_limits,
+            models=models,
+        )
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sqlalchemy import Connection, Engine, create_engine, event, select, text
 from sqlalchemy.engine import URL, make_url
@@ -39,6 +39,8 @@ def database_url(source: str | Path) -> URL:
     >>> str(database_url("runs.sqlite"))
     'sqlite:///runs.sqlite'
     """
+    if not isinstance(cast("object", source), (str, Path)):
+        raise UsageError(f"a journal cannot be opened at {source!r}: {_EXPECTED}")
     told = str(source)
     if "://" not in told:
         return URL.create("sqlite", database=told)

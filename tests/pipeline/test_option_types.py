@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 import pytest
 from pydantic_ai import Agent
 
-from flujo_aros import AgentSpec, Call, Pipeline, Step
+from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline import option_types
 from flujo_aros.pipeline.branch import Branch
@@ -92,6 +92,17 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Cached("c", CALL, cache={}), "cache must be an object with `get` and `put`, not {}"),  # type: ignore[arg-type]  # as above
     (lambda: StepLimits("3"), "usage_limits.max_requests must be a whole number of 0 or more, or None, not '3'"),  # type: ignore[arg-type]  # as above
     (lambda: StepLimits(max_cost=-1), "usage_limits.max_cost must be a number of US dollars of 0 or more, or None"),  # type: ignore[arg-type]  # as above
+    (
+        lambda: Runner(CALL, journal="runs.sqlite"),
+        "Runner: journal must be a Journal, or any function of an event, or None, not 'runs.sqlite'; `Journal(",
+    ),  # type: ignore[arg-type]  # as above
+    (lambda: Runner(CALL, observers=print), "Runner: observers must be a list of functions of an event, not <built-in"),  # type: ignore[arg-type]  # as above
+    (lambda: Runner(CALL, observers=["x"]), "Runner: observers must be a list of functions of an event, not ['x']"),  # type: ignore[list-item]  # as above
+    (lambda: Runner(CALL, usage_limits={"max_requests": 3}), "Runner: usage_limits must be StepLimits, or None, not"),  # type: ignore[arg-type]  # as above
+    (lambda: Runner(CALL, models={"local:x": 1}), "Runner: models must be a source of local models, which has"),  # type: ignore[arg-type]  # as above
+    (lambda: Runner(CALL, on_result="x"), "Runner: on_result must be a function of a RunResult, or None, not 'x'"),  # type: ignore[arg-type]  # as above
+    (lambda: Pipeline(CALL), "Pipeline: steps must be a list of steps, not Call("),  # type: ignore[arg-type]  # as above
+    (lambda: Pipeline([CALL], name=3), "Pipeline: name must be a text, not 3"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(stages="retry"), "processing.stages must be a list of stages, each a name or a mapping"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(coercion={}), "processing.coercion must be a Coercion, not {}"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(enforcement="repare"), "enforcement must be one of off, validate, repair, not 'repare'; did"),  # type: ignore[arg-type]  # as above
@@ -113,6 +124,11 @@ def test_an_option_of_a_wrong_type_is_named_with_what_it_must_be(make: Make, wor
         (agent_step(use_histroy=True), "Step has no option 'use_histroy'; did you mean 'use_history'?"),
         (loop(max_loop=3), "Loop has no option 'max_loop'; did you mean 'max_loops'?"),
         (lambda: StepLimits(max_request=3), "StepLimits has no option 'max_request'; did you mean 'max_requests'?"),  # type: ignore[call-arg]  # as above
+        (
+            lambda: Runner(CALL, usage_limit=StepLimits(3)),
+            "Runner has no option 'usage_limit'; did you mean 'usage_limits'?",
+        ),  # type: ignore[call-arg]  # as above
+        (lambda: Pipeline([CALL], nme="x"), "Pipeline has no option 'nme'; did you mean 'name'?"),  # type: ignore[call-arg]  # as above
         (lambda: Processing(enforcment="off"), "Processing has no option 'enforcment'; did you mean 'enforcement'?"),  # type: ignore[call-arg]  # as above
         (lambda: Coercion(level=1), "Coercion has no option 'level'; known: allow, anyof_strategy, "),  # type: ignore[call-arg]  # as above
     ],

@@ -379,3 +379,10 @@ def test_a_journal_that_was_damaged_is_one_sentence(tmp_path: Path) -> None:
             connection.execute(text("DROP TABLE aros_steps"))
         with pytest.raises(UsageError, match=r"cannot be read: no such table: aros_steps"):
             journal.runs()
+
+
+def test_what_is_no_file_and_no_url_makes_no_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="a journal cannot be opened at 3: expected a file, sqlite"):
+        Journal(3)  # type: ignore[arg-type]  # what types forbid can be given
+    assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ CUT: Final = 16
 SHORT: Final = 6
 """A value shorter than that counts only as a word of its own."""
 _BOUND: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4}))"
+_PIECE: Final = 1_000
 _FEW: Final = 16
 """So many are looked for one by one, which is quicker."""
 _BEGINS: Final = re.compile(rf"{_BOUND}(?=[\s\S])")
@@ -34,7 +35,7 @@ class Values:
     _longest: int = 0
 
     def __post_init__(self) -> None:
-        for value in dict.fromkeys(self.values):
+        for value in dict.fromkeys(piece for whole in self.values for piece in _pieces(whole)):
             if len(value) >= CUT:
                 self._long.setdefault(value[:CUT], []).append(value)
                 self._longest = max(self._longest, len(value))
@@ -73,6 +74,13 @@ class Values:
 def begins_word(text: str, at: int) -> bool:
     """Whether a place is where a word may begin: not within one, but also behind an escape of JSON."""
     return _BEGINS.match(text, at) is not None
+
+
+def _pieces(value: str) -> Iterable[str]:
+    """A long value in pieces that overlap: so no look at a place takes long, and together they cover all of it."""
+    if len(value) <= _PIECE + CUT:
+        return (value,)
+    return (value[at : at + _PIECE + CUT] for at in range(0, len(value) - CUT, _PIECE))
 
 
 def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:

@@ -124,6 +124,13 @@ def test_never_one_call_more_than_allowed(
         assert [(each.stage, each.why) for each in attempts if each.outcome == "passed"] == passed
 
 
+@pytest.mark.parametrize(("most", "calls"), [("0.0000001", 1), ("0.3", 1), ("0.5", 2), ("0.6", 2), ("9", 5)])
+def test_what_the_calls_have_cost_is_added_up(most, calls):
+    replies = [Reply("no", usage=Usage(1, cost=Decimal("0.3")))] * 5
+    asks, _ = climbed((LlmRepair(attempts=3), Retry(attempts=2)), Reply(BAD), *replies, max_cost=Decimal(most))
+    assert len(asks) == calls
+
+
 def test_what_a_run_has_used_before_counts_and_is_told():
     task = Task(TASK.contract, spent=Usage(requests=2, cost=Decimal("0.5")))
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), task=task, max_calls=3)

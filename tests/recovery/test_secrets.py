@@ -249,3 +249,11 @@ def test_many_values_are_found_where_each_alone_is_found(values: list[str], text
     for value in values:
         if len(value) >= 6 and value in text:
             assert together >= set(range(text.index(value), text.index(value) + len(value)))
+
+
+@pytest.mark.parametrize("size", [1_000, 1_016, 1_017, 2_016, 2_017, 5_000])
+def test_a_long_value_is_hidden_as_one_also_where_it_is_cut(size: int) -> None:
+    value = "".join(f"{number}-" for number in range(size))[:size]
+    assert Vault("", [value]).hide(f"so {value} it is") == "so [secret-1] it is"
+    for cut in (16, 900, size // 2, size - 1):
+        assert Vault("", [value]).hide(f"so {value[:cut]}") == "so [secret-1]"

@@ -11,7 +11,7 @@ from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
 from flujo_aros.blueprint.operations import next_input_of, operation_nodes, output_of, state_updates
 from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
-from flujo_aros.blueprint.plain import build_plain, prepared
+from flujo_aros.blueprint.plain import build_plain, prepared, with_processing
 from flujo_aros.blueprint.references import Unready, checks_of
 from flujo_aros.errors import FilterError, UsageError
 from flujo_aros.pipeline.branch import Branch, branch_key
@@ -66,6 +66,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is no kind
         loading.note(node.members["kind"].place, _no_such_kind(kind if isinstance(kind, str) else str(kind)))
         return None
+    node = with_processing(loading, node) if kind == "step" else node
     plain = prepared(loading, node, kind)
     name = str(plain.get("name"))
     where = replace(around, name=f"{around.name}/{name}" if around.name else name)

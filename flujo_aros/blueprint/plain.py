@@ -35,6 +35,19 @@ _PRECHECK_KEYS: Final = (
 )
 
 
+def with_processing(loading: Loading, node: Node) -> Node:
+    """A step with the `processing` that flujo lets stand under `meta`, as if it stood in the step itself."""
+    meta, processing = member(node, "meta"), member(node, "meta", "processing")
+    if meta is None or processing is None:
+        return node
+    if "processing" in node.members:
+        why = "the step has a `processing` of its own"
+        loading.warn(meta.keys["processing"], f"'meta.processing' is passed over: {why}")
+        return node
+    keys = {**node.keys, "processing": meta.keys["processing"]}
+    return Node(node.place, node.end, {**node.members, "processing": processing}, keys)
+
+
 def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
     """What a step says, with the old words for some keys put into today's."""
     plain: dict[str, Any] = node.plain()
@@ -42,8 +55,6 @@ def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
         plain["name"] = plain.pop("step")
     if loading.lenient:
         _filled_in(loading, node, kind, plain)
-    if kind == "step" and "processing" not in plain and member(node, "meta", "processing") is not None:
-        plain["processing"] = plain["meta"]["processing"]
     precheck = member(node, "processing", "reasoning_precheck")
     for key, place in precheck.keys.items() if precheck is not None else ():
         if key in _PRECHECK_KEYS:

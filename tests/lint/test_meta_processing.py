@@ -1,0 +1,43 @@
+"""`processing` under `meta`, as flujo lets it be written: seen by rules and mended where it stands."""
+
+from __future__ import annotations
+
+from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.lint import lint_text
+from flujo_aros.lint.check import Options
+from flujo_aros.lint.finding import Applicability
+
+TEXT = """\
+agents: {a: {model: "openai:gpt-4o", output_schema: {type: object}}}
+steps:
+  - name: one
+    uses: agents.a
+    meta:
+      processing:  # of the team
+        aop: minimal
+      owner: me
+"""
+
+
+def test_a_fix_goes_into_the_block_that_is_there() -> None:
+    fixed = lint_text(TEXT, options=Options(fix=Applicability.UNSAFE, select=("V-A8",)))
+    assert fixed.text == TEXT.replace("aop: minimal\n", "aop: minimal\n        structured_output: openai_json\n")
+    before, after = parse_blueprint(TEXT).steps[0], parse_blueprint(fixed.text).steps[0]
+    assert before.processing.aop == after.processing.aop == "minimal"  # type: ignore[attr-defined] # an agent step
+    assert lint_text(fixed.text, options=Options(fix=Applicability.UNSAFE, select=("V-A8",))).text == fixed.text
+
+
+def test_what_is_switched_off_there_is_seen() -> None:
+    (found,) = lint_text(TEXT.replace("aop: minimal", "enforcement: off"), options=Options(select=("V-A8",))).findings
+    assert (found.place.line, found.severity.value) == (7, "warning")
+
+
+def test_one_beside_a_block_of_its_own_is_passed_over_aloud() -> None:
+    (warning,) = parse_blueprint(TEXT + "    processing: {aop: full}\n").warnings
+    assert warning == "blueprint:6:7: 'meta.processing' is passed over: the step has a `processing` of its own"
+
+
+def test_a_judged_plan_there_is_passed_over_too() -> None:
+    text = TEXT.replace("aop: minimal", "reasoning_precheck: {enabled: true, validator_agent: agents.a}")
+    (warning,) = parse_blueprint(text).warnings
+    assert "'validator_agent' is passed over" in warning

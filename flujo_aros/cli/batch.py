@@ -24,7 +24,7 @@ from rich.progress import (
 from flujo_aros.cli.execute import journal
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import blamed
-from flujo_aros.cli.results_file import Adding, Done, ResultsFile
+from flujo_aros.cli.results_file import Done, ResultsFile
 from flujo_aros.cli.rows import Row, read_rows
 from flujo_aros.cli.screen import stderr_console, stdout_reserved
 from flujo_aros.cli.secrecy import new_mask, without_secrets
@@ -60,23 +60,23 @@ class Batch:
 def run_batch(batch: Batch, source: str) -> int:
     """Run all rows that are not in the output yet, or have failed and are to run again, and return the exit code."""
     rows = read_rows(source)
-    results = ResultsFile(batch.output)
-    done = results.tidy()
-    left = [row for row in rows if _is_left(batch, done.get(row.key))]
-    kept = {row.key: done[row.key] for row in rows if not _is_left(batch, done.get(row.key))}
-    _refuse_changed(batch, rows, kept)
-    tally = Counter(each.status for each in kept.values())
     console = stderr_console()
-    if kept:
-        console.print(f"{counted(len(kept), 'row')} of {len(rows)} in {batch.output} already", soft_wrap=True)
-    try:
-        with stdout_reserved(), _bar(console, len(rows), len(kept)) as bar, results.adding() as file:
-            run_until_signal(_all(batch, left, _Writing(batch, file, bar, tally)))
-    except Interrupted:
-        console.print("interrupted; run the same command again to go on", soft_wrap=True)
-        raise
-    finally:
-        results.tidy()
+    with ResultsFile(batch.output) as results:
+        done = results.tidy()
+        left = [row for row in rows if _is_left(batch, done.get(row.key))]
+        kept = {row.key: done[row.key] for row in rows if not _is_left(batch, done.get(row.key))}
+        _refuse_changed(batch, rows, kept)
+        tally = Counter(each.status for each in kept.values())
+        if kept:
+            console.print(f"{counted(len(kept), 'row')} of {len(rows)} in {batch.output} already", soft_wrap=True)
+        try:
+            with stdout_reserved(), _bar(console, len(rows), len(kept)) as bar:
+                run_until_signal(_all(batch, left, _Writing(batch, results, bar, tally)))
+        except Interrupted:
+            console.print("interrupted; run the same command again to go on", soft_wrap=True)
+            raise
+        finally:
+            results.tidy()
     _print_ended(batch, tally, console)
     return 0 if all(batch.is_right(status) for status in tally) else 1
 
@@ -126,13 +126,13 @@ class _Writing:
     """Takes each result as it comes, one line each, on disk before the next one counts."""
 
     batch: Batch
-    file: Adding
+    results: ResultsFile
     bar: _Bar
     tally: Counter[str]
 
     def take(self, row: Row, result: dict[str, Any]) -> None:
         """Write the line of a row."""
-        self.file.add(row, result)
+        self.results.add(row, result)
         status: str = result["status"]
         self.tally[status] += 1
         right = self.batch.is_right(status)

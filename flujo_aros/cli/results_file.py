@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, cast
+from types import TracebackType
+from typing import Any, Final, Self, cast
 
 from flujo_aros.cli.rows import Row
 from flujo_aros.errors import UsageError
+
+# What UTF-8 cannot write, half a surrogate pair, is written as the escape of it that JSON has.
+_AS_TEXT: Final[dict[str, Any]] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +28,36 @@ class Done:
     mark: str
 
 
-@dataclass(slots=True)
 class ResultsFile:
-    """The results of a batch. New lines are only ever added, each on disk before the next row counts.
+    """The results of a batch, as a context manager. New lines are only ever added, each on disk before the next counts.
 
     A row that has run again has two lines for a while, of which the later one holds; `tidy` then writes the file anew
-    and puts it in place of the old one in one step.
+    and puts it in place of the old one in one step. One process at a time has the file: lines of another would be lost.
+    Raises `UsageError` where it cannot be written, or another process has it.
     """
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = self._opened()
+        except OSError as error:
+            raise self._unusable(error) from error
+        return self
+
+    def _opened(self) -> TextIOWrapper:
+        while True:
+            file = self.path.open("a", **_AS_TEXT)
+            self._lock(file)
+            if os.path.samestat(self.path.stat(), os.fstat(file.fileno())):
+                return file
+            file.close()  # another process has put a new file in its place meanwhile
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
 
     def tidy(self) -> dict[str, Done]:
         """Leave one whole line for each row, and say how each has ended, by key.
@@ -51,29 +78,39 @@ class ResultsFile:
             raise self._unusable(error) from error
         return dict(rows)
 
-    @contextmanager
-    def adding(self) -> Generator[Adding]:
-        """Take new lines."""
-        try:
-            # What UTF-8 cannot write, half a surrogate pair, is then written as the escape of it that JSON has.
-            file = self.path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n")
-        except OSError as error:
-            raise self._unusable(error) from error
-        with file:
-            yield Adding(file)
+    def add(self, row: Row, result: dict[str, Any]) -> None:
+        """Write the line of a row, down to the disk."""
+        self._file.write(json.dumps({"row": row.id, **result, "mark": row.mark}, ensure_ascii=False) + "\n")
+        self._file.flush()
+        with suppress(OSError):  # a pipe has no disk below it
+            os.fsync(self._file.fileno())
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         real = self.path.resolve()  # a link stays one
         new = real.with_name(f"{real.name}.{os.getpid()}.new")
+        file = new.open("w", **_AS_TEXT)
         try:
-            with new.open("wb") as file:
-                new.chmod(real.stat().st_mode & 0o7777)
-                file.writelines(lines)
-                file.flush()
-                os.fsync(file.fileno())
+            self._lock(file)
+            new.chmod(real.stat().st_mode & 0o7777)
+            file.buffer.write(b"".join(lines))
+            file.flush()
+            os.fsync(file.fileno())
             new.replace(real)
+            self._file, file = file, self._file
         finally:
+            file.close()
             new.unlink(missing_ok=True)
+
+    def _lock(self, file: TextIOWrapper) -> None:
+        """Keep other processes from the file until it is closed. Raises `UsageError` where one has it."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            message = f"--output: another process writes to {str(self.path)!r}; wait for it, or give another file"
+            raise UsageError(message) from None
+        except OSError:  # a file system without locks
+            return
 
     def _row(self, number: int, line: bytes) -> tuple[str, Done]:
         try:
@@ -85,16 +122,3 @@ class ResultsFile:
 
     def _unusable(self, error: OSError) -> UsageError:
         return UsageError(f"--output: cannot write {str(self.path)!r}: {error.strerror or error}")
-
-
-@dataclass(frozen=True, slots=True)
-class Adding:
-    """The output while rows are run."""
-
-    file: IO[str]
-
-    def add(self, row: Row, result: dict[str, Any]) -> None:
-        """Write the line of a row, down to the disk."""
-        self.file.write(json.dumps({"row": row.id, **result, "mark": row.mark}, ensure_ascii=False) + "\n")
-        self.file.flush()
-        os.fsync(self.file.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -201,6 +202,21 @@ def test_a_row_that_is_not_the_one_that_has_run_is_refused(aros: Aros, shop: Pat
     assert ended.exit_code == 2
     assert "row 1 is not the one whose result is in 'out.jsonl': it has changed since" in ended.stderr
     assert batch(aros, '"a"', '  "b"', '{"input": "d"}'.replace("input", "id")).exit_code == 2
+
+
+def test_one_process_at_a_time_writes_to_an_output(aros: Aros, shop: Path) -> None:
+    with Path("out.jsonl").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ended = batch(aros, '"a"')
+    assert ended.exit_code == 2
+    assert "another process writes to 'out.jsonl'; wait for it, or give another file" in ended.stderr
+    assert batch(aros, '"a"').exit_code == 0
+
+
+def test_an_output_may_be_a_device(aros: Aros, shop: Path) -> None:
+    Path("rows.jsonl").write_text('"a"\n')
+    ended = aros("run", "shop.yaml", "--allow", "shop", "--input-jsonl", "rows.jsonl", "-o", "/dev/null")
+    assert (ended.exit_code, "all 1 row completed" in ended.stderr) == (0, True)
 
 
 def test_retrying_is_for_many_rows(aros: Aros, shop: Path) -> None:

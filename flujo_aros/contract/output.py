@@ -291,6 +291,9 @@ class Output:
         name the opening tag. `like` as in `json`. Raises `ContractError` for a blank tag and for a `max_retries` that
         is not a whole number of at least 0.
         """
+        if not isinstance(cast("object", strict), bool):
+            message = f"strict={strict!r}: it is true or false"
+            raise ContractError(message)
         return TaggedContract(
             Output.json(like).values,
             "tagged",

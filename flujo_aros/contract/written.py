@@ -98,6 +98,8 @@ def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
 
 
 def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -> WrittenContract:
+    if form in _OPTIONS and (odd := [name for name in names if not isinstance(name, str)]):
+        raise ContractError(f"{form} holds {odd[0]!r}, which is no name: write it as a text")
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
     if form == "block" and names[:1] == [""]:  # a blank key, written as such, makes the contract inert
         kept = ("", *kept)

@@ -81,6 +81,12 @@ def test_the_example_of_an_event_can_be_written() -> None:
         ({"event": ["a"], "cast": "ada"}, "cast='ada': it is a list of names"),
         ({"event": ["a"], "example": 3}, "example=3"),
         ({"event": ["a"], "fallback": "b"}, "'b'"),
+        ({"event": ["a", 1]}, "event holds 1, which is no name"),
+        ({"event": ["a", True]}, "event holds True"),
+        ({"tagged": 5}, "tagged holds 5"),
+        ({"block": ["plan", None]}, "block holds None"),
+        ({"tagged": "result", "strict": "no"}, "strict='no': it is true or false"),
+        ({"block": "plan", "required": ["next", 2]}, "required holds 2"),
     ],
 )
 def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: str) -> None:

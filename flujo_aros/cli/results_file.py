@@ -48,7 +48,7 @@ class ResultsFile:
 
     def _opened(self) -> TextIOWrapper:
         while True:
-            file = self.path.open("a", **_AS_TEXT)
+            file: TextIOWrapper = self.path.open("a", **_AS_TEXT)
             self._lock(file)
             if os.path.samestat(self.path.stat(), os.fstat(file.fileno())):
                 return file

@@ -6,9 +6,9 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
-from flujo_aros.outcome import Accepted
+from flujo_aros.outcome import Accepted, Outcome
 from flujo_aros.reading.read import read
 
 _TOKENS: Final = re.compile(r"\\.|[\"']", re.S)
@@ -97,8 +97,8 @@ def said_by(written: str, mark: str) -> str:
     """
     if "\\" not in written:
         return written
-    outcome: Any = read(f"[{mark}{written}{mark}]", _TEXTS, truncated=False)
-    value: list[str] = outcome.value if isinstance(outcome, Accepted) else []
+    outcome: Outcome[list[str]] = read(f"[{mark}{written}{mark}]", _TEXTS, truncated=False)
+    value = outcome.value if isinstance(outcome, Accepted) else []
     return value[0] if len(value) == 1 else written
 
 

@@ -286,3 +286,38 @@ def test_a_call_that_is_still_open_counts(way: str, most: int) -> None:
         return provider
 
     assert len(asyncio.run(go()).used) == most
+
+
+async def provider_of(case: Case, *replies: Said) -> tuple[Provider, Heard]:
+    provider, heard = Provider(list(replies), None), Heard()
+    with observing(heard):
+        await until_stopped(case, provider)
+    return provider, heard
+
+
+BROKEN: Final[Said] = ('{"name": "pen", "qty": "many"}', "stop")
+DOWN: Final[Said] = ("", "error")
+ASKING: Final = Ladder.model_validate({"stages": [{"stage": "llm_repair", "attempts": 4}, {"stage": "retry"}]})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_repair_that_the_provider_failed_counts(way: str) -> None:
+    """The host knows nothing of it."""
+    provider, _ = asyncio.run(provider_of(Case(way, "json", ASKING, 3), BROKEN, DOWN))
+    assert len(provider.used) == 3
+
+
+@pytest.mark.parametrize("contract", ["json", "block"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_host_that_asks_once_more_gets_no_second_budget(way: str, contract: str) -> None:
+    """An empty reply is asked for again by the host itself, after a climb over what has streamed."""
+    ladder = ASKING.model_copy(update={"max_calls": 2})
+    _, heard = asyncio.run(provider_of(Case(way, contract, ladder, None), ("", "stop")))
+    climbing = [ask for ask in heard.asks if ask.stage != "first"]
+    assert len(climbing) == (1 if way == "run_stream" else 2)  # which asks once, and runs one stage
+
+
+@pytest.mark.parametrize("way", ["run", "run_stream"])
+def test_a_reply_that_was_cut_before_it_began_is_an_attempt(way: str) -> None:
+    provider, heard = asyncio.run(provider_of(Case(way, "json", ASKING, None), ("", "length")))
+    assert provider.failed == Usage.total(ask.usage for ask in heard.asks)

@@ -20,7 +20,7 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Aros, Import, Ladder, Loop, Map, Parallel, Pipeline, Runner, Step
+from flujo_aros import Aros, Branch, Import, Ladder, Loop, Map, Parallel, Pipeline, Runner, Step
 from flujo_aros.agents.instruments import instrument_agents
 from flujo_aros.pipeline.ledger import RunResult
 from flujo_aros.telemetry.journal import Journal
@@ -29,7 +29,7 @@ from flujo_aros.usage import Usage
 from .conftest import Told
 from .scripted import BAD, GOOD, MESSY, Boat, Script, model
 
-Kind: TypeAlias = Literal["parallel", "map", "loop", "import"]
+Kind: TypeAlias = Literal["parallel", "map", "loop", "import", "branch", "fallback", "retries"]
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]  # to explain takes minutes
 REPLIES = st.sampled_from([GOOD, GOOD, MESSY, BAD, BAD, "no boat at all", '{"name": "Al', "", "!500"])
 LADDERS: Any = st.sampled_from(
@@ -60,7 +60,7 @@ class Around:
 
 Plan: TypeAlias = Ask | Around
 ASKS = st.builds(Ask, st.lists(REPLIES, max_size=6).map(tuple), LADDERS)
-AROUND: Any = st.sampled_from(["parallel", "map", "loop", "import"])
+AROUND: Any = st.sampled_from(["parallel", "map", "loop", "import", "branch", "fallback", "retries"])
 PLANS: Any = st.recursive(
     ASKS, lambda inner: st.builds(Around, AROUND, st.lists(inner, min_size=1, max_size=2).map(tuple)), max_leaves=4
 )
@@ -94,23 +94,29 @@ class World:
         """The other model, that `escalate` asks."""
         return model(BAD, *[GOOD] * 40, name="other")
 
-    def asking(self, name: str, plan: Ask) -> Step:
+    def asking(self, name: str, plan: Ask, **options: Any) -> Step:
         script = [ModelHTTPError(500, "m") if reply == "!500" else reply for reply in plan.replies]
         asked = Stopping([*script, *[GOOD] * 60], self)
         scripted = FunctionModel(asked, stream_function=asked.stream, model_name=f"model-{name}")
         ladder = None if plan.ladder is None else Ladder.model_validate(plan.ladder)
         agent = Agent(scripted, output_type=Boat, name=name, capabilities=[Aros(ladder=ladder)])
-        return Step(name, agent=agent, input="Which boat?", on_degraded="accept")
+        return Step(name, agent=agent, input="Which boat?", **{"on_degraded": "accept", **options})
 
     def step(self, plan: Plan) -> Any:
         name = f"s{next(self.names)}"
         if isinstance(plan, Ask):
             return self.asking(name, plan)
+        if plan.kind == "fallback":
+            return self.asking(name, Ask((BAD,) * 9, None), on_degraded="fail", fallback=self.step(plan.inside[0]))
+        if plan.kind == "retries":
+            return self.asking(name, Ask(("!500", BAD, "!500", "!500"), None), retries=2)
         body = Pipeline([self.step(each) for each in plan.inside], name="body", body=True)
         if plan.kind == "parallel":
             return Parallel(name, {"a": body, "b": Pipeline([self.step(Ask((BAD,), None))], name="b", body=True)})
         if plan.kind == "map":
             return Map(name, body, iterable_input="{{ context.numbers }}")
+        if plan.kind == "branch":
+            return Branch(name, {"true": body}, condition=lambda *_: True)
         if plan.kind == "loop":
             return Loop(name, body, max_loops=2)
         return Import(name, Pipeline(body.steps, name="imported"), outputs={})

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
 
 from flujo_aros.contract.checks import Check, Judgement, judge, judge_awaiting
@@ -105,7 +106,7 @@ class _TwiceError(ValueError):
 def _strictly(payload: str) -> _Strict | _NotJson:
     """The value of a text that is JSON to the letter: numbers that JSON knows, each key once, whole characters."""
     try:
-        value = json.loads(payload, object_pairs_hook=_once, parse_constant=_no_constant)
+        value = json.loads(payload, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
     except _TwiceError as error:
         return _NotJson(Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values")
     except (ValueError, RecursionError) as error:
@@ -127,6 +128,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _no_constant(word: str) -> None:
     message = f"{word} is no number of JSON"
     raise ValueError(message)
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not isfinite(number):
+        message = f"the number {written[:40]} is too large to be kept exactly"
+        raise ValueError(message)
+    return number
 
 
 def _pairs(text: str, contract: TaggedContract[Any]) -> tuple[list[Pair], int | None]:
@@ -292,8 +301,8 @@ def _prose(before: str, behind: str) -> str:
     """What stands around the block, without the fence that it may stand in."""
     before, behind = before.strip("\ufeff \t\r\n"), behind.strip()
     opened = _FENCE_BEFORE.search(before)
-    if opened and behind.startswith("```"):
-        before, behind = before[: opened.start()].strip(), behind[3:].strip()
+    if opened and (behind.startswith("```") or "```" not in behind):
+        before, behind = before[: opened.start()].strip(), behind.removeprefix("```").strip()
     return "\n\n".join(part for part in (before, behind) if part)
 
 

@@ -70,6 +70,42 @@ def test_a_payload_that_lacks_its_end_within_its_tags_is_not_cut_but_malformed(t
     assert outcome.reason is Reason.MALFORMED
 
 
+HUGE = "9" * 400
+
+
+def holding(number: str, contract: Any) -> str:
+    value = f'{{"n": {number}}}'
+    return f"<result>{value}</result>" if contract.mode == "tagged" else value
+
+
+@pytest.mark.parametrize(
+    ("number", "contract"),
+    [
+        ("1e999", Output.tagged("result", {})),
+        ("-1e999", Output.tagged("result", {}, strict=False)),
+        (HUGE, Output.tagged("result", dict[str, float])),
+        ("1e999", Output.block("n")),
+        ("1e999", Output.json({})),
+        (HUGE, Output.json(dict[str, float])),
+        (HUGE, Output.json(dict[str, list[float] | None])),
+        (f"[{HUGE}]", Output.json(dict[str, list[float] | None])),
+    ],
+    ids=lambda part: part if isinstance(part, str) and len(part) < 9 else None,
+)
+def test_a_number_that_is_too_large_is_never_infinity(number: str, contract: Any) -> None:
+    outcome = read(
+        f'<result>{{"n": {number}}}</result>' if contract.mode == "tagged" else f'{{"n": {number}}}', contract
+    )
+    assert isinstance(outcome, Rejected)
+
+
+@pytest.mark.parametrize("contract", [Output.tagged("result", {}), Output.json(dict[str, int]), Output.block("n")])
+def test_a_whole_number_may_have_any_size_where_one_is_wanted(contract: Any) -> None:
+    outcome = read(holding(HUGE, contract), contract)
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value.fields if contract.mode == "block" else outcome.value) == {"n": int(HUGE)}
+
+
 # --- events -----------------------------------------------------------------------------------------------------------
 
 PROSE = {

@@ -213,10 +213,21 @@ def test_the_same_value_twice_is_one_value() -> None:
         ('{"plan": "x"}</think>{"plan": "a"} Go.', {"plan": "a"}, "Go.", Trust.LOSSLESS),
         ('<tool_call>{"plan": "x"}</tool_call>{"plan": "a"} Go.', {"plan": "a"}, "Go.", Trust.LOSSLESS),
         ('\ufeff{"plan": "a"} Go.', {"plan": "a"}, "Go.", Trust.CLEAN),
+        ('```json\n{"plan": "a"}\nGo.', {"plan": "a"}, "Go.", Trust.CLEAN),
         ("{'plan': 'a',} Go.", {"plan": "a"}, "Go.", Trust.LOSSLESS),
         ('{x} {"plan": 2}', {"plan": 2}, "{x}", Trust.CLEAN),
     ],
-    ids=["fence", "reasoning", "behind", "never opened", "a call", "byte order mark", "wrapping", "prose with braces"],
+    ids=[
+        "fence",
+        "reasoning",
+        "behind",
+        "never opened",
+        "a call",
+        "byte order mark",
+        "open fence",
+        "wrapping",
+        "prose with braces",
+    ],
 )
 def test_a_block_is_found_and_taken_out_of_the_prose(text: str, fields: object, prose: str, trust: Trust) -> None:
     """Reasoning leads nothing and is no prose, nor is a fence; a trailing comma is no reason for a call."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
 from flujo_aros.blueprint.operations import next_input_of, operation_nodes, output_of, state_updates
 from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
@@ -16,7 +16,7 @@ from flujo_aros.blueprint.references import Unready, checks_of
 from flujo_aros.errors import FilterError, UsageError
 from flujo_aros.pipeline.branch import Branch, branch_key
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.flow import Mistake, Pipeline, find_mistakes
+from flujo_aros.pipeline.flow import Mistake, Pipeline, find_mistakes, name_is_taken
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
@@ -37,6 +37,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     """The steps that these nodes describe; None when there are mistakes, which are noted."""
     built: list[PipelineStep | None] = []
     before = where.before
+    _refuse_one_name_for_many(loading, nodes)
     for index, node in enumerate(nodes):
         built.append(build_step(loading, node, replace(where, path=f"{where.path}[{index}]", before=before)))
         before = (*before, name_of(node, index))
@@ -52,6 +53,18 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
         wrong = not loading.lenient
     whole = [step for step in built if step is not None]
     return whole if len(whole) == len(built) and not wrong else None
+
+
+def _refuse_one_name_for_many(loading: Loading, nodes: list[Node]) -> None:
+    """Note the names of a flood of steps that share one, before any of them is built."""
+    names = [name_of(node, index) for index, node in enumerate(nodes)] if len(nodes) > MAX_FINDINGS else []
+    if loading.lenient or len(names) - len(set(names)) < MAX_FINDINGS:
+        return
+    seen: dict[str, int] = {}
+    for index, name in enumerate(names):
+        first = seen.setdefault(name, index)
+        if first < index:
+            loading.note(key_node(nodes[index], "name").place, name_is_taken(name, first))
 
 
 def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:

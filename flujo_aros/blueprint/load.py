@@ -109,20 +109,20 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     if not isinstance(root.value, dict):
         loading.note(root.place, "a blueprint is a mapping with `steps:`")
         return None
+    agents, imports, steps = member(root, "agents"), member(root, "imports"), member(root, "steps")
+    if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is looked at
+        loading.note(steps.place, too_many_steps())
+        return None
     top = loading.block(Top, root)
     version = member(root, "version")
     if version is not None and str(version.plain()) != VERSION:
         tell = loading.warn if loading.lenient else loading.note
         tell(version.place, f"this version is not known; write version: {VERSION!r}")
-    agents, imports, steps = member(root, "agents"), member(root, "imports"), member(root, "steps")
     for name, node in (agents.members if agents else {}).items():
         loading.named_agent(name, node)
     for name, node in (imports.members if imports else {}).items():
         loading.imports[name] = _imported(loading, node, files)
     nodes = [node for node in (steps.elements if steps else []) if isinstance(node.value, dict)]
-    if steps is not None and len(nodes) > MAX_STEPS:
-        loading.note(steps.place, too_many_steps())
-        return None
     made = build_steps(loading, nodes, Where("steps", ""))
     if top is None or made is None or loading.findings:
         return None

@@ -167,11 +167,12 @@ class Loading:
 
     def schema(self, node: Node | None) -> bool:
         """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted."""
+        if node is None or not isinstance(node.value, dict):
+            return True
         try:
-            compile_contract(node.plain() if node and isinstance(node.value, dict) else True)
+            compile_contract(node.plain())
         except ContractError as error:
-            if node is not None:
-                self.doubt(node.at(error.path), str(error))
+            self.doubt(node.at(error.path), str(error))
             return False
         return True
 

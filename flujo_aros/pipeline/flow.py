@@ -117,9 +117,7 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
     for index, step in enumerate(steps):
         first = seen.setdefault(step.name, index)
         if first < index:
-            yield Mistake(
-                index, "name", f"step name {step.name!r} is taken by step {first + 1}; each step needs its own"
-            )
+            yield Mistake(index, "name", name_is_taken(step.name, first))
         for key, place, reference in _references(step):
             message = _wrong(reference, step.name, names, before, knows_all=outer is not None)
             if message:
@@ -127,6 +125,11 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
         if isinstance(step, SeesItsBody) and outer is not None:
             yield from _wrong_afterwards(step, step.after_body, index, before)
         before.add(step.name)
+
+
+def name_is_taken(name: str, first: int) -> str:
+    """What is said of a step whose name an earlier one has, the one at this index."""
+    return f"step name {name!r} is taken by step {first + 1}; each step needs its own"
 
 
 def _wrong_afterwards(

@@ -35,7 +35,7 @@ from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, MAX_OUTPUT_CHARS, 
 from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
 
 MAX_SOURCE_CHARS: Final = 100_000
-_MAX_TOKENS: Final = 5_000
+_MAX_TOKENS: Final = 3_000
 _MAX_DEPTH: Final = 40
 _MAX_LOOPS: Final = 15  # Python takes no more than 20 in one another
 _TOO_DEEP: Final = "the template is nested too deeply"

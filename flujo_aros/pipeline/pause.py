@@ -59,8 +59,12 @@ class PausedRun(Strict):
         """What `to_dict` has saved. Raises `UsageError` for anything else."""
         try:
             return cls.model_validate_json(json.dumps(dict(saved)))
-        except (ValidationError, TypeError, ValueError) as error:
-            raise UsageError(f"this is not the state of a paused run: {str(error).splitlines()[0]}") from error
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            place = ".".join(map(str, wrong["loc"]))
+            raise UsageError(f"this is not the state of a paused run: {place}: {wrong['msg']}") from error
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"this is not the state of a paused run: {error}") from error
 
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:

@@ -164,7 +164,7 @@ def test_another_pipeline_is_refused():
     state = paused_state(Runner(lab.call("a") >> Ask("sure")).run_sync())
     with pytest.raises(UsageError, match="this one has changed since; resume it with the pipeline that it began with"):
         resume(lab.call("a") >> Ask("sure") >> lab.call("new"), state, "yes")
-    with pytest.raises(UsageError, match="this is not the state of a paused run"):
+    with pytest.raises(UsageError, match="this is not the state of a paused run: run_id: Field required"):
         resume(Pipeline([Ask("sure")]), {"run": 1}, "yes")
 
 

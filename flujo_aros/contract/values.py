@@ -99,7 +99,8 @@ def fingerprint(schema: JsonSchema) -> str:
 
 
 NOT_JSON: Final = object()
-_LONG: Final = (re.compile(r"[0-9]{309}"), re.compile(rb"[0-9]{309}"))
+_PART: Final = 150
+"""Half as many digits as the largest float has."""
 _HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
 
 
@@ -129,8 +130,8 @@ def _overflows(value: Any, data: str | bytes) -> bool:
     """Whether a whole number was too large for a float, and infinity stands in its place."""
     if count_keys(value) >= 0:  # all numbers in it are known to be finite
         return False
-    long = _LONG[0].search(data) if isinstance(data, str) else _LONG[1].search(data)
-    if long is None:
+    # So long a run of digits holds one of these parts whole.
+    if not any(data[start : start + _PART].isdigit() for start in range(0, len(data) - _PART, _PART)):
         return False
     try:
         return not _all_finite(to_jsonable_python(value, inf_nan_mode="constants", fallback=str))

@@ -108,12 +108,12 @@ def model_contract(like: Any) -> Contract[Any] | None:
 
 def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
     """The contract that the agent of a run has as its output type."""
-    like = ctx.agent.output_type if ctx.agent else None
+    like: Any = ctx.agent.output_type if ctx.agent else None
     if isinstance(like, TextOutput):
-        return contract_of(getattr(like.output_function, "__name__", None))
+        return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
     if isinstance(like, (NativeOutput, PromptedOutput)):
-        return model_contract(like.outputs)
-    return model_contract(like.output if isinstance(like, ToolOutput) else like)
+        return model_contract(cast("Any", like).outputs)
+    return model_contract(cast("Any", like).output if isinstance(like, ToolOutput) else like)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ _NOWHERE: Final = object()
 _NO_PLACE: Final = frozenset({"missing", "required", "truncated", "changed"})
 """Issues that say nothing against what stands there."""
 _NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
+_ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|[nrt\\])?")
 _MAX_CHARS: Final = 120
 
 
@@ -45,7 +46,7 @@ def grounded(outcome: Outcome[T], source: str, contract: Contract[T]) -> Outcome
     plain = _plain(outcome.text, contract.json_schema)
     if plain is None:
         return outcome
-    words, numbers = _folded(source.replace("\\n", " ").replace("\\", "")), set(_numbers(source))
+    words, numbers = _words_of(source), set(_numbers(source))
     new = tuple(
         Repair("not-in-output", Risk.INFERRED, path_of(place), (0, 0), "", str(leaf)[:80])
         for place, leaf in _leaves(plain.value, ())
@@ -134,6 +135,21 @@ def _stands_in(leaf: Any, words: str, numbers: set[float]) -> bool:
     if isinstance(leaf, (int, float)):
         return leaf in numbers or _folded(str(leaf)) in words
     return not isinstance(leaf, str) or _folded(leaf.replace("\\", "")) in words
+
+
+def _words_of(source: str) -> str:
+    """A text to look for values in, which are written in it with or without the escapes of JSON."""
+    if "\\" not in source:
+        return _folded(source)
+    said = _ESCAPE.sub(_said, source).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    plain = source.replace("\\", "")
+    return f"{_folded(said)}\n{_folded(plain)}"
+
+
+def _said(escape: re.Match[str]) -> str:
+    if escape["code"]:
+        return chr(int(escape["code"], 16))
+    return " " if escape.group()[-1] in "nrt" else ""
 
 
 def _folded(text: str) -> str:

@@ -103,17 +103,19 @@ class Vault:
 
     @cached_property
     def _known(self) -> dict[str, str]:
-        """What each named value says where it stands in a JSON string, by all the ways in which it may be written."""
-        values = [value for value in dict.fromkeys(self.named) if value.strip()]
-        escaped = {form: value for value in values for form in _forms(value)}
-        nested = {twice: once for once in escaped for twice in _forms(once)}
-        return {**nested, **{value: value for value in values}, **escaped}
+        """What the named values say where they stand in a JSON string, escaped once or twice."""
+        escaped = {form: value for value in self._named for form in _forms(value)}
+        return {**{twice: once for once in escaped for twice in _forms(once)}, **escaped}
+
+    @cached_property
+    def _named(self) -> tuple[str, ...]:
+        return tuple(value for value in dict.fromkeys(self.named) if value.strip())
 
     @cached_property
     def _values(self) -> Values:
         shown = secrets_of(self.text) if self.labelled else tuple(secret_in_place(self.text))
         forms = (form for value in shown for form in (value, *_forms(value)))
-        return Values((*self._known, *forms))
+        return Values((*self._named, *self._known, *forms))
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the secrets of a text stand, in any order."""

@@ -169,6 +169,17 @@ class TestExtract:
         assert outcome.value == PEN
         assert outcome.trust is Trust.CLEAN
 
+    @pytest.mark.parametrize("name", ["C:\\new\\table", "a\\\\b", 'say "so"', "José 😀", "two\nlines", "\\frac{1}{2}"])
+    @pytest.mark.parametrize("ascii_only", [True, False])
+    def test_what_the_text_says_in_escapes_is_not_new(self, name, ascii_only):
+        value = json.dumps({"name": name, "qty": 3})
+        for text in (
+            json.dumps({"name": name, "qty": "it is 3"}, ensure_ascii=ascii_only),
+            f"It is {name}, and 3 of it.",
+        ):
+            _, outcome = climbed((Extract(),), Reply(text), Reply(value))
+            assert (outcome.value.name, outcome.trust) == (name, Trust.CLEAN)
+
     def test_what_the_text_does_not_say_is_told(self):
         _, outcome = climbed((Extract(),), Reply("I would take the pen, a few of them."), Reply(GOOD))
         assert [(repair.code, repair.path) for repair in outcome.repairs] == [("not-in-output", "$.qty")]

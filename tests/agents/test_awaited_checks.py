@@ -74,6 +74,7 @@ CASES: dict[str, Case] = {
     "tagged, asked again": (TAGGED, [few], [f"<result>{item(9)}</result>", f"<result>{item(3)}</result>"]),
     "tagged, never": (TAGGED, [few], [f"<result>{item(9)}</result>", f"<result>{item(8)}</result>"]),
     "block, asked again": (PLAN, [known], ['{"plan": "b"} On it.', '{"plan": "a"} On it.']),
+    "block, made up against its check": (PLAN, [lambda block: block.fields["plan"] == "a"], ["On it.", "No."]),
     "block, made up": (PLAN, [known], ['{"plan": "b"} On it.', '{"plan": "c"} On it.']),
 }
 

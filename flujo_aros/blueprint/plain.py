@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -22,6 +23,7 @@ from flujo_aros.pipeline.inputs import compile_input
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.step import Call, PipelineStep, Step
 
+_PATH: Final = re.compile(r"(?:context\.)?[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _NO_NAME: Final = re.compile(r"[/{}\"'\s]+")
 _SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _IMPORT_KEYS: Final = ("inherit_context", "input_to", "outputs", "on_failure", "propagate_hitl", "default")
@@ -152,24 +154,34 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
     if target.builtin is not None:
         making.loading.model(making.member("params", "model") or making.member("agent", "params", "model"))
     given = said(block, "input")
-    if target.sets_context:
-        return _context_set(making, block, params, common)
+    if target.context is not None:
+        return _context_step(making, block, target.context, params, common)
     if target.builtin is not None:
         return built_in_step(block.name, target.builtin, params, **given, **common)
     return Call(block.name, function=cast("str", target.function), params=params, **given, **common)
 
 
-def _context_set(
-    making: Making, block: blocks.StepBlock, params: dict[str, Any], common: dict[str, Any]
+def _context_step(
+    making: Making, block: blocks.StepBlock, what: str, params: dict[str, Any], common: dict[str, Any]
 ) -> PipelineStep:
-    """flujo's way to put a value into the context: a step that hands it on, with `sink_to`."""
+    """flujo's way to put a value into the context, or to take one out: a step that hands it on."""
     written = {**(block.input if isinstance(block.input, dict) else {}), **params}
     path = written.get("path")
-    if not isinstance(path, str):
-        making.loading.note(making.node.place, f"context_set of step {block.name!r} needs `path` and `value` in params")
-        path = None
-    changed: dict[str, Any] = {"sink_to": path and path.removeprefix("context."), "updates_context": False}
+    if not isinstance(path, str) or (what == "get" and not _PATH.fullmatch(path)):
+        keys = "`path` and `value`" if what == "set" else "`path`, such as a.b,"
+        making.loading.note(making.node.place, f"context_{what} of step {block.name!r} needs {keys} in params")
+        path = "nowhere"
+    path = path.removeprefix("context.")
+    if what == "get":
+        return built_in_step(block.name, "passthrough", input=_taken(path, written), **common)
+    changed: dict[str, Any] = {"sink_to": path, "updates_context": False}
     return built_in_step(block.name, "passthrough", input=as_template(written.get("value")), **{**common, **changed})
+
+
+def _taken(path: str, written: dict[str, Any]) -> str:
+    """The template of a value of the context, with what stands in for it where it is not there."""
+    literal = json.dumps(written.get("default"))
+    return f"{{{{ context.{path} | default({'none' if literal == 'null' else literal}) }}}}"
 
 
 def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep | None:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint import blocks
@@ -29,7 +29,7 @@ BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
 
 FLUJO_BUILTINS: Final = frozenset(
     {
-        *("ask_user", "capture_ask_output", "always_valid_key", "aggregate_plan", "analyze_project", "context_get"),
+        *("ask_user", "capture_ask_output", "always_valid_key", "aggregate_plan", "analyze_project"),
         *("context_merge", "discover_skills", "extract_decomposed_steps", "extract_yaml_text", "fs_write_file"),
         *("http_get", "in_memory_validate_yaml", "render_jinja_template", "repair_yaml_ruamel", "save_to_file"),
         *(
@@ -127,7 +127,8 @@ class Target:
     alias: str | None = None
     function: str | None = None
     builtin: str | None = None
-    sets_context: bool = False
+    context: Literal["set", "get"] | None = None
+    """flujo's built-ins for the context: a step that hands a value on."""
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     unready: str | None = None
     place: Place | None = None
@@ -177,8 +178,8 @@ def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None
     short = name.rpartition(".")[2]
     if short in BUILTINS:
         return Target(builtin=short)
-    if short == "context_set":
-        return Target(builtin="passthrough", sets_context=True)
+    if short in ("context_set", "context_get"):
+        return Target(builtin="passthrough", context="set" if short == "context_set" else "get")
     if short in FLUJO_BUILTINS:
         why = f"{name} is not run here; write a function of your own, and `uses: package.module:function`"
         loading.warn(node.place, f"{who} cannot run: {why}")

@@ -116,6 +116,26 @@ def test_questions_caches_and_builtins_load():
     assert one("  - {name: w, agent: shop.steps.f}") == one("  - {name: w, agent: {path: 'shop.steps:f'}}")
 
 
+@pytest.mark.parametrize(
+    ("params", "value"),
+    [
+        ("{path: scratchpad.n}", [1]),
+        ("{path: context.scratchpad.n, default: 5}", [1]),
+        ("{path: scratchpad.no.way, default: {a: true}}", {"a": True}),
+        ("{path: scratchpad.no}", None),
+    ],
+)
+def test_a_value_is_taken_out_of_the_context_as_in_flujo(params: str, value: object):
+    text = f"steps: [{{name: g, agent: {{id: flujo.builtins.context_get, params: {params}}}}}]"
+    assert Runner(parse_blueprint(text)).run_sync("x", {"scratchpad": {"n": [1]}}).output == value
+
+
+def test_a_value_of_the_context_is_asked_for_by_a_path():
+    text = "steps: [{name: g, agent: {id: flujo.builtins.context_get, params: {path: 'a }} b'}}}]"
+    with pytest.raises(BlueprintError, match="context_get of step 'g' needs `path`"):
+        parse_blueprint(text)
+
+
 def test_a_callables_schema_is_a_check_on_its_value():
     text = "steps: [{name: s, uses: 'builtins:len', input: '{{ input }}', output_schema: {type: string}}]"
     run = Runner(parse_blueprint(text, allow=["builtins"])).run_sync("four")

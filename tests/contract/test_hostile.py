@@ -111,6 +111,7 @@ def test_a_whole_number_may_have_any_size_where_one_is_wanted(contract: Any) -> 
 PROSE = {
     'The sign reads {"open": true}. I step in.': 'The sign reads {"open": true}. I step in.',
     "She holds {a, b} and [c].": "She holds {a, b} and [c].",
+    'I read {"open": true}': 'I read {"open": true}',
     "I count [1, 2, 3] lamps; [4] are broken.": "I count [1, 2, 3] lamps; [4] are broken.",
     "I cannot open the door, I'm sorry.": "I cannot open the door, I'm sorry.",
     "We need to leave before dawn.": "We need to leave before dawn.",

@@ -11,7 +11,7 @@ masks or drops them, unless `capture` says that the user wants them.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -293,6 +293,14 @@ def span(started: Event) -> AbstractContextManager[Finish, None]:
     ...     finish(StageFinished(stage="retry", outcome="accepted", reason=None, calls=1))
     """
     return _Span(started)
+
+
+def _nobody(_: Event) -> None:
+    """Takes what nobody wants to hear."""
+
+
+UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(_nobody)
+"""A span of which nobody hears, for what begins often: it is in no `scopes()`, and no event is made for it."""
 
 
 class _Span:

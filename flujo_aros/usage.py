@@ -39,7 +39,8 @@ class Usage:
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Usage:
         """The sum of any number of records; nothing at all is `Usage()`."""
-        return sum(usages, cls())
+        found = list(usages)
+        return found[0] if len(found) == 1 else sum(found, cls())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: the cost as a number (None: no price is known); unmeasured calls only when there are any."""

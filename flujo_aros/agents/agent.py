@@ -20,6 +20,7 @@ from pydantic_ai.settings import ModelSettings
 from flujo_aros.agents.asked import AskedSchema, AskingAros
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.model_names import made_model
+from flujo_aros.agents.unhooked import UnhookedAros
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract, TaggedContract, with_checks
@@ -64,7 +65,7 @@ class RunnableAgent(Generic[T]):
     """A pydantic-ai agent with `Aros` on it and everything that one run of it needs.
 
     `schema_sent`: the provider is asked to enforce the schema. `ours`: made from a spec, so that a mistake in its
-    configuration is a mistake in the blueprint.
+    configuration is a mistake in the blueprint. `unhooked`: no hook of the host says when a run begins and ends.
     """
 
     agent: Agent[Any, Any]
@@ -76,6 +77,7 @@ class RunnableAgent(Generic[T]):
     timeout: float | None = None
     schema_sent: bool = False
     ours: bool = False
+    unhooked: bool = False
     plainly: Callable[[], RunnableAgent[T]] | None = None
     """The same agent asked for text, for an event whose structured call the provider refuses."""
 
@@ -206,22 +208,31 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
     instructions = spec.system_prompt
     if contract is not None and asked is None and output is str:
         instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
-    aros = AskingAros(contract, ladder, asked=asked)
+    by_host = output is not str or isinstance(model, (FallbackModel, InstrumentedModel))  # which it has to know as such
+    aros = AskingAros(contract, ladder, asked=asked) if by_host else UnhookedAros(contract, ladder, asked=asked)
     made: Agent[Any, Any] = Agent(
-        # The host has to know these two as what they are.
-        model if isinstance(model, (FallbackModel, InstrumentedModel)) else aros.watched(model),
-        output_type=output,
+        aros.asking(model),
+        output_type=aros.reading() if isinstance(aros, UnhookedAros) else output,
         instructions=instructions or None,
         model_settings=cast("ModelSettings", dict(spec.model_settings)),
         retries=0,
-        capabilities=[aros],
+        capabilities=[aros] if by_host else (),
     )
     sent = mode == "native" and (asked is not None or output is not str)
     plainly = None
     if contract is not None and contract.mode == "event" and output is not str:
         in_words = spec.model_copy(update={"output_mode": "prompted"})
         plainly = partial(_from_spec, in_words, model, contract, ladder)
-    return RunnableAgent(made, contract, ladder, timeout=spec.timeout, schema_sent=sent, ours=True, plainly=plainly)
+    return RunnableAgent(
+        made,
+        contract,
+        ladder,
+        timeout=spec.timeout,
+        schema_sent=sent,
+        ours=True,
+        unhooked=not by_host,
+        plainly=plainly,
+    )
 
 
 def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from pydantic_ai import StructuredDict
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 
 from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.wire import ENVELOPE, Wire, object_schema
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.events import is_heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,9 @@ class AskedSchema:
 
     def put_into(self, parameters: ModelRequestParameters) -> ModelRequestParameters:
         """The parameters of a request, with the schema asked for."""
-        return replace(parameters, output_mode=self.mode, output_object=self.asked)
+        asking = copy(parameters)  # `replace` makes it anew from its fields, for three times as long
+        asking.output_mode, asking.output_object = self.mode, self.asked
+        return asking
 
 
 @dataclass
@@ -59,6 +67,10 @@ class AskingAros(Aros):
 
     asked: AskedSchema | None = field(default=None, kw_only=True)
 
+    def asking(self, model: Model) -> Model:
+        """The model that the agent is made with; the host has to know some kinds as what they are."""
+        return model if isinstance(model, (FallbackModel, InstrumentedModel)) else self.watched(model)
+
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
@@ -67,5 +79,14 @@ class AskingAros(Aros):
             request_context.model_request_parameters = self.asked.put_into(request_context.model_request_parameters)
         return await super().before_model_request(ctx, request_context)
 
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        """Tell what the output is worth where somebody listens: who runs the agent has the outcome itself."""
+        return await super().after_run(ctx, result=result) if is_heard() else result
+
+    def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:  # noqa: ARG002 (as the class above)
+        contract: Contract[Any] | None = self.contract
+        return contract
+
     def _text_wire(self, wanted: Contract[Any]) -> Wire:
-        return Wire.of(wanted, wanted=True, key=None if self.asked is None else self.asked.key)
+        key = None if self.asked is None else self.asked.key
+        return Wire(wanted, wanted) if key is None and not wanted.awaited else Wire.of(wanted, wanted=True, key=key)

@@ -19,7 +19,7 @@ from pydantic_ai.capabilities.abstract import (
 from pydantic_ai.capabilities.durable_operation import durable_operation
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
@@ -30,6 +30,7 @@ from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.climbing import Climb, Question, answer, finish_of, spent_in
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
+from flujo_aros.agents.growing import Growing
 from flujo_aros.agents.outputs import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import response_in
@@ -125,7 +126,7 @@ class Aros(AbstractCapability[Any]):
             record.evidence = self.evidence
         self._runs[run_id] = record
         try:
-            with agent_span(ctx, record):
+            with agent_span(ctx.run_id or "", ctx.agent, record, ctx.usage, ctx.deps):
                 return await handler()
         finally:
             self._runs.pop(run_id, None)
@@ -157,14 +158,16 @@ class Aros(AbstractCapability[Any]):
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
         """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
-        record = self._record(ctx)
-        contract = self._wanted(ctx, record)
         _asking.set(ctx.run_id or "")
-        if contract is not None and not record.own_calls:
-            refuse_misfit(contract, self._ladder(contract, record), request_context)
-        record.begin_request(request_context)
-        record.is_read = contract is not None or wants_output(request_context.model_request_parameters)
+        record = self._record(ctx)
+        self._begin(record, self._wanted(ctx, record), request_context)
         return request_context
+
+    def _begin(self, record: RunRecord, contract: Contract[Any] | None, request: ModelRequestContext) -> None:
+        if contract is not None and contract.mode != "json" and not record.own_calls:
+            refuse_misfit(contract, self._ladder(contract, record), request)
+        record.begin_request(request)
+        record.is_read = contract is not None or wants_output(request.model_request_parameters)
 
     async def on_model_request_error(
         self,
@@ -185,10 +188,7 @@ class Aros(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Find the call of an output tool that was meant: written as text, or with a wrong name."""
         record = self._record(ctx)
-        record.response = response
-        record.parameters = parameters = request_context.model_request_parameters
-        record.prompt_cut = prompt_cut(request_context, response)
-        record.better_mode = better_mode(request_context)
+        parameters = self._note(record, request_context, response)
         cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries  # before that the host asks again
 
         def ours(contract: Contract[Any], rejected: Rejected) -> bool:
@@ -205,6 +205,13 @@ class Aros(AbstractCapability[Any]):
             return with_blank(response, parameters, record.raw_arguments, is_text_read=named)
         return response
 
+    def _note(self, record: RunRecord, request: ModelRequestContext, response: ModelResponse) -> ModelRequestParameters:
+        record.response = response
+        record.parameters = parameters = request.model_request_parameters
+        record.prompt_cut = prompt_cut(request, response)
+        record.better_mode = better_mode(request)
+        return parameters
+
     async def wrap_output_validate(
         self,
         ctx: RunContext[Any],
@@ -218,7 +225,7 @@ class Aros(AbstractCapability[Any]):
         wanted = self._contract(record) or model_contract(output_context.output_type)
         wire = host_wire(output_context, wanted, with_context=with_context)
         if ctx.partial_output:
-            growing = record.growing
+            record.growing = growing = record.growing or Growing()
             return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
         text = _text_of(output_context, output, record)
 
@@ -256,7 +263,7 @@ class Aros(AbstractCapability[Any]):
     @durable_operation(name="ask")
     async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
         """Make one model call of a ladder; for a durable engine a unit of its own, that is never paid for twice."""
-        return await answer(ctx, self._runs.get(ctx.run_id or ""), question, capture=self.capture_content)
+        return await answer(ctx, self._known(ctx), question, capture=self.capture_content)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Tell in the metadata of the run what its output is worth."""
@@ -283,8 +290,11 @@ class Aros(AbstractCapability[Any]):
         record.error = output_error(rejected, record, record.spent(ctx.usage), run_context(ctx, wanted))
         raise record.error from error
 
+    def _known(self, ctx: RunContext[Any]) -> RunRecord | None:
+        return self._runs.get(ctx.run_id or "")
+
     def _record(self, ctx: RunContext[Any]) -> RunRecord:
-        known = self._runs.get(ctx.run_id or "")
+        known = self._known(ctx)
         return RunRecord() if known is None else known  # a durable engine may call hooks outside of a run
 
     def _contract(self, record: RunRecord) -> Contract[Any] | None:
@@ -323,16 +333,21 @@ class Aros(AbstractCapability[Any]):
         *,
         output_function: bool = False,
     ) -> Any:
-        theirs = () if output_function else tuple(check for check in record.checks if check not in wire.awaited)
-        awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
+        awaited = None
+        if wire.awaited or (record.checks and not output_function):
+            theirs = () if output_function else tuple(check for check in record.checks if check not in wire.awaited)
+            awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
         climb, finish = self._climb(ctx, record, wire.contract, awaited), finish_of(ctx, record)
         text = text if text.strip() else ""  # as much as the host takes for a text when there is none
         record.texts.append(text)
-        known = record.settled is not None and record.settled[0] == text
-        outcome = record.settled[1] if record.settled and known else await climb.outcome(text, finish)
-        is_json = _is_json(outcome, text, wire)
-        record.schema_ignored = not is_json and _ignores_schema(record, text, finish)
+        known = record.settled
+        outcome = known[1] if known is not None and known[0] == text else await climb.outcome(text, finish)
         settled, value, refusal = await _validated(outcome, validate, wire, awaited)
+        record.checked, record.schema_ignored = not output_function, False
+        if not refusal and isinstance(settled, Accepted) and not is_mended(outcome, text):  # there is no more to tell
+            record.outcome = settled
+            return value
+        record.schema_ignored = not _is_json(outcome, text, wire) and _ignores_schema(record, text, finish)
         if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
             # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
             outcome = await climb.outcome(text, finish, refusal)
@@ -344,7 +359,6 @@ class Aros(AbstractCapability[Any]):
         if refusal:
             outcome = Rejected(Reason.INVALID, refusal, text)
             settled = wire.settled(outcome, None)
-        record.checked = not output_function
         settled = _with_cut(_with_silence(settled, text, record), record)
         record.outcome = settled
         if isinstance(outcome, Accepted) and is_mended(outcome, text):
@@ -411,7 +425,7 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
 
 
 async def _validated(
-    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks, *, last: bool = False
+    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks | None, *, last: bool = False
 ) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
     """The outcome for the user, what the host makes of its value, and what host or checks have against it.
 
@@ -429,6 +443,8 @@ async def _validated(
             return outcome, None, issues
         return await _validated(event, validate, wire, awaited)
     settled = wire.settled(outcome, value)
+    if awaited is None:
+        return settled, value, ()
     found = await awaited.judged(settled)
     if isinstance(found, Rejected) and found is not settled:
         return found, None, found.issues

@@ -26,7 +26,8 @@ from flujo_aros.agents.streams import WatchedModel, WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
-from flujo_aros.outcome import Accepted, Issue, Outcome
+from flujo_aros.outcome import Accepted, Issue, Outcome, Trust
+from flujo_aros.recovery.climb import read_first
 from flujo_aros.recovery.echo import Examples
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask, Reply, Task, Way
@@ -109,14 +110,17 @@ class Climb:
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """What a reply comes to, by way of the ladder if need be."""
-        reply = Reply(
-            text,
-            was_cut(finish),
-            _used(self.record),
-            objections=objections,
-            refused=finish == "content_filter",
-            seconds=_taken(self.record),
-        )
+        reply = Reply(text, was_cut(finish), objections=objections, refused=finish == "content_filter")
+        if self.awaited is not None:
+            reply = await self.awaited.heard(reply, self.contract)
+        examples = Examples(self._prompt)
+        read = read_first(reply, self.contract, self.ladder.stages, examples, capture=self.capture)
+        if isinstance(read, Accepted) and read.trust is Trust.CLEAN:  # the usual case: no plan is made for it
+            return read
+        whole = replace(reply, usage=_used(self.record), seconds=_taken(self.record))
+        return await self._climb(whole, read, examples)
+
+    async def _climb(self, reply: Reply, read: Outcome[Any], examples: Examples) -> Outcome[Any]:
         refused: list[UsageLimitExceeded] = []
 
         async def answer(ask: Ask) -> Reply:
@@ -129,10 +133,8 @@ class Climb:
                 refused.append(error)
                 return Reply("", fault=str(error))
 
-        if self.awaited is not None:
-            reply = await self.awaited.heard(reply, self.contract)
         with observing(self.record.hear):
-            found = await adrive(self.ladder.climb(self._task(), reply), answer)
+            found = await adrive(self.ladder.climb(self._task(examples), reply, read), answer)
         if refused and not isinstance(found, Accepted):
             raise refused[0]
         return found
@@ -142,7 +144,10 @@ class Climb:
         stages = tuple(stage for stage in self.ladder.stages if not stage.asks)
         return replace(self, ladder=self.ladder.model_copy(update={"stages": stages}))
 
-    def _task(self) -> Task[Any]:
+    def _prompt(self) -> str:
+        return text_of(self.ctx.messages)
+
+    def _task(self, examples: Examples) -> Task[Any]:
         model, settings = run_model(self.ctx), self.record.settings or {}
         return Task(
             self.contract,
@@ -153,7 +158,7 @@ class Climb:
             max_tokens=settings.get("max_tokens"),
             secrets=SecretsAtHand(self.ctx, self.record),
             evidence=self.record.evidence,
-            examples=Examples(lambda: text_of(self.ctx.messages)),
+            examples=examples,
             spent=Usage.total(stage.usage for stage in self.record.stages),
         )
 

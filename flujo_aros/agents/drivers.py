@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from uuid import uuid4
 
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_core import to_jsonable_python
@@ -21,10 +23,13 @@ from flujo_aros.agents.asking import adrive, drive
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, refuses_form, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, recording
+from flujo_aros.agents.silence import no_output_in
+from flujo_aros.agents.telling import agent_span
 from flujo_aros.contract.checks import Check, is_async
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import OutputError, UsageError
+from flujo_aros.events import is_heard
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery.evidence import Evidence
@@ -116,10 +121,10 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
-    plain = [check for check in checks if not is_async(check)]
+    plain = [check for check in checks if not is_async(check)] if checks else ()
     awaited = () if contract is None else contract.awaited
-    wanted = None if contract is None else checked_contract(contract, plain)
-    runnable: RunnableAgent[T] = await RunnableAgent[T].of(agent, wanted, ladder, models, repeated=repeated)
+    wanted = checked_contract(contract, plain) if contract is not None and plain else contract
+    runnable: RunnableAgent[T] = await RunnableAgent.of(agent, wanted, ladder, models, repeated=repeated)
     usage = RunUsage()
     record = RunRecord(
         wanted,
@@ -137,13 +142,15 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
             told = _run(runnable, ask, record) if runnable.timeout is None else _in_time(runnable, ask, record)
             outcome = await told
             # The last word, where the agent has an Aros with a contract of its own, or nothing was read.
-            outcome = await judged_awaiting(outcome, plain if record.checked else (*awaited, *checks))
+            if checks or awaited:
+                outcome = await judged_awaiting(outcome, plain if record.checked else (*awaited, *checks))
         if showing is not None:
             await showing.end(outcome)
     finally:
+        spent = record.spent(usage)
         if usage_sink is not None:
-            usage_sink(record.spent(usage))
-    return AgentRun(outcome, tuple(record.stages), record.spent(usage), record.calls, record.messages)
+            usage_sink(spent)
+    return AgentRun(outcome, tuple(record.stages), spent, record.calls, record.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,20 +186,8 @@ async def _in_time(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -
 
 
 async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
-    extra = {} if runnable.output_type is None else {"output_type": runnable.output_type}
     try:
-        result = await runnable.agent.run(
-            ask.prompt,
-            instructions=runnable.instructions,
-            message_history=ask.history,
-            model_settings=cast("ModelSettings | None", ask.settings),
-            usage=ask.usage,
-            usage_limits=ask.limits,
-            capabilities=runnable.add,
-            event_stream_handler=ask.showing,
-            infer_name=False,  # the host would look for it among our variables
-            **extra,
-        )
+        result = await _of_host(runnable, ask, record)
     except OutputError as error:
         if error is not record.error or record.outcome is None:
             raise  # somebody else's, such as that of a tool which asked for a value of its own
@@ -202,7 +197,7 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
             record.claimed = False  # the run in words is this run, too
             return await _run(runnable.plainly(), ask, record)
         if record.response is not None and type(error) is UnexpectedModelBehavior:
-            return _no_output(record.response, error)
+            return _no_output(record, record.response, error)
         issue = issue_of(error, schema_sent=runnable.schema_sent)
         return Rejected(reason_of(error), (issue,), _last_text(record), retry_after=retry_after_of(error))
     except UserError as error:
@@ -219,6 +214,38 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
     return record.outcome
 
 
+def _of_host(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Awaitable[AgentRunResult[Any]]:
+    """The host's own run of the agent."""
+    extra = {} if runnable.output_type is None else {"output_type": runnable.output_type}
+    if runnable.unhooked:
+        record.claimed = True
+        if is_heard():
+            return _told(runnable, ask, record)
+    return _ran(runnable, ask, **extra)
+
+
+async def _told(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> AgentRunResult[Any]:
+    """The same, told from here where no hook of the host tells it."""
+    run_id = uuid4().hex
+    with agent_span(run_id, runnable.agent, record, ask.usage):
+        return await _ran(runnable, ask, run_id=run_id)
+
+
+def _ran(runnable: RunnableAgent[T], ask: _Asked, **extra: Any) -> Awaitable[AgentRunResult[Any]]:
+    return runnable.agent.run(
+        ask.prompt,
+        instructions=runnable.instructions,
+        message_history=ask.history,
+        model_settings=cast("ModelSettings | None", ask.settings),
+        usage=ask.usage,
+        usage_limits=ask.limits,
+        capabilities=runnable.add,
+        event_stream_handler=ask.showing,
+        infer_name=False,  # the host would look for it among our variables
+        **extra,
+    )
+
+
 def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
     """The outcome for an output that was nothing to read, such as plain text."""
     if contract is None:
@@ -229,8 +256,11 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
     return Accepted(verdict.value, Trust.CLEAN, "first", (), text)
 
 
-def _no_output(response: ModelResponse, error: UnexpectedModelBehavior) -> Rejected:
+def _no_output(record: RunRecord, response: ModelResponse, error: UnexpectedModelBehavior) -> Rejected:
     """The rejection of a response that the host could make nothing of, such as an empty one."""
+    silent = no_output_in(response, record.parameters) if record.is_read and record.parameters else None
+    if silent is not None:
+        return silent
     text, called = response.text or "", [call.tool_name for call in response.tool_calls]
     if called:
         words = f"the model called {', '.join(called)} instead of giving its output ({sentence(error)})"

@@ -98,18 +98,17 @@ async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[
 
 def text_of(messages: Sequence[ModelMessage]) -> str:
     """What the requests of a conversation say in words: instructions, system prompts and user prompts."""
-    return "\n\n".join(words for message in messages if isinstance(message, ModelRequest) for words in _words(message))
-
-
-def _words(request: ModelRequest) -> list[str]:
-    said = [request.instructions or ""]
-    for part in request.parts:
-        if isinstance(part, SystemPromptPart):
-            said.append(part.content)
-        elif isinstance(part, UserPromptPart):
-            parts = [part.content] if isinstance(part.content, str) else part.content
-            said.extend(piece for piece in parts if isinstance(piece, str))
-    return [words for words in said if words]
+    said: list[str] = []
+    for message in messages:
+        if isinstance(message, ModelRequest):
+            said.append(message.instructions or "")
+            for part in message.parts:
+                if isinstance(part, SystemPromptPart):
+                    said.append(part.content)
+                elif isinstance(part, UserPromptPart):
+                    pieces = (part.content,) if isinstance(part.content, str) else part.content
+                    said.extend(piece for piece in pieces if isinstance(piece, str))
+    return "\n\n".join(filter(None, said))
 
 
 def usage_of(response: ModelResponse) -> Usage:

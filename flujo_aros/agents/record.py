@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from decimal import Decimal
+from types import TracebackType
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -91,8 +92,8 @@ class RunRecord:
     """What the latest request asked the model for."""
     stream: StreamedResponse | None = None
     """The stream of the latest request, if it is streamed."""
-    growing: Growing = field(default_factory=Growing)
-    """The output that is validated while it streams."""
+    growing: Growing | None = None
+    """The output that is validated while it streams; None before there was one."""
     is_read: bool = False
     """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
     schema_ignored: bool = False
@@ -136,8 +137,7 @@ class RunRecord:
 _awaited: ContextVar[RunRecord | None] = ContextVar("flujo_aros_awaited_record", default=None)
 
 
-@contextmanager
-def recording(record: RunRecord | None = None) -> Generator[RunRecord]:
+def recording(record: RunRecord | None = None) -> AbstractContextManager[RunRecord]:
     """Keep what `Aros` does in the first agent run that starts inside the block.
 
     ```python
@@ -146,12 +146,32 @@ def recording(record: RunRecord | None = None) -> Generator[RunRecord]:
     print(record.outcome.explain(), record.stages)
     ```
     """
-    record = record or RunRecord()
-    token = _awaited.set(record)
-    try:
-        yield record
-    finally:
-        _awaited.reset(token)
+    return _Recording(record or RunRecord())
+
+
+class _Recording:
+    """A class and not a generator: there is one for each step."""
+
+    __slots__ = ("_record", "_token")
+
+    _token: Token[RunRecord | None]
+
+    def __init__(self, record: RunRecord) -> None:
+        self._record = record
+
+    def __enter__(self) -> RunRecord:
+        self._token = _awaited.set(self._record)
+        return self._record
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _awaited.reset(self._token)
+
+
+def awaited_record() -> RunRecord | None:
+    """The record that a caller waits for, whether or not a run has claimed it."""
+    return _awaited.get()
 
 
 def claim_record() -> RunRecord:

@@ -76,9 +76,13 @@ class WatchedModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """Ask the wrapped model."""
-        parameters = model_request_parameters
+        return await self._answered(messages, model_settings, model_request_parameters)
+
+    async def _answered(
+        self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
+    ) -> ModelResponse:
         async with first_call(self.wrapped, messages, parameters, self._record_of(None), capture=self._capture) as call:
-            call.response = await self.wrapped.request(messages, model_settings, parameters)
+            call.response = await self.wrapped.request(messages, settings, parameters)
         return call.response
 
     @asynccontextmanager

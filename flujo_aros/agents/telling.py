@@ -10,11 +10,11 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.tools import RunContext
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.record import RunRecord, difference
-from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, AskStarted, Finish, is_heard, span
+from flujo_aros.events import UNHEARD, AgentFinished, AgentStarted, AskFinished, AskStarted, Finish, is_heard, span
 from flujo_aros.outcome import Accepted, Rejected
 from flujo_aros.recovery.named import secrets_among
 from flujo_aros.usage import Usage
@@ -23,7 +23,9 @@ from flujo_aros.usage import Usage
 def ask_span(
     stage: str, *, attempt: int, model: str, constrained: bool, prompt: str, capture: bool
 ) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this model call."""
+    """Everything inside belongs to this model call; nothing is told where nobody listens."""
+    if not is_heard():
+        return UNHEARD
     started = AskStarted(
         stage=stage, attempt=attempt, model=model, constrained=constrained, prompt=prompt, capture=capture
     )
@@ -58,36 +60,39 @@ def tell_ask(
 
 
 @contextmanager
-def agent_span(ctx: RunContext[Any], record: RunRecord) -> Generator[None]:
-    """Everything inside belongs to this run of an agent."""
-    run_id, name = ctx.run_id or "", (ctx.agent.name if ctx.agent else None) or ""
-    heard, started = is_heard(), time.perf_counter()
-    before, secrets = (copy(ctx.usage), _secrets_of(ctx)) if heard else (ctx.usage, ())
-    with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)) as finish:
+def agent_span(
+    run_id: str, agent: AbstractAgent[Any, Any] | None, record: RunRecord, usage: RunUsage, deps: object = None
+) -> Generator[None]:
+    """Everything inside belongs to this run of an agent; nothing is told where nobody listens."""
+    if not is_heard():
+        yield
+        return
+    name = (agent.name if agent else None) or ""
+    before, started = copy(usage), time.perf_counter()
+    with span(AgentStarted(run_id=run_id, name=name, secrets=_secrets_of(agent, deps))) as finish:
         try:
             yield
         finally:
-            if heard:
-                outcome = record.outcome
-                finish(
-                    AgentFinished(
-                        run_id=run_id,
-                        name=name,
-                        outcome=_ended(sys.exception(), record),
-                        trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
-                        reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
-                        usage=_spent(ctx.usage, before, record),
-                        seconds=time.perf_counter() - started,
-                    )
+            outcome = record.outcome
+            finish(
+                AgentFinished(
+                    run_id=run_id,
+                    name=name,
+                    outcome=_ended(sys.exception(), record),
+                    trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
+                    reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
+                    usage=_spent(usage, before, record),
+                    seconds=time.perf_counter() - started,
                 )
+            )
 
 
-def _secrets_of(ctx: RunContext[Any]) -> tuple[str, ...]:
+def _secrets_of(agent: AbstractAgent[Any, Any] | None, deps: object) -> tuple[str, ...]:
     """What the dependencies and the model settings of a run hold under names that say that it is secret."""
-    settings = getattr(ctx.agent, "model_settings", None)
-    if ctx.deps is None and not settings:
+    settings = getattr(agent, "model_settings", None)
+    if deps is None and not settings:
         return ()
-    return (*secrets_among(ctx.deps), *secrets_among(settings))
+    return (*secrets_among(deps), *secrets_among(settings))
 
 
 def _ended(raised: BaseException | None, record: RunRecord) -> str:

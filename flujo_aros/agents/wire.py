@@ -83,7 +83,8 @@ class Wire:
 
     `wanted` is the contract that the user has named; without one the host's own value is the value. `key` is that of
     the envelope that the host has put around it, if any. A contract of JSON gives plain JSON on the wire; one whose
-    payload is text, a block or an event gives its value there.
+    payload is text, a block or an event gives its value there, and so does the contract itself (`contract is wanted`)
+    where the host asks for no more than the text of a reply.
     """
 
     contract: Contract[Any]
@@ -117,7 +118,7 @@ class Wire:
         value = accepted.value
         if self.contract.mode == "text":
             return str(value)
-        if self.contract.mode == "block":
+        if self.contract.mode == "block" or (self.contract is self.wanted and not isinstance(value, Event)):
             return accepted.text
         if isinstance(value, Event):
             value = value.model_dump(mode="json", exclude_unset=True)
@@ -129,10 +130,10 @@ class Wire:
             return replace(outcome, because=self._refused(outcome.because))
         if isinstance(outcome, Rejected):
             return self._refused(outcome)
+        if self.contract is self.wanted:
+            return outcome
         if self.wanted is None:
             return replace(outcome, value=host_value)
-        if self.contract.mode in _TYPED:
-            return outcome
         plain = outcome.value if self.key is None else outcome.value[self.key]
         values = self.contract.values
         verdict = (isinstance(values, PlainValues) and values.typed(plain)) or self.wanted.validate(plain)
@@ -146,7 +147,7 @@ class Wire:
 
     def unsettled(self, outcome: Accepted[Any]) -> Accepted[Any]:
         """The outcome as it is between host and model again, for a value that the user sees."""
-        if self.contract.mode in _TYPED:
+        if self.contract is self.wanted:
             return outcome
         plain = to_jsonable_python(outcome.value, by_alias=True)
         return replace(outcome, value=plain if self.key is None else {self.key: plain})

@@ -57,6 +57,12 @@ class Frame:
     said: Conversation = ()
     """What the agents before have said, the oldest first."""
 
+    def seeing(self, outputs: Mapping[str, Any]) -> Frame:
+        """The same place, with other outputs."""
+        return Frame(
+            self.prefix, self.given, self.previous, outputs, self.variables, self.shared, self.budget, self.said
+        )
+
 
 @dataclass(slots=True)
 class Execution:
@@ -75,14 +81,14 @@ class Execution:
     async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
         """Run steps one after the other, until one gives nothing to go on with."""
         outer, own = dict(frame.outputs), dict[str, Any]()
-        seen = replace(frame, outputs=outer)
+        seen = frame.seeing(outer)
         degraded = result = None
         said: Conversation = ()
         for step, following in zip(steps, (*steps[1:], None), strict=True):
             result = await self._step(step, seen, f"{frame.prefix}{step.name}")
             if result.status not in (StepStatus.SUCCESS, StepStatus.DEGRADED):
                 return BodyResult(scope, result, own, frame.shared, failed=result)
-            if degraded is None and result.counts_against:
+            if degraded is None and result.status is StepStatus.DEGRADED and result.counts_against:
                 degraded = result
             seen.previous = outer[step.name] = own[step.name] = handed_on(result, following)
             said = (*said, *self.ledger.said_in(result.name))
@@ -236,7 +242,8 @@ class Execution:
 
     def _written(self, step: PipelineStep, settlement: Settlement[Any], frame: Frame, slot: Slot) -> Settlement[Any]:
         """The settlement, with all that a step that went well puts into the context put there. Raises `UsageError`."""
-        if _failed(step, settlement):
+        may_write = settlement.writes or step.updates_context or step.sink_to is not None
+        if not may_write or _failed(step, settlement):
             return settlement
         writes = [*settlement.writes, *_own_writes(step, settlement, slot.name)]
         if not writes:

@@ -94,7 +94,12 @@ def handed_on(result: StepResult[Any], following: PipelineStep | None) -> Any:
     ask for `previous_step.text`.
     """
     given = result.handed_on
-    if result.trust == "degraded" and isinstance(given, str) and following is not None and _needs_mapping(following):
+    if (
+        isinstance(result.outcome, Degraded)
+        and isinstance(given, str)
+        and following is not None
+        and _needs_mapping(following)
+    ):
         return {DEGRADED_KEY: given}
     return given
 

@@ -214,12 +214,13 @@ class Slot:
         if self._result is not None:
             raise AssertionError(f"step {self.name!r} settled twice")
         told: Settlement[Any] = reported or Settlement(None)
+        spent = self._spent if self._before is _NONE else [self._before.usage, *self._spent]
         self._result = StepResult(
             name=self.name,
             kind=self.kind,
             status=status,
             outcome=told.outcome,
-            usage=self._before.usage + Usage.total(self._spent),
+            usage=Usage.total(spent),
             attempts=told.attempts,
             seconds=self._before.seconds + time.perf_counter() - self._started,
             stages=told.stages,

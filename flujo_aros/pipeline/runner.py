@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import Finish, Observer, is_heard, observing
+from flujo_aros.events import UNHEARD, Finish, Observer, is_heard, observing
 from flujo_aros.pipeline.budget import Budget
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.context import Answer
@@ -83,6 +83,7 @@ class Runner:
         self.evidence = evidence if evidence is None or callable(evidence) else lambda: evidence
         self.sleep = sleep
         self._own_secrets: tuple[str, ...] | None = None
+        self._prepared = False
 
     async def run(
         self,
@@ -172,14 +173,16 @@ class Runner:
 
     async def _run(self, task: _Task) -> RunResult:
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
-        for step in steps:
-            step.prepare()
-        self._check_local_models()
+        if not self._prepared:
+            for step in steps:
+                step.prepare()
+            self._check_local_models()
+            self._prepared = True
         listeners = self.observers if channel is None else (*self.observers, channel.observe)
         ledger = RunLedger(task.run_id, name, [(step.name, step.kind) for step in steps], task.before)
         began = task.shared.value
         pause: PauseRun | None = None
-        with observing(*listeners):
+        with observing(*listeners) if listeners else UNHEARD:
             secrets = self._secrets(task) if is_heard() else ()
             with run_span(task.run_id, name, secrets) as finish:
                 try:
@@ -231,8 +234,10 @@ class Runner:
         )
 
     def _frame(self, task: _Task, ledger: RunLedger) -> Frame:
-        spent = ledger.spent_before("", task.recorded.values())
-        budget = None if self.usage_limits is None else Budget(self.usage_limits, "the run", spent=spent)
+        budget: Budget | None = None
+        if self.usage_limits is not None:
+            spent = ledger.spent_before("", task.recorded.values())
+            budget = Budget(self.usage_limits, "the run", spent=spent)
         said = {} if task.answer is None else {"resume_input": task.answer.value}
         return Frame("", task.given, task.given, {}, said, task.shared, budget)
 

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 from flujo_aros.agents.agent import AgentSpec
@@ -240,7 +240,8 @@ class Step(Common):
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the agent. The outcome may be a rejection: that is a failed step, not an exception."""
         names = context.names()
-        missing = missing_keys(self.processing.required_context_keys, names["context"])
+        required = self.processing.required_context_keys
+        missing = missing_keys(required, names["context"]) if required else ()
         if missing:
             words = f"the context has no value for {', '.join(missing)}, which the step requires"
             return Settlement(Rejected(Reason.INVALID, (Issue("$", "missing_context", words),), ""), attempts=0)
@@ -266,11 +267,9 @@ class Step(Common):
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
 
     def _ask(self, prompt: str, context: StepContext, checks: Sequence[Check]) -> Awaitable[AgentRun[Any]]:
-        from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
-
         known = self.facts
         adapts = known.ladder is not None and known.ladder.adaptive
-        return run_agent(
+        return _driver()(
             known.agent,
             prompt,
             known.contract,
@@ -286,6 +285,13 @@ class Step(Common):
             secrets=SecretsIn([context.context, context.input]),
             repeated=self.retries > 0,
         )
+
+
+@cache
+def _driver() -> Callable[..., Awaitable[AgentRun[Any]]]:
+    from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
+
+    return run_agent
 
 
 @known_options

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from flujo_aros.events import Finish, RunFinished, RunStarted, StepFinished, StepStarted, is_heard, span
+from flujo_aros.events import UNHEARD, Finish, RunFinished, RunStarted, StepFinished, StepStarted, is_heard, span
 from flujo_aros.pipeline.ledger import Slot
 from flujo_aros.pipeline.results import RunResult
 
 
 def run_span(run_id: str, pipeline: str, secrets: tuple[str, ...]) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this run."""
-    return span(RunStarted(run_id=run_id, pipeline=pipeline, secrets=secrets))
+    """Everything inside belongs to this run; nothing is told where nobody listens."""
+    return span(RunStarted(run_id=run_id, pipeline=pipeline, secrets=secrets)) if is_heard() else UNHEARD
 
 
 def tell_run(finish: Finish, ended: RunResult) -> None:
@@ -29,8 +29,8 @@ def tell_run(finish: Finish, ended: RunResult) -> None:
 
 
 def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this step."""
-    return span(StepStarted(run_id=run_id, name=name, kind=kind))
+    """Everything inside belongs to this step; nothing is told where nobody listens."""
+    return span(StepStarted(run_id=run_id, name=name, kind=kind)) if is_heard() else UNHEARD
 
 
 def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:

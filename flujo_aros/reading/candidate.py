@@ -77,23 +77,16 @@ class Candidate(Generic[T]):
 
 def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     """The value of JSON that satisfies everything as it stands and trips no guard, else None. Never raises."""
-    if ("\\" in text and _SUSPECT.search(text)) or contract.shape.has_only_aliases:
+    values, shape = contract.values, contract.values.shape
+    if ("\\" in text and _SUSPECT.search(text)) or shape.has_only_aliases:
         return None
-    valid = contract.values.strict_json(text)
+    valid = values.strict_json(text)
     if valid is None:
         return None
     value: object = valid[0]
-    if (
-        value.__class__ is dict
-        and is_dict(value)
-        and (_echoes(value, contract) or _has_near_miss(value, contract.shape))
-    ):
+    if value.__class__ is dict and is_dict(value) and (_echoes(value, contract) or _has_near_miss(value, shape)):
         return None
-    if (
-        contract.shape.has_options
-        and isinstance(contract.values, SchemaValues)
-        and _misses_below(value, contract.shape)
-    ):
+    if shape.has_options and isinstance(values, SchemaValues) and _misses_below(value, shape):
         return None
     return valid
 

@@ -82,7 +82,7 @@ def read(
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
-    compiled: Contract[Any] = compile_contract(contract)
+    compiled: Contract[Any] = contract if isinstance(contract, JsonContract) else compile_contract(contract)
     if text.__class__ is not str or risk is not None or pick != "last":
         check_options(text, risk, pick)
     if len(text) > limits.max_chars:

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
+from flujo_aros.contract.output import Contract
 from flujo_aros.contract.payload import Event
 from flujo_aros.errors import Attempt, UsageError
-from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, span
+from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.budget import Budget, Limits
-from flujo_aros.recovery.echo import unechoed
+from flujo_aros.recovery.echo import Examples, may_echo, unechoed
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
 
 T = TypeVar("T")
@@ -54,6 +55,41 @@ def _as_silence(outcome: Outcome[T]) -> Outcome[T]:
     return Rejected(Reason.NO_JSON, (issue,), outcome.text)
 
 
+def read_first(
+    reply: Reply, contract: Contract[T], stages: Sequence[Climbable], examples: Examples | None, *, capture: bool
+) -> Outcome[T]:
+    """Read the reply that a climb over these stages begins with; a value that is CLEAN would end it, too."""
+    outcome = read_reply(reply, contract)
+    if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
+        outcome = unechoed(outcome, examples, contract, ask=_asks_again(stages))
+    if is_heard():
+        _tell(outcome, "first", reply, contract, capture=capture)
+    return outcome
+
+
+def _asks_again(stages: Sequence[Climbable]) -> bool:
+    """Whether there is a stage that asks anew after a reply that only repeats what it was given."""
+    return any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
+
+
+def _tell(outcome: Outcome[Any], stage: str, reply: Reply, contract: Contract[Any], *, capture: bool) -> None:
+    rejected = outcome if isinstance(outcome, Rejected) else None
+    emit(
+        ReadFinished(
+            stage=stage,
+            outcome=outcome.kind,
+            trust=None if isinstance(outcome, Rejected) else outcome.trust.value,
+            reason=rejected.reason.value if rejected else None,
+            repairs=tuple(outcome.repairs) if isinstance(outcome, Accepted) else (),
+            issues=rejected.issues if rejected else (),
+            schema_hash=contract.fingerprint,
+            contract=contract,
+            text=reply.text,
+            capture=capture,
+        )
+    )
+
+
 class Climb(Generic[T]):
     """The state of one climb. The outcome tells its story: every attempt, and every stage that a limit refused."""
 
@@ -69,10 +105,12 @@ class Climb(Generic[T]):
         self._unread = False
         self._asks_again = False
 
-    def over(self, stages: Sequence[Climbable], first: Reply) -> Plan[T]:
-        """Read the first reply, then stage after stage until there is a value."""
-        self._asks_again = any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
-        read = self._read(first, "first")
+    def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T] | None) -> Plan[T]:
+        """Read the first reply, where the caller has not, then stage after stage until there is a value."""
+        task = self._task
+        self._asks_again = _asks_again(stages)
+        if read is None:
+            read = read_first(first, task.contract, stages, task.examples, capture=task.capture)
         outcome = _as_silence(read) if self._asks_again else read
         if not isinstance(outcome, Rejected):
             return outcome
@@ -150,21 +188,7 @@ class Climb(Generic[T]):
         outcome = unechoed(outcome, self._task.examples, self._task.contract, ask=ask)
         outcome = outcome if judge is None else judge(outcome)
         self._settle(outcome)
-        rejected = outcome if isinstance(outcome, Rejected) else None
-        emit(
-            ReadFinished(
-                stage=stage,
-                outcome=outcome.kind,
-                trust=None if isinstance(outcome, Rejected) else outcome.trust.value,
-                reason=rejected.reason.value if rejected else None,
-                repairs=tuple(outcome.repairs) if isinstance(outcome, Accepted) else (),
-                issues=rejected.issues if rejected else (),
-                schema_hash=self._task.contract.fingerprint,
-                contract=self._task.contract,
-                text=reply.text,
-                capture=self._task.capture,
-            )
-        )
+        _tell(outcome, stage, reply, self._task.contract, capture=self._task.capture)
         return outcome
 
     def _heard(self, stage: str, reply: Reply) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -37,6 +36,11 @@ _PLACEHOLDER: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"\s*(?:<[^<>/]{1,80}>|\.{2,6}|…|_{3,})\s*")
 _TYPES: Final = frozenset({"string", "str", "text", "integer", "int", "number", "float", "boolean", "bool"})
+_BLANK_FIRST: Final = re.compile(
+    # The way to the first value of a JSON text, which is a blank, nothing, or not there.
+    r'\s*(?:[\[{]\s*(?:"(?:[^"\\]|\\.)*+"\s*:\s*)?)*+'
+    rf'(?:"\s*(?:[<….\\]|_{{3}}|(?:{"|".join(sorted(_TYPES))})")|-?0|null|false|[\]}}])'
+)
 _WORD: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OF_TYPES: Final = ("type", "format", "schema", "kind")
@@ -57,10 +61,14 @@ class Examples:
     """The examples of a prompt. The prompt itself is asked for only when a value could be one of them."""
 
     prompt: Callable[[], str]
+    _known: str | None = field(default=None, init=False, repr=False)
 
-    @cached_property
-    def _text(self) -> str:
-        return self.prompt()
+    @property
+    def text(self) -> str:
+        """The prompt."""
+        if self._known is None:
+            self._known = self.prompt()
+        return self._known
 
     def hold(self, value: Any, contract: Contract[Any]) -> bool:
         """Whether a value is one of them, and nothing in the prompt but the example itself has its words.
@@ -76,31 +84,33 @@ class Examples:
         """
         if isinstance(value, Event):
             return self._say(value.text)
+        if "{" not in self.text:
+            return False
         plain = _plain(value)
-        if not (is_dict(plain) or is_list(plain)) or "{" not in self._text:
+        if not (is_dict(plain) or is_list(plain)):
             return False
         telling = list[Any]()
         for place, leaf in islice(_leaves(plain, ()), _MOST_LEAVES):
             if not _weight(leaf):
                 continue
-            if _written(leaf) not in self._text:  # the usual case: most values stand nowhere in the prompt
+            if _written(leaf) not in self.text:  # the usual case: most values stand nowhere in the prompt
                 return False
             if not _is_choice(contract, place):
                 telling.append(leaf)
         if sum(map(_weight, telling)) < _ENOUGH:
             return False
-        places = [(start, end) for found, start, end in values_in(self._text) if found == plain]
-        if not any(_is_introduced(self._text, start) for start, _ in places):
+        places = [(start, end) for found, start, end in values_in(self.text) if found == plain]
+        if not any(_is_introduced(self.text, start) for start, _ in places):
             return False
-        rest = _without(self._text, places)
+        rest = _without(self.text, places)
         return sum(_weight(leaf) for leaf in telling if not _stands_in(leaf, rest)) >= _ENOUGH
 
     def _say(self, said: str) -> bool:
         """Whether the prompt shows these words as an example of what to say."""
         words = said.strip()
-        if len(words.split()) < _SAID or _written(words) not in self._text:
+        if len(words.split()) < _SAID or _written(words) not in self.text:
             return False
-        places = [match.span() for match in re.finditer(re.escape(_written(words)), self._text)]
+        places = [match.span() for match in re.finditer(re.escape(_written(words)), self.text)]
         return all(self._is_example(start) for start, _ in places)
 
     def show_dots(self, value: Any, dots: str) -> Literal["form", "data"] | None:
@@ -112,21 +122,21 @@ class Examples:
         >>> Examples(lambda: "The parts are joined by '...'.").show_dots({"found": "..."}, "...")
         'data'
         """
-        if dots not in self._text:
+        if dots not in self.text:
             return None
         plain = _plain(value)
-        equal = [start for found, start, _ in values_in(self._text) if found == plain] if "{" in self._text else []
+        equal = [start for found, start, _ in values_in(self.text) if found == plain] if "{" in self.text else []
         if equal:
-            return "form" if any(_is_introduced(self._text, start) for start in equal) else None
+            return "form" if any(_is_introduced(self.text, start) for start in equal) else None
         quoted = rf"(?:(?<=[\"'`“‘«])|^){re.escape(dots)}(?=[\"'`”’»]|$)"
-        places = [found.start() for found in re.finditer(quoted, self._text, re.MULTILINE)]
+        places = [found.start() for found in re.finditer(quoted, self.text, re.MULTILINE)]
         return "data" if any(not self._is_example(place) for place in places) else None
 
     def _is_example(self, place: int) -> bool:
         """Whether words of the prompt are introduced as an example: they, or the JSON object in which they stand."""
-        brace = self._text.rfind("{", max(0, place - _LOOK_BACK), place)
-        in_object = brace > self._text.rfind("}", max(0, place - _LOOK_BACK), place)
-        return _is_introduced(self._text, brace if in_object else place, heading=in_object)
+        brace = self.text.rfind("{", max(0, place - _LOOK_BACK), place)
+        in_object = brace > self.text.rfind("}", max(0, place - _LOOK_BACK), place)
+        return _is_introduced(self.text, brace if in_object else place, heading=in_object)
 
 
 _ENOUGH: Final = 2
@@ -255,6 +265,16 @@ def _in_words(name: str) -> str:
 
 def _is_about(place: Place, words: Sequence[str]) -> bool:
     return any(word in str(part).casefold() for part in place for word in words)
+
+
+def may_echo(outcome: Accepted[Any], examples: Examples | None, contract: Contract[Any]) -> bool:
+    """Whether a value is worth the look of `unechoed`: most are neither a form nor like anything in the prompt.
+
+    A form that was taken as it stands begins with a blank, and an example is JSON in the prompt.
+    """
+    if outcome.trust is not Trust.CLEAN or contract.mode != "json" or _BLANK_FIRST.match(outcome.text):
+        return True
+    return examples is not None and "{" in examples.text
 
 
 def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[T], *, ask: bool) -> Outcome[T]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from flujo_aros.contract.schema import is_dict
-from flujo_aros.outcome import Reason
+from flujo_aros.outcome import Outcome, Reason
 from flujo_aros.recovery.budget import Limits
 from flujo_aros.recovery.climb import Climb
 from flujo_aros.recovery.plan import Plan, Reply, Task
@@ -75,8 +75,10 @@ class Ladder(BaseModel):
         """Whether any stage can do something about such a rejection."""
         return any(reason in stage.answers for stage in self.stages)
 
-    def climb(self, task: Task[T], first: Reply) -> Plan[T]:
+    def climb(self, task: Task[T], first: Reply, read: Outcome[T] | None = None) -> Plan[T]:
         """The whole of recovery as a plan: read the first reply, then stage after stage until there is a value.
+
+        `read` is what the first reply reads as, where the caller has done that (`read_first`).
 
         Ends with the accepted value (its `origin` names the stage), with `Degraded`, or with the first rejection: the
         later ones are about repairs, not about the answer. For a tagged contract it is the latest answer's, since
@@ -85,7 +87,7 @@ class Ladder(BaseModel):
         Raises `UsageError` for a deadline without a clock.
         """
         limits = Limits(self.max_stages, self.max_calls, self.max_cost, self.deadline)
-        return (yield from Climb(task, limits, adaptive=self.adaptive).over(self.stages, first))
+        return (yield from Climb(task, limits, adaptive=self.adaptive).over(self.stages, first, read))
 
 
 def _as_stage(part: object) -> Any:

@@ -17,6 +17,9 @@ from flujo_aros.pipeline.processing import Processing
 
 VERSION: Final = "0.1"
 
+SHARED: Final = "x-"
+"""How a key at the top begins that holds what other parts share through anchors."""
+
 REF: Final = "x-ref"
 """Stands in these models for `$ref` to what is not a model itself: a step is one of several, and nested."""
 

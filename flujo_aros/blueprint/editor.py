@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from flujo_aros.blueprint.blocks import BLOCKS, REF, Agent, Block, Operation, OutputMapping, Skill, Top
+from flujo_aros.blueprint.blocks import BLOCKS, REF, SHARED, Agent, Block, Operation, OutputMapping, Skill, Top
 
 SCHEMA_FILE: Final = "blueprint.schema.json"
 """The name of the file beside the blueprints that their first line names."""
@@ -36,6 +36,7 @@ def blueprint_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A blueprint of flujo_aros",
         **{key: value for key, value in top.items() if key != "title"},
+        "patternProperties": {f"^{SHARED}": {"description": "For anchors: what several parts share."}},
         "$defs": {"Step": _any_step(), "Body": _body(), "Operations": _operations(), **defs},
     }
     return cast("dict[str, Any]", _referring(whole))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from flujo_aros.blueprint.blocks import VERSION, Top
+from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import Finding, Node, parse_document
 from flujo_aros.blueprint.findings import by_place
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
@@ -113,7 +113,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is looked at
         loading.note(steps.place, too_many_steps())
         return None
-    top = loading.block(Top, root)
+    said = {key: value for key, value in root.plain().items() if not key.startswith(SHARED)}
+    top = loading.block(Top, root, said)
     version = member(root, "version")
     if version is not None and str(version.plain()) != VERSION:
         tell = loading.warn if loading.lenient else loading.note

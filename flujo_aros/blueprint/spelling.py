@@ -31,6 +31,8 @@ def meant(detail: ErrorDetails) -> int | float | bool | None:
         return _TRUTH.get(word.lower())
     if not _NUMBER.fullmatch(word):
         return None
+    if wanted == "literal_error" and word in re.split(r", | or ", str(detail.get("ctx", {}).get("expected"))):
+        return int(word)
     number = float(word)
     if wanted in _WHOLE:
         return int(number) if number.is_integer() else None

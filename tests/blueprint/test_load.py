@@ -258,3 +258,20 @@ def test_loading_a_hostile_blueprint_imports_opens_and_starts_nothing():
     texts = "\0".join(one_step(lines) for lines in HOSTILE)
     done = subprocess.run([sys.executable, "-c", WATCH], input=texts, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_parts_share_may_stand_under_a_key_of_its_own():
+    text = """
+x-defaults: &defaults {uses: flujo.builtins.echo, retries: 2}
+steps:
+  - {<<: *defaults, name: a}
+  - {<<: *defaults, name: b, retries: 0}
+"""
+    pipeline = parse_blueprint(text)
+    assert ([step.retries for step in pipeline.steps], pipeline.warnings) == ([2, 0], ())
+
+
+def test_a_number_of_a_choice_may_stand_in_quotes():
+    text = "agents: {a: {model: m}}\nsteps: [{name: s, uses: agents.a, processing: {coercion: {tolerant_level: '1'}}}]"
+    (warning,) = parse_blueprint(text).warnings
+    assert warning.endswith("processing.coercion.tolerant_level is a number; write 1 without quotes")

@@ -122,11 +122,16 @@ def scores_of(cast: Collection[str] | None, low: float = 0, high: float = 10) ->
             return None
         entries = given if is_dict(given) else {}
         kept = {
-            name: min(max(score, low), high) for name, score in entries.items() if name in cast and _is_number(score)
+            name: _within(score, low, high) for name, score in entries.items() if name in cast and _is_number(score)
         }
         return None if kept == given else _with(value, "scores", kept)
 
     return scores
+
+
+def _within(score: float, low: float, high: float) -> float:
+    bounded = min(max(score, low), high)
+    return float(bounded) if isinstance(score, float) else bounded
 
 
 def _is_number(score: Any) -> bool:

@@ -82,7 +82,9 @@ def read(
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
-    compiled: Contract[Any] = contract if isinstance(contract, JsonContract) else compile_contract(contract)
+    # A check of the class costs less than the call.
+    made = isinstance(contract, JsonContract)
+    compiled: Contract[Any] = contract if made else compile_contract(contract)
     if text.__class__ is not str or risk is not None or pick != "last":
         check_options(text, risk, pick)
     if len(text) > limits.max_chars:

@@ -9,11 +9,11 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
 
-from flujo_aros import Accepted, Aros, Output, Runner, Step, UsageError, read
+from flujo_aros import Accepted, AgentSpec, Aros, Output, Runner, Step, UsageError, read
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.contract.checks import scores_of, winner_in
 from flujo_aros.contract.output import Contract, with_checks
-from flujo_aros.testing import ScriptedModel
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 from .matrix import on_own_loop
 
@@ -104,6 +104,21 @@ def test_it_comes_to_the_same(name: str, where: str, live: bool) -> None:
         agent = Agent(model, instructions="Write into <result>.")
         ran = run_agent(agent, "Go.", asked, checks=own if where == "step" else (), live=hear if live else None)
         run = asyncio.run(ran)
+        found.append((told(run.outcome), model.calls, run.calls))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["checks", "awaited checks"])
+@pytest.mark.parametrize("name", CASES)
+def test_an_agent_of_a_blueprint_comes_to_the_same_as_one_of_your_own(name: str, asynchronous: bool) -> None:
+    contract, checks, replies = CASES[name]
+    asked = with_checks(contract, [awaited(check) if asynchronous else check for check in checks])
+    found: list[Any] = []
+    for own in (True, False):
+        model = ScriptedModel(*replies)
+        spec = AgentSpec(model="local:scripted", system_prompt="Write into <result>.")
+        agent = Agent(model, instructions="Write into <result>.") if own else spec
+        run = asyncio.run(run_agent(agent, "Go.", asked, models=ScriptedModels({"local:scripted": model})))
         found.append((told(run.outcome), model.calls, run.calls))
     assert found[0] == found[1]
 

@@ -82,9 +82,9 @@ def read(
     >>> read("Sure! ```json {'a': 1,}```", {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
-    # A check of the class costs less than the call.
-    made = isinstance(contract, JsonContract)
-    compiled: Contract[Any] = contract if made else compile_contract(contract)
+    compiled: Contract[Any] = contract  # a check of the class costs less than the call
+    if not isinstance(contract, JsonContract):
+        compiled = compile_contract(contract)
     if text.__class__ is not str or risk is not None or pick != "last":
         check_options(text, risk, pick)
     if len(text) > limits.max_chars:

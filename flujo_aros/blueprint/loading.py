@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -156,7 +156,7 @@ class Loading:
             prompt = node.members.get("system_prompt")
             if prompt is not None and isinstance(prompt.value, dict):
                 plain["system_prompt"] = self._prompt(prompt) or ""
-            self._literal(prompt, plain.get("system_prompt"))
+            self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
         block = self.block(blocks.Agent, node, plain)
         check_settings(self, node.members.get("model_settings"))
         sound = self.schema(node.members.get("output_schema"))

@@ -74,7 +74,7 @@ class DegradedTextForObject(Rule):
                 continue
             wanted = step.on_degraded == "accept" or step.processing.stages is not None
             following = subject.outline.following(located)
-            asking = by_name.get(step.name, set()) | ({following.path} if following is not None else set())
+            asking = {*by_name.get(step.name, ()), *([following.path] if following is not None else [])}
             for _, reader, reads in sorted((every[path] for path in asking), key=lambda each: each[0]):
                 keys = (_key(read, step.name, reader is following) for read in reads)
                 key = next((found for found in keys if found is not None), None)

@@ -193,7 +193,7 @@ class _Reading:
 
     def value(self, event: Any, path: str, depth: int) -> Node:
         """The value that begins with this event."""
-        kind = cast("type[Any]", type(event))
+        kind = event.__class__
         mark = event.start_mark
         place = Place(mark.line + 1, mark.column + 1, path)
         self.taken(place, depth)

@@ -22,7 +22,7 @@ from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, check
 from flujo_aros.agents.asking import adrive, drive
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, refuses_form, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
-from flujo_aros.agents.record import RunRecord, StageRecord, recording
+from flujo_aros.agents.record import RunRecord, StageRecord, output_error, recording
 from flujo_aros.agents.silence import no_output_in
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.contract.checks import Check, is_async
@@ -124,7 +124,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     plain = [check for check in checks if not is_async(check)] if checks else ()
     awaited = () if contract is None else contract.awaited
     wanted = checked_contract(contract, plain) if contract is not None and plain else contract
-    runnable: RunnableAgent[T] = await RunnableAgent.of(agent, wanted, ladder, models, repeated=repeated)
+    made = cast("type[RunnableAgent[T]]", RunnableAgent)  # subscripted it costs more
+    runnable = await made.of(agent, wanted, ladder, models, repeated=repeated)
     usage = RunUsage()
     record = RunRecord(
         wanted,
@@ -228,7 +229,14 @@ async def _told(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> A
     """The same, told from here where no hook of the host tells it."""
     run_id = uuid4().hex
     with agent_span(run_id, runnable.agent, record, ask.usage):
-        return await _ran(runnable, ask, run_id=run_id)
+        try:
+            return await _ran(runnable, ask, run_id=run_id)
+        except UnexpectedModelBehavior as error:
+            if record.response is None or not record.is_read or type(error) is not UnexpectedModelBehavior:
+                raise
+            record.outcome = rejected = _no_output(record, record.response, error)
+            record.error = output_error(rejected, record, record.spent(ask.usage), {"run_id": run_id})
+            raise record.error from error
 
 
 def _ran(runnable: RunnableAgent[T], ask: _Asked, **extra: Any) -> Awaitable[AgentRunResult[Any]]:

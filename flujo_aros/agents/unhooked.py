@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai import TextOutput
 from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import (
+    CompletedStreamedResponse,
+    Model,
+    ModelRequestContext,
+    ModelRequestParameters,
+    StreamedResponse,
+)
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
@@ -110,10 +116,7 @@ class AskingModel(WatchedModel):
         try:
             response = await self._answered(messages, model_settings, request.model_request_parameters)
         except PROVIDER_FAULTS as error:
-            found = response_in(error, request.model_request_parameters, self.model_name)
-            if found is None:
-                raise
-            response = found
+            response = self._found(error, request.model_request_parameters)
         return self._aros.ended(record, request, response)
 
     @asynccontextmanager
@@ -128,6 +131,20 @@ class AskingModel(WatchedModel):
         request = self._begun(messages, model_settings, model_request_parameters)
         record = self._aros.begin(request)
         asked = request.model_request_parameters
-        async with super().request_stream(messages, model_settings, asked, run_context) as stream:
+        async with AsyncExitStack() as opened:
+            stream: StreamedResponse
+            try:
+                live = super().request_stream(messages, model_settings, asked, run_context)
+                stream = await opened.enter_async_context(live)
+            except PROVIDER_FAULTS as error:
+                found = self._found(error, asked)
+                stream = CompletedStreamedResponse(found, model_request_parameters=asked, replay_events=True)
             yield stream
         self._aros.ended(record, request, stream.get())
+
+    def _found(self, error: Exception, parameters: ModelRequestParameters) -> ModelResponse:
+        """The reply that an error of the provider carries; raises the error again where it has none."""
+        found = response_in(error, parameters, self.model_name)
+        if found is None:
+            raise error
+        return found

@@ -1,0 +1,174 @@
+"""The agent of a blueprint needs no hook of the host: every run comes to the same as one that has them."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from pydantic_ai import Agent, PromptedOutput
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart
+from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
+from pydantic_ai.models.instrumented import InstrumentedModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.usage import RequestUsage
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.drivers import run_agent
+from flujo_aros.contract.output import Output, compile_contract
+from flujo_aros.events import (
+    AgentFinished,
+    AgentStarted,
+    AskFinished,
+    ReadFinished,
+    StageFinished,
+    StagePassed,
+    observing,
+)
+from flujo_aros.outcome import Accepted
+
+
+class Item(BaseModel):
+    name: str
+    qty: int
+
+
+CONTRACTS = {
+    "json": compile_contract(Item),
+    "list": compile_contract(list[Item]),
+    "tagged": Output.tagged("answer", Item),
+    "text": Output.text("answer"),
+    "block": Output.block("plan", ["owner"]),
+    "event": Output.event(["say", "stop"], fallback="say"),
+    "none": None,
+}
+REPLIES = (
+    '{"name": "pen", "qty": 3}',
+    '{"response": [{"name": "pen", "qty": 3}]}',
+    "Sure! ```json\n{'name': 'pen', 'qty': '3',}\n```",
+    '{"name": "pen", "qty": "many"}',
+    '<answer>{"name": "pen", "qty": 3}</answer>',
+    '{"plan": "a", "owner": "b"} and so on',
+    '{"kind": "say", "text": "hello there"}',
+    "I would rather not say anything about pens today.",
+    '{"name": "pen", "q',
+    "",
+    " \n",
+)
+PROMPT = "What is it? Write it between <answer> and </answer>."
+ERROR = ModelHTTPError(
+    400, "m", {"error": {"code": "json_validate_failed", "failed_generation": '{"name":"a","qty":1}'}}
+)
+scripts = st.lists(st.sampled_from([*REPLIES, ERROR]), min_size=6, max_size=6)
+
+
+class Scripted:
+    """Gives a model that says these things one after the other; where `hooked`, one that the host has to know."""
+
+    def __init__(self, replies, *, hooked: bool, native: bool) -> None:
+        self.replies, self.asked = [*replies], []
+        profile = ModelProfile(supports_json_schema_output=native)
+        made = FunctionModel(self.answer, stream_function=self.stream, profile=profile, model_name="m")
+        self.made = InstrumentedModel(made) if hooked else made
+
+    async def model(self, name):
+        return self.made
+
+    def next(self, messages, info):
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        self.asked.append((info.model_request_parameters, [part.content for part in last.parts]))
+        return self.replies.pop(0)
+
+    def answer(self, messages, info):
+        reply = self.next(messages, info)
+        if isinstance(reply, Exception):
+            raise reply
+        return ModelResponse(
+            [TextPart(reply)], usage=RequestUsage(input_tokens=5, output_tokens=2), finish_reason="stop"
+        )
+
+    async def stream(self, messages, info):
+        reply = self.next(messages, info)
+        if reply == "":
+            yield {0: DeltaThinkingPart(content="Hm.")}
+        for at in range(0, len(reply), 7) if isinstance(reply, str) else ():
+            yield reply[at : at + 7]
+        if isinstance(reply, Exception):
+            raise reply
+
+
+TOLD = (AgentFinished, AskFinished, ReadFinished, StageFinished, StagePassed)
+
+
+async def story_of(replies, contract, *, hooked, native, streamed):
+    """All that can be seen of a run from outside."""
+    source, heard, shown = Scripted(replies, hooked=hooked, native=native), [], []
+
+    async def live(event):
+        shown.append(event)
+
+    spec = AgentSpec(model="local:x", system_prompt="Be brief.")
+    with observing(heard.append):
+        run = await run_agent(spec, PROMPT, contract, models=source, live=live if streamed else None)
+    told = [
+        (type(event).__name__, getattr(event, "stage", None), getattr(event, "outcome", None))
+        for event in heard
+        if isinstance(event, TOLD)
+    ]
+    said = [[part.content for part in message.parts if hasattr(part, "content")] for message in run.messages]
+    return run.outcome, run.stages, run.calls, run.usage.requests, said, source.asked, told, shown
+
+
+@settings(max_examples=60, deadline=None)
+@given(scripts, st.sampled_from(sorted(CONTRACTS)), st.booleans(), st.booleans())
+def test_with_hooks_or_without_a_run_comes_to_the_same(replies, name, native, streamed):
+
+    async def both():
+        given_ = {"native": native, "streamed": streamed}
+        return [await story_of(replies, CONTRACTS[name], hooked=hooked, **given_) for hooked in (True, False)]
+
+    hooked, unhooked = asyncio.run(both())
+    assert unhooked == hooked
+
+
+@pytest.mark.anyio
+async def test_the_run_is_told_under_the_id_that_the_host_knows_it_by():
+    heard = []
+    source = Scripted([REPLIES[0]], hooked=False, native=True)
+    with observing(heard.append):
+        run = await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source)
+    started = [event for event in heard if isinstance(event, AgentStarted)]
+    assert [event.run_id for event in started] == [run.messages[0].run_id]
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_a_check_runs_has_a_record_of_its_own():
+    inner = Agent(
+        Scripted([REPLIES[2]], hooked=False, native=False).made,
+        output_type=PromptedOutput(Item),
+        capabilities=[Aros()],
+    )
+
+    async def check(item):
+        return (await inner.run("Is it?")).output == item
+
+    source = Scripted([REPLIES[2]], hooked=False, native=True)
+    run = await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source, checks=[check])
+    assert isinstance(run.outcome, Accepted)
+    assert (run.outcome.value, run.calls, run.usage.requests) == (Item(name="pen", qty=3), 1, 1)
+
+
+@pytest.mark.anyio
+async def test_a_blank_that_stands_for_silence_is_shown_to_nobody():
+    shown = []
+
+    async def live(event):
+        shown.append(event)
+
+    source = Scripted(["", REPLIES[0]], hooked=False, native=True)
+    run = await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source, live=live)
+    assert isinstance(run.outcome, Accepted)
+    assert [getattr(event, "text", None) for event in shown] == [REPLIES[0], None]

@@ -115,11 +115,11 @@ def _is_whole(least: int) -> _Fits:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -math.inf <= value <= math.inf
 
 
 def _is_money(value: Any) -> bool:
-    return (_is_number(value) or isinstance(value, Decimal)) and value >= 0
+    return (_is_number(value) or (isinstance(value, Decimal) and not value.is_nan())) and value >= 0
 
 
 def _is_text(value: Any) -> bool:

@@ -67,7 +67,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Step("a", 5), "agent must be an AgentSpec or an Agent, not 5"),
     (lambda: Step("a", "openai:gpt-4o"), "agent must be an AgentSpec or an Agent, not 'openai:gpt-4o'"),
     (lambda: Step("a", Agent), "agent must be an AgentSpec or an Agent, not Agent"),
-    (lambda: Call("c", len, params=[("a", 1)]), "params must be a mapping with texts as keys, not [('a', 1)]"),
+    (lambda: Call("c", len, params=[("a", 1)]), "params must be a mapping with texts as keys, not [('a', 1)]"),  # type: ignore[arg-type]  # as above
     (lambda: Parallel("p", [CALL]), "branches must be a mapping from names to steps, not [Call("),  # type: ignore[arg-type]  # what types forbid can be given
     (parallel(merge_strategy="overwite"), "; did you mean 'overwrite'?"),
     (parallel(on_branch_failure="ignor"), "on_branch_failure must be one of propagate, ignore, not 'ignor'; did you"),
@@ -91,11 +91,15 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Cached("c", len), "step must be a step, not <built-in function len>"),  # type: ignore[arg-type]  # as above
     (lambda: Cached("c", CALL, cache={}), "cache must be an object with `get` and `put`, not {}"),  # type: ignore[arg-type]  # as above
     (lambda: StepLimits("3"), "usage_limits.max_requests must be a whole number of 0 or more, or None, not '3'"),  # type: ignore[arg-type]  # as above
+    (
+        lambda: StepLimits(max_cost=Decimal("NaN")),
+        "usage_limits.max_cost must be a number of US dollars of 0 or more, or",
+    ),
     (lambda: StepLimits(max_cost=-1), "usage_limits.max_cost must be a number of US dollars of 0 or more, or None"),  # type: ignore[arg-type]  # as above
     (
-        lambda: Runner(CALL, journal="runs.sqlite"),
+        lambda: Runner(CALL, journal="runs.sqlite"),  # type: ignore[arg-type]  # as above
         "Runner: journal must be a Journal, or any function of an event, or None, not 'runs.sqlite'; `Journal(",
-    ),  # type: ignore[arg-type]  # as above
+    ),
     (lambda: Runner(CALL, observers=print), "Runner: observers must be a list of functions of an event, not <built-in"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, observers=["x"]), "Runner: observers must be a list of functions of an event, not ['x']"),  # type: ignore[list-item]  # as above
     (lambda: Runner(CALL, usage_limits={"max_requests": 3}), "Runner: usage_limits must be StepLimits, or None, not"),  # type: ignore[arg-type]  # as above
@@ -125,9 +129,9 @@ def test_an_option_of_a_wrong_type_is_named_with_what_it_must_be(make: Make, wor
         (loop(max_loop=3), "Loop has no option 'max_loop'; did you mean 'max_loops'?"),
         (lambda: StepLimits(max_request=3), "StepLimits has no option 'max_request'; did you mean 'max_requests'?"),  # type: ignore[call-arg]  # as above
         (
-            lambda: Runner(CALL, usage_limit=StepLimits(3)),
+            lambda: Runner(CALL, usage_limit=StepLimits(3)),  # type: ignore[call-arg]  # as above
             "Runner has no option 'usage_limit'; did you mean 'usage_limits'?",
-        ),  # type: ignore[call-arg]  # as above
+        ),
         (lambda: Pipeline([CALL], nme="x"), "Pipeline has no option 'nme'; did you mean 'name'?"),  # type: ignore[call-arg]  # as above
         (lambda: Processing(enforcment="off"), "Processing has no option 'enforcment'; did you mean 'enforcement'?"),  # type: ignore[call-arg]  # as above
         (lambda: Coercion(level=1), "Coercion has no option 'level'; known: allow, anyof_strategy, "),  # type: ignore[call-arg]  # as above

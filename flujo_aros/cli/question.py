@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.pause import PausedRun
 
 _DEEPEST: Final = 3
+_DEEPEST_EXAMPLE: Final = 6
 _MOST: Final = 30
+_LONGEST: Final = 200
 _TYPES: Final[Mapping[str, str]] = {
     "string": "a text",
     "integer": "a whole number",
@@ -121,23 +123,26 @@ class _Asked:
         others = [each for each in several if each.get("type") != "null"]
         return others[0] if len(others) == 1 else known
 
-    def words(self, schema: Mapping[str, Any], *, quoted: bool = True) -> str:
+    def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
         """The type and its limits in a few words; `quoted` where a text has to be written as JSON."""
+        if depth > _DEEPEST:
+            return "any JSON value"
         known = self._simple(schema)
         choices = known.get("enum") or ([known["const"]] if "const" in known else None)
         if choices is not None:
             return _either([_json(each) if quoted or not isinstance(each, str) else each for each in choices])
         several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
         if several:
-            return _either([self.words(_mapping(each), quoted=quoted) for each in several])
+            return _either([self.words(_mapping(each), depth + 1, quoted=quoted) for each in several])
         kinds = known.get("type")
         if isinstance(kinds, list):
-            return _either([self.words({**known, "type": kind}, quoted=quoted) for kind in cast("list[str]", kinds)])
-        return self._type_words(str(kinds), known)
+            each = [{**known, "type": kind} for kind in cast("list[str]", kinds)]
+            return _either([self.words(one, depth, quoted=quoted) for one in each])
+        return self._type_words(str(kinds), known, depth)
 
-    def _type_words(self, kind: str, known: Mapping[str, Any]) -> str:
+    def _type_words(self, kind: str, known: Mapping[str, Any], depth: int) -> str:
         if kind == "array":
-            item = self.words(_mapping(known.get("items"))) if known.get("items") else ""
+            item = self.words(_mapping(known.get("items")), depth + 1) if known.get("items") else ""
             limits = _limits(known, "minItems", "maxItems")
             return f"a list{_of(item)}{limits and f',{limits}'.replace(' of', '')}"
         if kind == "string" and known.get("format") in _FORMATS:
@@ -151,7 +156,7 @@ class _Asked:
 
     def example(self, schema: Mapping[str, Any], depth: int) -> Any:
         """A value that the schema may well take; only `validate` knows."""
-        known = self._simple(schema)
+        known = self._simple(schema if depth <= _DEEPEST_EXAMPLE else {"type": "null"})
         for key in ("const", "default"):
             if known.get(key) is not None:
                 return known[key]
@@ -160,18 +165,18 @@ class _Asked:
                 return known[key][0]
         several = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
         if several:
-            return self.example(_mapping(several[0]), depth)
+            return self.example(_mapping(several[0]), depth + 1)
         kind = known.get("type")
         kind = cast("list[str]", kind)[0] if isinstance(kind, list) else kind
-        if kind == "object" and depth <= _DEEPEST:
+        if kind == "object":
             return self._example_object(known, depth)
         if kind == "array":
-            return [self.example(_mapping(known.get("items")), depth + 1)] * known.get("minItems", 1)
+            return [self.example(_mapping(known.get("items")), depth + 1)] * min(known.get("minItems", 1), _MOST)
         if kind in ("integer", "number"):
             return _number(known)
         if kind == "string":
             text = _FORMATS.get(str(known.get("format")), ("", "text"))[1]
-            return text.ljust(known.get("minLength", 0), "x")[: known.get("maxLength")]
+            return text.ljust(min(known.get("minLength", 0), _LONGEST), "x")[: known.get("maxLength")]
         return {"boolean": True, "null": None}.get(str(kind), "text")
 
     def _example_object(self, known: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -195,7 +200,7 @@ class _Asked:
 
     def _found(self, reference: str) -> Mapping[str, Any]:
         found: Any = self._root
-        for part in reference.removeprefix("#").strip("/").split("/"):
+        for part in reference.removeprefix("#").split("/")[1:]:
             found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
         return _mapping(found)
 
@@ -230,11 +235,13 @@ def _number(known: Mapping[str, Any]) -> Any:
 def _limits(known: Mapping[str, Any], least: str, most: str, unit: str = "") -> str:
     low, high = known.get(least), known.get(most)
     if "exclusiveMinimum" in known or "exclusiveMaximum" in known:
-        return " and".join(
-            f" {word} {known[key]}"
-            for word, key in (("above", "exclusiveMinimum"), ("below", "exclusiveMaximum"))
-            if key in known
+        ends = (
+            ("above", "exclusiveMinimum"),
+            ("of at least", least),
+            ("below", "exclusiveMaximum"),
+            ("of at most", most),
         )
+        return " and".join(f" {word} {known[key]}" for word, key in ends if key in known)
     if low is not None and high is not None:
         return f" of {low}{unit}" if low == high else f" from {low} to {high}{unit}"
     if low is not None:

@@ -49,6 +49,7 @@ def test_an_object_is_told_field_by_field_and_nothing_of_it_is_json_schema() -> 
         ({"type": "integer", "minimum": 1, "maximum": 5}, "a whole number from 1 to 5"),
         ({"type": "number", "maximum": 5}, "a number of at most 5"),
         ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "a number above 0 and below 1"),
+        ({"type": "number", "minimum": 1, "exclusiveMaximum": 9}, "a number of at least 1 and below 9"),
         ({"type": "string", "minLength": 3, "maxLength": 3}, "a text of 3 characters"),
         ({"type": "string", "pattern": "^[0-9]+$"}, "a text that matches ^[0-9]+$"),
         ({"type": "string", "format": "date"}, "a date such as 2026-01-31"),
@@ -72,6 +73,7 @@ def test_what_is_no_object_is_told_in_a_line(schema: dict[str, Any], words: str)
         {"type": "object", "properties": {"a": {"type": "string", "minLength": 9}}, "required": ["a"]},
         {"type": "string", "format": "date"},
         {"$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}}}, "$ref": "#/$defs/N"},
+        {"$defs": {"N": {"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]}}, "$ref": "#/$defs/N"},
     ],
 )
 def test_an_example_is_one_that_is_taken(schema: dict[str, Any]) -> None:
@@ -100,6 +102,9 @@ def _loaded(example: str) -> Any:
             "additionalProperties": {"type": "integer"},
             "minProperties": 3,
         },
+        {"type": "array", "items": {"$ref": "#"}, "minItems": 1},
+        {"type": "array", "minItems": 10**9},
+        {"type": "string", "format": "date", "minLength": 10**9},
     ],
 )
 def test_no_example_is_better_than_one_that_says_nothing_or_is_refused(schema: dict[str, Any]) -> None:
@@ -109,3 +114,8 @@ def test_no_example_is_better_than_one_that_says_nothing_or_is_refused(schema: d
 def test_a_schema_that_holds_itself_is_told_to_a_depth() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}}
     assert len(answer_words({"$defs": {"N": node}, "$ref": "#/$defs/N"})) < 8
+
+
+def test_lists_of_lists_without_end_are_told_to_a_depth() -> None:
+    (line,) = answer_words({"type": "array", "items": {"$ref": "#"}})
+    assert line == "answer with a list, each a list, each a list, each a list, each any JSON value"

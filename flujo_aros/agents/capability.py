@@ -380,10 +380,13 @@ class Aros(AbstractCapability[Any]):
             clean_history(record, ctx.messages, wire.text_of(mended), call_id)
 
     async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
-        """The block that a reply lacks which has been shown already: it can only be put behind it."""
+        """The block that a reply lacks which has been shown already: it can only be put behind it.
+
+        A reply that is held back becomes what a run without a stream gives.
+        """
         record, text = self._record(ctx), response.text
         contract = self._wanted(ctx, record)
-        if not isinstance(contract, BlockContract) or response.tool_calls or self.buffer_stream:
+        if not isinstance(contract, BlockContract) or response.tool_calls:
             return ""
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
@@ -393,6 +396,10 @@ class Aros(AbstractCapability[Any]):
         outcome = await self._climb(ctx, record, wire.contract, awaited).outcome(text, response.finish_reason)
         record.settled = (text, outcome)
         if not isinstance(outcome, Accepted) or outcome.origin == "first":
+            return ""
+        if self.buffer_stream:
+            record.settled = (outcome.text, outcome)
+            clean_history(record, [], outcome.text, None)
             return ""
         found: Block = outcome.value
         added = json.dumps(found.fields, ensure_ascii=False)

@@ -46,8 +46,8 @@ class WatchedModel(WrapperModel):
     """Lets every event of a stream through as it comes, and recovers the text of a JSON-mode error raised inside it.
 
     Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
-    stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply. `stops`: a
-    stream whose reply is to be read is ended early where the model has lost its way. `record_of` gives the record of
+    stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply, or revises one
+    that nobody has seen yet. `stops`: a stream whose reply is to be read is ended early where the model has lost its way. `record_of` gives the record of
     the run that asks; without one (a durable engine may call from outside of a run) it works the same, but for these
     two.
     """
@@ -100,7 +100,7 @@ class WatchedModel(WrapperModel):
             self.wrapped.request_stream(messages, model_settings, parameters, run_context) as live,
         ):
             end = None if record is None else self._end(run_context, messages)
-            stream = WatchedStream(live, parameters, self.model_name, end)
+            stream = WatchedStream(live, parameters, self.model_name, None if self._buffered else end)
             if record is not None:
                 record.stream = stream
                 stream.watched = PartsWatched() if self._stops and record.is_read else None
@@ -110,6 +110,8 @@ class WatchedModel(WrapperModel):
                     return
                 async for _ in stream:
                     pass
+                if end is not None:
+                    await end(stream.so_far())
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
                 call.response, call.first_at = stream.so_far(), stream.first_at

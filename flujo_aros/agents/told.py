@@ -74,6 +74,8 @@ def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None)
             for part in parts
         ]
     texts = [part for part in parts if isinstance(part, TextPart)]
+    if not texts:
+        return [*parts, TextPart(json)]
     kept = [part for part in parts if part not in texts[:-1]]
     return [replace(part, content=json) if part is texts[-1] else part for part in kept]
 

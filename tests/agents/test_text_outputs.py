@@ -199,11 +199,22 @@ def test_the_same_holds_for_a_text_stream():
     assert shown == final == f"On it.\n\n{BLOCK}"
 
 
-def test_a_buffered_stream_has_shown_nothing_and_gets_the_block_in_front():
-    script = Script("On it.", "no")
+@pytest.mark.parametrize(
+    ("replies", "final"),
+    [
+        (["On it.", "no"], f"{EMPTY}\n\nOn it."),
+        (["On it.", f"{BLOCK}\nOn it."], f"{BLOCK}\nOn it."),
+        ([f"{BLOCK}\nAnswer."], f"{BLOCK}\nAnswer."),
+    ],
+    ids=["synthesized", "re-ask", "satisfied"],
+)
+def test_a_stream_that_is_held_back_shows_the_block_in_front(replies, final):
+    script = Script(*replies)
     made = Agent(script.model, capabilities=[Aros(PLAN, buffer_stream=True)])
-    _, result = asyncio.run(streamed(made))
-    assert result.output == f"{EMPTY}\n\nOn it."
+    deltas, result = asyncio.run(streamed(made))
+    assert "".join(deltas) == result.output == final
+    assert script.calls == len(replies)
+    assert [m.text for m in result.all_messages() if isinstance(m, ModelResponse)] == [final]
 
 
 def test_a_block_as_output_type_is_a_typed_value():

@@ -47,9 +47,9 @@ class WatchedModel(WrapperModel):
 
     Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
     stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply, or revises one
-    that nobody has seen yet. `stops`: a stream whose reply is to be read is ended early where the model has lost its way. `record_of` gives the record of
-    the run that asks; without one (a durable engine may call from outside of a run) it works the same, but for these
-    two.
+    that nobody has seen yet. `stops`: a stream whose reply is to be read is ended early where the model has lost its
+    way. `record_of` gives the record of the run that asks; without one (a durable engine may call from outside of a
+    run) it works the same, but for these two.
     """
 
     def __init__(

@@ -153,7 +153,10 @@ class _Merge(str):
 
 _MERGE: Final = _Merge("<<")
 _PARSER: Final[Any] = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-"""What makes events of a text: libyaml, a dozen times faster, wherever PyYAML is built with it."""
+"""What makes events of a text: libyaml, a dozen times faster, wherever PyYAML is built with it.
+
+Without it the same is read, but for a tab inside of a text without quotes, which is refused.
+"""
 
 
 class _Reading:
@@ -343,7 +346,7 @@ class _Reading:
         if kind not in _READERS:
             self.note(place, f"the tag {_short(tag or '')} is not allowed")
         elif _SURROGATE.search(text):
-            self.note(place, "half of a character (a lone surrogate) stands in this text")
+            self.note(place, "not valid YAML: half of a character (a lone surrogate) stands in this text")
         else:
             try:
                 return _READERS[kind](text)

@@ -47,6 +47,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
             "a text cannot begin with {it}; put it in quotes",
             False,
         ),
+        (r"\A[^\n]*(directive|incompatible YAML)", _DIRECTIVE, False),
         (r"mapping values are not allowed", _COLON, False),
         (r"mapping keys are not allowed", "a text that begins with `? ` must be in quotes", False),
         (r"found unexpected ':'", "put a space behind this `:`, or the text in quotes", False),
@@ -86,10 +87,9 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
             "behind `|` or `>` nothing stands in the line but `+`, `-` or a digit; the text begins in the next line",
             False,
         ),
-        (r"expected <?document start>?.*\n(?P<it>[\]}])", "a closing `{it}` too many", False),
-        (r"(a|undefined) tag\b", "a text that begins with `!` must be in quotes", False),
-        (r"directive|incompatible YAML", _DIRECTIVE, False),
-        (r"expected <?(block end|document start|key|'-')", _LEVEL, False),
+        (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "a closing `{it}` too many", False),
+        (r"\A[^\n]*(a|undefined) tag\b", "a text that begins with `!` must be in quotes", False),
+        (r"expected '?<?(block end|document start|key|'-')", _LEVEL, False),
     )
 )  # fmt: skip
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+import yaml
+
+from flujo_aros.blueprint import document
 from flujo_aros.blueprint.load import inspect_blueprint
+from flujo_aros.errors import BlueprintError
 
 HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
 
@@ -23,6 +28,7 @@ HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
         (HEAD + "    input: * x", (4, 13), "a text that begins with `*` or `&` must be in quotes"),
         (HEAD + "    meta: {a: 1, b: [2}", (4, 23), "a `,` or the closing `]` is missing before this"),
         (HEAD + '    input: "\\d"', (4, 13), "there is no escape \\d; write \\\\, or single quotes"),
+        (HEAD + '    input: "x" about a tag or a directive', (4, 16), "nothing can stand behind a value in quotes"),
         (HEAD + "---\nsteps: []", (4, 1), "a second document begins here; one file is one blueprint"),
         (
             "agents:\n  - a:\n      model: m\n  b:\n    model: m",
@@ -61,3 +67,24 @@ def test_common_slips_are_one_sentence_each(text: str, place: tuple[int, int], m
         ((where.line, where.column), said) for where, said in inspect_blueprint(text).findings if where is not None
     ]
     assert found == [(place, message)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 'x'\nsteps: []\n  b: 1", "this line does not go on with what stands above"),
+        ("'x' y", "nothing can stand behind a value in quotes"),
+        ("a: 1\n]", "this line does not go on with what stands above"),
+        ("'x'\n]", "a closing `]` too many"),
+        ("%}\na: b", "lines that begin with % are not read here"),
+        ('a: "\\ud800"', "half of a character (a lone surrogate) stands in this text"),
+    ],
+)
+@pytest.mark.parametrize("parser", [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)])
+def test_both_parsers_of_pyyaml_come_to_the_same_words(
+    monkeypatch: pytest.MonkeyPatch, parser: type, text: str, words: str
+) -> None:
+    """libyaml is not there on every machine."""
+    monkeypatch.setattr(document, "_PARSER", parser)
+    with pytest.raises(BlueprintError, match=re.escape(words)):
+        document.parse_document(text, "t.yaml")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from time import perf_counter
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
@@ -15,72 +15,106 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.telling import ask_span, tell_ask
-from flujo_aros.events import is_heard
+from flujo_aros.events import Finish, is_heard
 from flujo_aros.usage import Allowance, Usage
 
 FIRST: Final = "first"
 
 
-@dataclass(slots=True)
 class FirstCall:
-    """One call of the agent's own; `response` is what came of it, as far as it came."""
+    """One call of the agent's own, which happens inside of it once the caller's allowance lets it.
 
-    response: ModelResponse | None = None
-    fault: str | None = "interrupted"
-    first_at: float | None = None
-    """When the first piece of a stream came."""
+    `response` is what came of it, as far as it came, and `first_at` when the first piece of a stream came: who makes
+    the call puts them there. A class and not a generator: there is one for each step, and mostly nobody listens.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        messages: Sequence[ModelMessage],
+        parameters: ModelRequestParameters,
+        record: RunRecord | None,
+        *,
+        capture: bool = False,
+    ) -> None:
+        self.response: ModelResponse | None = None
+        self.first_at: float | None = None
+        self._asked = model, messages, parameters
+        self._record = record
+        self._capture = capture
+        self._settle: Callable[[Usage], None] | None = None
+        self._told: tuple[AbstractContextManager[Finish], Finish] | None = None
+        self._began = 0.0
+
+    async def __aenter__(self) -> Self:
+        record = self._record
+        if record is not None and record.allowance is not None:
+            self._settle = await _reserved(record.allowance, record)
+        self._began = perf_counter()
+        if record is not None:
+            record.began, record.seconds = self._began, None
+        if is_heard():
+            model, messages, parameters = self._asked
+            native, prompt = parameters.output_mode == "native", text_of(messages)
+            around = ask_span(
+                FIRST,
+                attempt=self._attempt,
+                model=model.model_name,
+                constrained=native,
+                prompt=prompt,
+                capture=self._capture,
+            )
+            self._told = around, around.__enter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        record = self._record
+        if record is not None:
+            record.seconds = perf_counter() - self._began
+        if self._settle is None and self._told is None:
+            return  # nobody asks what it has used: a price is long to find
+        used = self.usage
+        if self._settle is not None:
+            self._settle(used)
+        if record is not None:
+            record.used = (self.response, used)
+        if self._told is not None:
+            around, finish = self._told
+            try:
+                self._tell(finish, used, _fault_of(raised))
+            finally:
+                around.__exit__(kind, raised, trace)
 
     @property
     def usage(self) -> Usage:
         """What the call has used; nothing was measured of one that failed."""
         return Usage(requests=1, unmeasured_requests=1) if self.response is None else usage_of(self.response)
 
+    @property
+    def _attempt(self) -> int:
+        return 1 if self._record is None else self._record.own_calls
 
-@asynccontextmanager
-async def first_call(
-    model: Model,
-    messages: Sequence[ModelMessage],
-    parameters: ModelRequestParameters,
-    record: RunRecord | None,
-    *,
-    capture: bool = False,
-) -> AsyncGenerator[FirstCall]:
-    """A model call of the agent's own happens inside, once the caller's allowance lets it."""
-    allowance = None if record is None else record.allowance
-    settle = None if allowance is None else await _reserved(allowance, record)
-    call, began, attempt = FirstCall(), perf_counter(), 1 if record is None else record.own_calls
-    native = parameters.output_mode == "native"
-    prompt = text_of(messages) if is_heard() else ""
-    name = model.model_name
-    if record is not None:
-        record.began, record.seconds = began, None
-    with ask_span(FIRST, attempt=attempt, model=name, constrained=native, prompt=prompt, capture=capture) as finish:
-        try:
-            yield call
-            call.fault = None
-        except PROVIDER_FAULTS as error:
-            call.fault = sentence(error)
-            raise
-        finally:
-            if record is not None:
-                record.seconds = perf_counter() - began
-            if settle is not None or is_heard():  # otherwise nobody asks what it has used: a price is long to find
-                used = call.usage
-                if settle is not None:
-                    settle(used)
-                if record is not None:
-                    record.used = (call.response, used)
-                tell_ask(
-                    finish,
-                    FIRST,
-                    attempt=attempt,
-                    model=name,
-                    usage=used,
-                    seconds=perf_counter() - began,
-                    finish_reason=None if call.response is None else call.response.finish_reason,
-                    fault=call.fault,
-                    first_seconds=None if call.first_at is None else call.first_at - began,
-                )
+    def _tell(self, finish: Finish, used: Usage, fault: str | None) -> None:
+        tell_ask(
+            finish,
+            FIRST,
+            attempt=self._attempt,
+            model=self._asked[0].model_name,
+            usage=used,
+            seconds=perf_counter() - self._began,
+            finish_reason=None if self.response is None else self.response.finish_reason,
+            fault=fault,
+            first_seconds=None if self.first_at is None else self.first_at - self._began,
+        )
+
+
+def _fault_of(raised: BaseException | None) -> str | None:
+    """Why a call has failed, in one line."""
+    if raised is None:
+        return None
+    return sentence(raised) if isinstance(raised, PROVIDER_FAULTS) else "interrupted"
 
 
 async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[[Usage], None]:

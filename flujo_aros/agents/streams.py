@@ -30,7 +30,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS
-from flujo_aros.agents.first import first_call
+from flujo_aros.agents.first import FirstCall
 from flujo_aros.agents.lost import PartsWatched
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.salvage import response_in
@@ -81,7 +81,7 @@ class WatchedModel(WrapperModel):
     async def _answered(
         self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        async with first_call(self.wrapped, messages, parameters, self._record_of(None), capture=self._capture) as call:
+        async with FirstCall(self.wrapped, messages, parameters, self._record_of(None), capture=self._capture) as call:
             call.response = await self.wrapped.request(messages, settings, parameters)
         return call.response
 
@@ -96,7 +96,7 @@ class WatchedModel(WrapperModel):
         """Open the stream of the wrapped model."""
         parameters, record = model_request_parameters, self._record_of(run_context)
         async with (
-            first_call(self.wrapped, messages, parameters, record, capture=self._capture) as call,
+            FirstCall(self.wrapped, messages, parameters, record, capture=self._capture) as call,
             self.wrapped.request_stream(messages, model_settings, parameters, run_context) as live,
         ):
             end = None if record is None else self._end(run_context, messages)

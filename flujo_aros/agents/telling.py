@@ -14,7 +14,7 @@ from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.record import RunRecord, difference
-from flujo_aros.events import UNHEARD, AgentFinished, AgentStarted, AskFinished, AskStarted, Finish, is_heard, span
+from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, AskStarted, Finish, is_heard, span
 from flujo_aros.outcome import Accepted, Rejected
 from flujo_aros.recovery.named import secrets_among
 from flujo_aros.usage import Usage
@@ -23,9 +23,7 @@ from flujo_aros.usage import Usage
 def ask_span(
     stage: str, *, attempt: int, model: str, constrained: bool, prompt: str, capture: bool
 ) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this model call; nothing is told where nobody listens."""
-    if not is_heard():
-        return UNHEARD
+    """Everything inside belongs to this model call."""
     started = AskStarted(
         stage=stage, attempt=attempt, model=model, constrained=constrained, prompt=prompt, capture=capture
     )

@@ -261,16 +261,16 @@ class Execution:
 
     def _absolve(self, slot: Slot) -> None:
         """Let what has ended badly inside a step not count where the step itself answers for it."""
-        reported = slot.reported
+        reported, ended = slot.reported, slot.result
         for scope in reported.excused if reported else ():
             self.ledger.excuse(scope, slot.name)
-        if slot.result.status is StepStatus.FAILED:
+        if ended.status is StepStatus.FAILED:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.CANCELLED)
-        elif slot.result.replaced is not None or slot.result.attempts > 1:
+        elif ended.replaced is not None or ended.attempts > 1:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.FAILED)
-        if slot.result.status is StepStatus.SUCCESS and slot.result.replaced is not None:
+        if ended.status is StepStatus.SUCCESS and ended.replaced is not None:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
-        if slot.result.status is StepStatus.DEGRADED and slot.result.degraded_accepted:
+        if ended.status is StepStatus.DEGRADED and ended.degraded_accepted:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
 
 

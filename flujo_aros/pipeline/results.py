@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
@@ -190,8 +189,11 @@ class RunResult:
 
         The `context` of the error has the id of the run and what its other steps gave: the work is not lost.
         """
-        with self._told():
+        try:
             return (self._culprit() or self._last).value
+        except OutputError as error:
+            self._tell_of(error)
+            raise
 
     @property
     def error(self) -> dict[str, Any] | None:
@@ -217,22 +219,20 @@ class RunResult:
     def raise_for_status(self) -> None:
         """Raise `OutputError` unless the run completed; what the step raised is its `__cause__`."""
         culprit = self._culprit()
-        with self._told():
+        try:
             if culprit is not None:
                 _ = culprit.value
             if self.status is not RunStatus.COMPLETED:
                 message = f"run {self.run_id} of {self.pipeline!r} did not complete: {self.status.value}"
                 raise OutputError(message, usage=self.usage)
-
-    @contextmanager
-    def _told(self) -> Generator[None]:
-        """Let an error tell of the run that it ends."""
-        try:
-            yield
         except OutputError as error:
-            done = {step.name: step.handed_on for step in self.steps if step.ok}
-            error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)
+            self._tell_of(error)
             raise
+
+    def _tell_of(self, error: OutputError) -> None:
+        """Let an error tell of the run that it ends."""
+        done = {step.name: step.handed_on for step in self.steps if step.ok}
+        error.context.update(run_id=self.run_id, pipeline=self.pipeline, outputs=done)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: exactly what `aros run --json` prints. `paused` is there only while the run waits."""

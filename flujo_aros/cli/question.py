@@ -264,7 +264,6 @@ def ask(paused: PausedRun) -> str | None:
         console.print("> ", end="")  # stdout is for the result
         line = sys.stdin.readline()
         if not line:
-            console.print("\nthe run still waits; the same command goes on with it")
             return None
         if line.strip():
             return line.rstrip("\n")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import stat
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,7 +103,14 @@ class ResultsFile:
             new.unlink(missing_ok=True)
 
     def _lock(self, file: TextIOWrapper) -> None:
-        """Keep other processes from the file until it is closed. Raises `UsageError` where one has it."""
+        """Keep other processes from the file until it is closed. Raises `UsageError` where one has it.
+
+        Any number of them may write to a device or a pipe, such as /dev/null.
+        """
+        if sys.platform == "win32" or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return
+        import fcntl  # here: there is none on Windows
+
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -14,6 +14,7 @@ from flujo_aros.cli.given import file_text, given_input
 from flujo_aros.cli.options import Allow, AllowDegraded, AsJson
 from flujo_aros.cli.plan import load
 from flujo_aros.cli.question import ask, at_a_terminal
+from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.results import RunStatus
 
@@ -67,17 +68,18 @@ def resume_command(
         raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--answer'")
     from flujo_aros.pipeline.pause import PausedRun
 
-    waiting = PausedRun.from_dict(paused)
+    waiting, kept = PausedRun.from_dict(paused), state
     while True:
         text = ask(waiting) if answer is None else given_input(answer, "--answer")
         if text is None:
+            stderr_console().print(f"\nthe run still waits; its state is in {kept}", soft_wrap=True)
             raise typer.Exit(_STILL_PAUSED)
         result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)
         question = keep_paused(result, blueprint, again or state, allow or [])
-        _put_away(result, state, again)
+        _put_away(result, kept, again)
         if answer is not None or result.paused is None:
             break
-        waiting = result.paused
+        waiting, kept = result.paused, again or state
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from flujo_aros.cli.results_file import ResultsFile
+
 from .conftest import COMMAND, Aros, Ended
 
 SHOP = """
@@ -211,6 +213,11 @@ def test_one_process_at_a_time_writes_to_an_output(aros: Aros, shop: Path) -> No
     assert ended.exit_code == 2
     assert "another process writes to 'out.jsonl'; wait for it, or give another file" in ended.stderr
     assert batch(aros, '"a"').exit_code == 0
+
+
+def test_any_number_of_processes_write_to_a_device() -> None:
+    with ResultsFile(Path("/dev/null")), ResultsFile(Path("/dev/null")) as second:
+        assert second.tidy() == {}
 
 
 def test_an_output_may_be_a_device(aros: Aros, shop: Path) -> None:

@@ -66,13 +66,15 @@ steps:
 """
 
 
-def resume_in_terminal(folder: Path, environment: Mapping[str, str], typed: list[bytes]) -> tuple[int, str, str]:
+def resume_in_terminal(
+    folder: Path, environment: Mapping[str, str], typed: list[bytes], *options: str
+) -> tuple[int, str, str]:
     """How `aros resume` ended that asks somebody who types these lines, with its stdout and what the terminal had."""
     (folder / "ask.yaml").write_text(ASKING)
     run = [*COMMAND, "run", "ask.yaml", "-i", "it", "--state", "state.json"]
     assert subprocess.run(run, cwd=folder, env=dict(environment), capture_output=True, check=False).returncode == 3
     ours, theirs = pty.openpty()
-    command = [*COMMAND, "resume", "state.json"]
+    command = [*COMMAND, "resume", "state.json", *options]
     env = {**environment, "TERM": "dumb"}
     with subprocess.Popen(command, cwd=folder, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)
@@ -99,8 +101,19 @@ def test_in_a_terminal_one_is_asked_until_the_answer_fits(tmp_path: Path, enviro
 def test_who_does_not_answer_loses_nothing(tmp_path: Path, environment: Mapping[str, str]) -> None:
     code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"yes\n", b"\x04"])
     assert (code, stdout) == (3, "")
-    assert shown.endswith("the run still waits; the same command goes on with it\n")
+    assert shown.endswith("the run still waits; its state is in state.json\n")
     assert json.loads((tmp_path / "state.json").read_text())["paused"]["step"] == "to"
+
+
+def test_a_state_that_has_moved_is_named_and_put_away_where_it_is(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    moved = ("--state", "next.json")
+    _, _, shown = resume_in_terminal(tmp_path, environment, [b"yes\n", b"\x04"], *moved)
+    assert shown.endswith("the run still waits; its state is in next.json\n")
+    assert json.loads((tmp_path / "next.json").read_text())["paused"]["step"] == "to"
+    code, _, _ = resume_in_terminal(tmp_path, environment, [b"yes\n", b"Ann\n"], *moved)
+    assert (code, sorted(tmp_path.glob("*.json"))) == (0, [])
 
 
 def test_no_color_is_honoured_in_a_terminal(tmp_path: Path, environment: Mapping[str, str]) -> None:

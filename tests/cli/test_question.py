@@ -73,7 +73,7 @@ def test_what_is_no_object_is_told_in_a_line(schema: dict[str, Any], words: str)
         {"type": "object", "properties": {"a": {"type": "string", "minLength": 9}}, "required": ["a"]},
         {"type": "string", "format": "date"},
         {"$defs": {"N": {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}}}, "$ref": "#/$defs/N"},
-        {"$defs": {"N": {"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]}}, "$ref": "#/$defs/N"},
+        {"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "null"}]},
     ],
 )
 def test_an_example_is_one_that_is_taken(schema: dict[str, Any]) -> None:

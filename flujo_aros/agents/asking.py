@@ -71,8 +71,8 @@ class ModelAnswers:
     """Answers asks by a bare agent on this model: no tools, no deps, no `Aros`; history only where an ask wants it.
 
     Works with the usage and the limits of the caller: a limit that would be passed raises `UsageLimitExceeded` before
-    the call. Errors of the provider, and models that cannot be had, become a `Reply` with a fault; everything else
-    passes through.
+    the call. Errors of the provider become a `Reply` with a fault, and models that cannot be had one that says why no
+    call was made; everything else passes through.
     """
 
     model: Model
@@ -94,7 +94,7 @@ class ModelAnswers:
             model = await self._model(ask)
             output = self._output_of(ask, model)
         except UsageError as error:
-            return Reply("", fault=str(error))
+            return Reply("", unmade=str(error))
         if self.limits is not None:
             self.limits.check_before_request(self.usage)
         reply = await self._told(ask, model, output)

@@ -131,7 +131,7 @@ class Climb:
                 if self.contract.mode not in _WITHOUT_A_CALL:
                     raise
                 refused.append(error)
-                return Reply("", fault=str(error))
+                return Reply("", unmade=str(error), used_up=True)
 
         with observing(self.record.hear):
             found = await adrive(self.ladder.climb(self._task(examples), reply, read), answer)
@@ -163,12 +163,12 @@ class Climb:
         )
 
     async def _answer(self, ask: Ask) -> Reply:
-        """The reply to one ask. A call that the caller does not allow is a fault of that ask."""
+        """The reply to one ask. A call that the caller does not allow is not made."""
         before, calls, allowance = copy(self.ctx.usage), self.record.calls, self.record.allowance
         try:
             settle = None if allowance is None else await allowance.reserve()
         except LimitReached as error:
-            return Reply("", fault=str(error))
+            return Reply("", unmade=str(error), used_up=True)
         try:
             return await self._put(ask)
         finally:

@@ -26,6 +26,13 @@ class Budget:
     calls: int = 0
     cost: Decimal = Decimal(0)
     fallbacks: int = 0
+    refusal: str | None = None
+    """Why the caller allows no call any more."""
+
+    def take_back(self, refusal: str | None) -> None:
+        """The latest call was not made; with a refusal none will be."""
+        self.calls -= 1
+        self.refusal = refusal
 
     def spend(self, usage: Usage) -> None:
         """One call came back."""
@@ -39,6 +46,8 @@ class Budget:
     def against_call(self, seconds: float) -> str | None:
         """Why no further call may be made after so many seconds, or None."""
         limits = self.limits
+        if self.refusal is not None:
+            return self.refusal
         if self.calls >= limits.max_calls:
             return f"max_calls is {limits.max_calls}, and as many calls were made"
         if limits.max_cost is not None and self.cost >= limits.max_cost:

@@ -126,7 +126,8 @@ class Climb(Generic[T]):
             if isinstance(outcome, Degraded):
                 told = replace(outcome, because=self._with_story(outcome.because))
                 return read if isinstance(read, Accepted) else told
-            past = past.then(stage.stage, outcome)
+            if outcome is not past.latest:  # something was read in this stage
+                past = past.then(stage.stage, outcome)
         if isinstance(read, Accepted):  # an event that says nothing, for want of a better one
             return read
         return self._with_story(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
@@ -177,6 +178,10 @@ class Climb(Generic[T]):
                     return latest
                 self._budget.calls += 1
                 reply = yield step
+                if reply.unmade is not None:
+                    self._budget.take_back(reply.unmade if reply.used_up else None)
+                    self._pass(stage, reply.unmade)
+                    return latest
                 self._budget.spend(reply.usage)
                 self._heard(stage.stage, reply)
                 step = advance(plan, reply)

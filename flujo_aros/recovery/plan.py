@@ -26,7 +26,7 @@ Native: TypeAlias = Literal["no", "can", "on"]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One model call that a stage wants made, never with tools. A driver that cannot make it answers with a fault.
+    """One model call that a stage wants made, never with tools. A driver that cannot make it says why (`unmade`).
 
     `said` stands in the conversation between the question and the prompt: the failing reply and, by turns, the prompts
     and replies of earlier attempts. An empty prompt asks the question of the run once more. `model` is another model
@@ -49,7 +49,9 @@ class Reply:
 
     `fault` names a provider error that took the place of a reply (then `text` is what the error carried, if anything).
     `objections` is what a judge beyond the contract, such as the validator of a host framework, has against a text
-    that the contract accepts. `refused`: the provider says that its filter ended the reply.
+    that the contract accepts. `refused`: the provider says that its filter ended the reply. `unmade` says why there was
+    no call at all: then there is nothing to read, and the stage is over. With `used_up` no stage may make a call any
+    more, since a limit of the caller's is reached.
     """
 
     text: str
@@ -58,6 +60,8 @@ class Reply:
     fault: str | None = None
     objections: tuple[Issue, ...] = ()
     refused: bool = False
+    unmade: str | None = None
+    used_up: bool = False
     seconds: float = field(default=0.0, compare=False)
     """How long the call took."""
 

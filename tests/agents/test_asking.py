@@ -112,18 +112,18 @@ def test_what_the_host_refuses_of_a_constrained_reply_is_read_like_any_other():
         (Script(GOOD), Ask("x", "escalate", 1, CONTRACT, model="nowhere:model"), "nowhere:model"),
     ],
 )
-def test_what_cannot_be_asked_is_a_fault_and_no_call(script, ask, words):
+def test_what_cannot_be_asked_is_told_and_no_call(script, ask, words):
     heard = []
     with observing(heard.append):
         reply = asked(script, ask)
-    assert words in reply.fault
+    assert words in (reply.unmade or "")
     assert script.calls == 0
     assert heard == []
 
 
 def test_without_the_messages_of_the_run_its_question_cannot_be_asked():
     reply = asked(Script(GOOD), Ask("", "retry", 1, CONTRACT, way="conversation"), conversation=())
-    assert "not known" in reply.fault
+    assert "not known" in (reply.unmade or "")
 
 
 def test_a_named_model_comes_from_the_resolver():
@@ -139,13 +139,13 @@ def test_a_named_model_comes_from_the_resolver():
     assert (main.calls, other.calls) == (0, 1)
 
 
-def test_a_model_that_the_resolver_does_not_have_is_a_fault():
+def test_a_model_that_the_resolver_does_not_have_is_told():
     async def resolve(name):
         message = f"no {name} here"
         raise UsageError(message)
 
     assert (
-        asked(Script(), Ask("x", "escalate", 1, CONTRACT, model="local:big"), resolve=resolve).fault
+        asked(Script(), Ask("x", "escalate", 1, CONTRACT, model="local:big"), resolve=resolve).unmade
         == "no local:big here"
     )
 

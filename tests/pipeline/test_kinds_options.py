@@ -325,7 +325,8 @@ def test_a_refused_call_is_a_failed_step_with_a_sentence():
 def test_the_limit_of_a_step_holds_for_its_repairs_and_nested_steps():
     provider = Provider("no idea")
     result = run(provider.step("a", usage_limits=StepLimits(max_requests=2)))
-    assert (result.status, provider.calls) == (RunStatus.FAILED, 2)
+    repairs = sum(stage.calls for stage in result.steps[0].stages)
+    assert (result.status, provider.calls, repairs) == (RunStatus.FAILED, 2, 1)
     nested = Provider('{"n": 1}')
     fan = Parallel("fan", {x: nested.step("s") for x in "abc"}, usage_limits=StepLimits(max_requests=2))
     assert run(fan).status is RunStatus.FAILED

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flujo_aros import Constrain, Degrade, Ladder, LlmRepair, Output, Usage, UsageError, observing
 from flujo_aros.contract.checks import winner_in
-from flujo_aros.events import StagePassed, StageStarted
+from flujo_aros.events import StageFinished, StagePassed, StageStarted
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
 from flujo_aros.recovery.evidence import Achieved, Evidence
 from flujo_aros.recovery.plan import Ask, Reply, Task, advance
@@ -166,6 +166,31 @@ def test_a_limit_that_is_met_inside_of_a_stage_is_told_too():
     asks, outcome = climbed((LlmRepair(attempts=3),), Reply(BAD), Reply("no"), max_calls=1)
     assert len(asks) == 1
     assert outcome.attempts[-1].why == "no further call: max_calls is 1, and as many calls were made"
+
+
+def test_a_call_that_the_caller_refuses_is_no_call_and_ends_all_asking():
+    refusal, heard = Reply("", unmade="the run may use 2 model calls", used_up=True), []
+    with observing(heard.append):
+        asks, outcome = climbed((LlmRepair(attempts=2), Retry(), Degrade()), Reply(BAD), Reply("no"), refusal)
+    assert [ask.stage for ask in asks] == ["llm_repair", "llm_repair"]
+    ended = [(event.stage, event.calls) for event in heard if isinstance(event, StageFinished)]
+    assert ended == [("llm_repair", 1), ("degrade", 0)]
+    passed = [(event.stage, event.why) for event in heard if isinstance(event, StagePassed)]
+    assert passed == [(stage, "the run may use 2 model calls") for stage in ("llm_repair", "retry")]
+    assert isinstance(outcome, Degraded)
+    assert [(each.stage, each.outcome) for each in outcome.because.attempts] == [
+        ("first", "rejected"),
+        ("llm_repair", "rejected"),
+        ("llm_repair", "passed"),
+        ("retry", "passed"),
+    ]
+
+
+def test_a_call_that_one_stage_cannot_make_leaves_the_next_one_its_turn():
+    unmade = Reply("", unmade="there is no such model")
+    asks, outcome = climbed((Escalate(model="x"), Retry()), Reply(BAD), unmade, Reply(GOOD), max_calls=1)
+    assert [ask.stage for ask in asks] == ["escalate", "retry"]
+    assert isinstance(outcome, Accepted)
 
 
 def test_stages_without_calls_run_where_calls_are_used_up():

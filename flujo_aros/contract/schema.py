@@ -9,8 +9,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeGuard, cast
 
+from flujo_aros.contract.endless import objects_in, refuse_endless
 from flujo_aros.errors import ContractError
 
 JsonSchema = dict[str, Any]
@@ -140,8 +142,12 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 
 
 def compile_shape(schema: JsonSchema) -> Shape:
-    """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes."""
+    """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
+
+    Raises `ContractError` for one that no value satisfies, or none could be judged by.
+    """
     compiler = _Compiler(schema)
+    refuse_endless(schema, compiler.resolve)
     root = compiler.shape(schema)
     if root is not ANY:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
@@ -198,6 +204,8 @@ class _Compiler:
         return seen
 
     def resolve(self, ref: str) -> Mapping[str, Any] | None:
+        if ref != "#" and not ref.startswith("#/"):
+            return self.anchors.get(ref.removeprefix("#"))
         here: object = self.root
         for part in ref.removeprefix("#").split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
@@ -208,6 +216,11 @@ class _Compiler:
             else:
                 return None
         return here if is_dict(here) else None
+
+    @cached_property
+    def anchors(self) -> dict[str, dict[str, Any]]:
+        found = ((node.get(key), node) for node in objects_in(self.root) for key in ("$anchor", "$dynamicAnchor"))
+        return {name: node for name, node in found if isinstance(name, str)}
 
     def fill(self, shape: Shape, node: Mapping[str, Any]) -> None:
         kinds = node.get("type")

@@ -41,6 +41,7 @@ from flujo_aros.agents.strict_events import fitted
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
+from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
 from flujo_aros.contract.payload import Block
 from flujo_aros.contract.reasoning import without_reasoning
@@ -340,10 +341,11 @@ class Aros(AbstractCapability[Any]):
         climb, finish = self._climb(ctx, record, wire.contract, awaited), finish_of(ctx, record)
         text = text if text.strip() else ""  # as much as the host takes for a text when there is none
         record.texts.append(text)
-        known = record.settled
-        outcome = known[1] if known is not None and known[0] == text else await climb.outcome(text, finish)
+        known = None if record.settled is None or record.settled[0] != text else record.settled[1]
+        outcome = await climb.outcome(text, finish) if known is None else known
         settled, value, refusal = await _validated(outcome, validate, wire, awaited)
-        record.checked, record.schema_ignored = not output_function, False
+        record.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
+        record.schema_ignored = False
         if not refusal and isinstance(settled, Accepted) and not is_mended(outcome, text):  # there is no more to tell
             record.outcome = settled
             return value
@@ -429,6 +431,12 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
     if not isinstance(output, str):
         return to_json(output, inf_nan_mode="constants").decode()
     return "{}" if call and not output else output
+
+
+def _judged_by(wire: Wire, awaited: AwaitedChecks | None, *, is_read: bool) -> tuple[Check, ...]:
+    """The checks that an outcome has gone through; those of its contract only where the whole of it was read."""
+    read = (wire.wanted or wire.contract).checks if is_read else ()
+    return read if awaited is None else (*read, *awaited.checks)
 
 
 async def _validated(

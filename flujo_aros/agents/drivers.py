@@ -121,37 +121,20 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
-    plain = [check for check in checks if not is_async(check)] if checks else ()
-    awaited = () if contract is None else contract.awaited
-    wanted = checked_contract(contract, plain) if contract is not None and plain else contract
+    every = checks if contract is None else (*contract.awaited, *checks)
+    wanted = None if contract is None else checked_contract(contract, [each for each in checks if not is_async(each)])
     made = cast("type[RunnableAgent[T]]", RunnableAgent)  # subscripted it costs more
     runnable = await made.of(agent, wanted, ladder, models, repeated=repeated)
-    usage = RunUsage()
-    record = RunRecord(
-        wanted,
-        ladder,
-        allowance=allowance,
-        resolve=partial(named_model, models=models, repeated=repeated),
-        checks=tuple(check for check in (*awaited, *checks) if wanted is None or is_async(check)),
-        secrets=secrets,
-        evidence=evidence,
-    )
-    showing = None if live is None else Showing(live, wanted, record)
-    ask = _Asked(prompt, usage, _usage_limits(limits), settings, history, showing)
+    resolve = partial(named_model, models=models, repeated=repeated)
+    beyond = tuple(each for each in every if wanted is None or is_async(each))
+    record = RunRecord(wanted, ladder, allowance, resolve, beyond, secrets=secrets, evidence=evidence)
+    ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, live and Showing(live, wanted, record))
     try:
-        with recording(record):
-            told = _run(runnable, ask, record) if runnable.timeout is None else _in_time(runnable, ask, record)
-            outcome = await told
-            # The last word, where the agent has an Aros with a contract of its own, or nothing was read.
-            if checks or awaited:
-                outcome = await judged_awaiting(outcome, plain if record.checked else (*awaited, *checks))
-        if showing is not None:
-            await showing.end(outcome)
+        outcome = await _shown(runnable, ask, record, every)
     finally:
-        spent = record.spent(usage)
         if usage_sink is not None:
-            usage_sink(spent)
-    return AgentRun(outcome, tuple(record.stages), spent, record.calls, record.messages)
+            usage_sink(record.spent(ask.usage))
+    return AgentRun(outcome, tuple(record.stages), record.spent(ask.usage), record.calls, record.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +155,21 @@ def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None
     return UsageLimits(
         request_limit=limits.max_requests, total_tokens_limit=limits.max_tokens, cost_limit=limits.max_cost
     )
+
+
+async def _shown(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord, checks: Sequence[Check]) -> Outcome[T]:
+    """The outcome after these checks, of which the end has been shown."""
+    with recording(record):
+        told = _run(runnable, ask, record) if runnable.timeout is None else _in_time(runnable, ask, record)
+        outcome = await told
+        # The last word, where the agent has an Aros with a contract of its own, or nothing was read. No check judges
+        # twice: what one cleans would be cleaned once more.
+        left = [check for check in checks if check not in record.judged] if checks else ()
+        if left:
+            outcome = await judged_awaiting(outcome, left)
+    if ask.showing is not None:
+        await ask.showing.end(outcome)
+    return outcome
 
 
 async def _in_time(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:

@@ -53,8 +53,8 @@ class RunRecord:
     """Gives the models that a stage names."""
     checks: tuple[Check, ...] = ()
     """What an output must be beyond its contract, where the contract itself cannot say so; they may be async."""
-    checked: bool = False
-    """Whether the latest outcome was judged by these checks."""
+    judged: tuple[Check, ...] = ()
+    """The checks that the latest outcome has gone through, also those of the contract that it was read by."""
     secrets: Iterable[str] = ()
     """Values that no repair prompt may hold."""
     evidence: Evidence | None = None
@@ -108,7 +108,7 @@ class RunRecord:
         """A model call is about to be made: what is known of the reply before it no longer holds."""
         self.calls += 1
         self.own_calls += 1
-        self.response, self.stream, self.outcome, self.settled, self.checked = None, None, None, None, False
+        self.response, self.stream, self.outcome, self.settled, self.judged = None, None, None, None, ()
         self.settings = context.model_settings
         self.parameters = context.model_request_parameters
 

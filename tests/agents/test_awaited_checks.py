@@ -174,3 +174,38 @@ def test_where_nothing_can_await_a_check_this_is_said_before_any_call() -> None:
         read(item(3), contract)
     with pytest.raises(UsageError, match="give the contract to Aros"):
         contract.as_output()
+
+
+class Numbered(BaseModel):
+    n: int
+
+
+def one_more(found: Any) -> Any:
+    return found.model_copy(update={"n": found.n + 1}) if isinstance(found, Numbered) else {"n": found["n"] + 1}
+
+
+ONE: Contract[Any] = Output.json({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+AGENTS: dict[str, Callable[[Any], tuple[Any, Contract[Any] | None]]] = {
+    "of a blueprint": lambda _: (AgentSpec(model="local:scripted"), ONE),
+    "with an Aros that has a contract": lambda model: (Agent(model, capabilities=[Aros(Output.json(dict))]), ONE),
+    "with a type": lambda model: (Agent(model, output_type=Numbered), None),
+    "with a contract as type": lambda model: (Agent(model, output_type=ONE.as_output()), None),
+}
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["checks", "awaited checks"])
+@pytest.mark.parametrize("name", AGENTS)
+def test_what_a_check_cleans_is_cleaned_once(name: str, asynchronous: bool, live: bool) -> None:
+    model = ScriptedModel('{"n": 1}')
+    agent, contract = AGENTS[name](model)
+
+    async def hear(event: Any) -> None:
+        pass
+
+    checks, source = [awaited(one_more) if asynchronous else one_more], ScriptedModels({"local:scripted": model})
+    run = asyncio.run(run_agent(agent, "Go.", contract, models=source, checks=checks, live=hear if live else None))
+    assert isinstance(run.outcome, Accepted)
+    found = run.outcome.value
+    assert (found.n if isinstance(found, Numbered) else found["n"]) == 2
+    assert [repair.code for repair in run.outcome.repairs] == ["cleaned"]

@@ -65,12 +65,7 @@ def bench_command(
     _writable(html)
     with stderr_console().status("loading the readers") as status:
         found = measure(
-            corpora,
-            speed=speed or not corpora,
-            peers=peers,
-            rounds=rounds,
-            budget=budget,
-            tick=status.update,
+            corpora, speed=speed or not corpora, peers=peers, rounds=rounds, budget=budget, tick=status.update
         )
     if html is not None:
         html.write_text(page(found), encoding="utf-8")

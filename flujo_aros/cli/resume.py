@@ -70,10 +70,7 @@ def resume_command(
 
     waiting, kept = PausedRun.from_dict(paused), state
     while True:
-        text = ask(waiting) if answer is None else given_input(answer, "--answer")
-        if text is None:
-            stderr_console().print(f"\nthe run still waits; its state is in {kept}", soft_wrap=True)
-            raise typer.Exit(_STILL_PAUSED)
+        text = _answer_to(waiting, kept) if answer is None else given_input(answer, "--answer")
         result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)
         question = keep_paused(result, blueprint, again or state, allow or [])
         _put_away(result, kept, again)
@@ -81,6 +78,15 @@ def resume_command(
             break
         waiting, kept = result.paused, again or state
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+
+
+def _answer_to(paused: PausedRun, kept: Path) -> str:
+    """What somebody at the terminal answers; ends the command where nobody does."""
+    text = ask(paused)
+    if text is None:
+        stderr_console().print(f"\nthe run still waits; its state is in {kept}", soft_wrap=True)
+        raise typer.Exit(_STILL_PAUSED)
+    return text
 
 
 def _answering(paused: PausedRun, answer: str) -> Task:

@@ -232,7 +232,8 @@ def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
 
 def _agent(loading: Loading, node: Node, name: str) -> Target | None:
     if name not in loading.agents:
-        loading.note(node.place, f"there is no agent {name!r}{nearest(name, loading.agents)}")
+        hint = nearest(name, loading.agents) or "; describe it under `agents:` at the top of the blueprint"
+        loading.note(node.place, f"there is no agent {name!r}{hint}")
         return None
     if name in loading.hindered:
         loading.doubt(*loading.hindered[name])

@@ -201,9 +201,19 @@ def _check(tree: nodes.Template, translated: Translated) -> None:
         if message is not None:
             raise _WrongError(translated.origin(node.lineno - 1), message)
     for node, _, _ in every:
-        if isinstance(node, nodes.Filter) and node.name not in FILTERS:
-            message = f"there is no filter {short(node.name)}{nearest(node.name, FILTERS)}"
-            raise _WrongError(translated.origin(node.lineno - 1), message, filter=True)
+        for name in _filters(node):
+            if name not in FILTERS:
+                message = f"there is no filter {short(name)}{nearest(name, FILTERS)}"
+                raise _WrongError(translated.origin(node.lineno - 1), message, filter=True)
+
+
+def _filters(node: nodes.Node) -> Iterator[str]:
+    """The filters that a node names: its own, and that which `map` uses on each element."""
+    if isinstance(node, nodes.Filter):
+        yield node.name
+        first = node.args[0] if node.name == "map" and node.args else None
+        if isinstance(first, nodes.Const) and isinstance(first.value, str):
+            yield first.value
 
 
 def _nodes(tree: nodes.Template) -> Iterator[tuple[nodes.Node, int, int]]:
@@ -224,6 +234,7 @@ def _plain(source: str) -> str:
 _OPEN: Final = re.compile(r"Unexpected end of template\. .* closed is ('\w+')\.")
 _STRAY: Final = re.compile(r"Encountered unknown tag 'end(\w+)'\.?.*")
 _THEIRS: Final = (
+    ("unexpected '}'", "unexpected '}', where '}}' ends what '{{' begins"),
     ("'end of print statement'", "'}}'"),
     ("'end of statement block'", "'%}'"),
     ("expected token", "expected"),

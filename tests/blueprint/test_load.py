@@ -147,6 +147,10 @@ def test_all_mistakes_of_a_file_are_reported_at_once_in_order():
         ("- 1", "t.yaml:1:1: a blueprint is a mapping with `steps:`"),
         ("name: x", "t.yaml:1:1: 'steps' is missing"),
         ("steps: []", "t.yaml:1:8: steps should have at least one element"),
+        (
+            "steps: [{name: s, uses: agents.a}]",
+            "t.yaml:1:25: there is no agent 'a'; describe it under `agents:` at the top of the blueprint",
+        ),
         ("steps: [3]", "t.yaml:1:9: steps.0 should be a mapping, not 3"),
         ("steps: {a: 1}", "t.yaml:1:8: steps should be a list"),
         ("version: '9'\nsteps: [{name: a, agent: {model: m}}]", "t.yaml:1:10: this version is not known"),

@@ -95,6 +95,7 @@ def test_a_wrong_name_says_what_is_there_instead(source: str, message: str):
     [
         "{{ imput }}",
         "{{ input | uper }}",
+        "{{ input | map('uper') | join }}",
         "{{ input",
         "{% if %}",
         "{{ input() }}",
@@ -227,6 +228,7 @@ def test_any_source_renders_or_is_a_template_error(source: str):
     [
         ("{{ input", "unexpected end of template, expected '}}'"),
         ("{{ a b }}", "expected '}}', got 'b'"),
+        ("{{ input }", "unexpected '}', where '}}' ends what '{{' begins"),
         ("{% if input %}a", "the 'if' is never closed"),
         ("{% endif %}", "an 'endif' without its 'if'"),
     ],

@@ -31,6 +31,10 @@ _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
 _FENCE_CLOSE: Final = re.compile(r"\s*(?:```)?\s*")
 _LOOKS: Final = 256
+_ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
+"""What may stand between a tag and the end of its line without being said."""
+_BLANK: Final = re.compile(_ASIDE.replace(r"\r", r"\r\n"))
+_ENDS: Final = re.compile(f"{_ASIDE}$", re.M)
 _SPOKEN: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
 _SPOKEN_WORD: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'\"*]*", re.I)
 _BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"]|\Z)")
@@ -70,6 +74,11 @@ def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
     repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
+        if _is_blurred(masked, pairs, contract):
+            words = (
+                f"it speaks of its own tags, so that nobody can tell where the text of <{contract.tag}> begins or ends"
+            )
+            return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
         return _moved(
@@ -169,6 +178,23 @@ def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[
         return pairs
     spoken = _SPOKEN_WORD if contract.mode == "text" else _SPOKEN
     return [pair for pair in pairs if not spoken.fullmatch(text, pair.start, pair.end)] or pairs
+
+
+def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> bool:
+    """Whether the last pair may stand inside of a text that another one holds, or hold only a part of its own.
+
+    JSON tells by itself where it ends. Of a text nothing tells but the tags, where it speaks of them it is a guess.
+    """
+    last, before = pairs[-1], pairs[-2].closing if len(pairs) > 1 else 0
+    opened = re.compile(f"^{_ASIDE}{contract.opens.pattern}", re.M).search(text, before, last.opening)
+    if opened is not None and not _BLANK.fullmatch(text, opened.end(), last.opening):
+        return True
+    if len(pairs) > 1 and not text[last.start : last.end].strip(" .…\n"):
+        return True
+    if _ENDS.match(text, last.closing):
+        return False
+    closed = re.compile(f"{contract.closes.pattern}{_ASIDE}$", re.M).search(text, last.closing)
+    return closed is not None and not _BLANK.fullmatch(text, last.closing, closed.start())
 
 
 def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str] | None:

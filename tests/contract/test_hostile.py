@@ -43,6 +43,38 @@ def test_tags_that_are_spoken_of_hold_no_text_where_others_do(spoken: str) -> No
     assert read(f"<note>Eat.</note> It stands {spoken}, as asked.", NOTE).value == "Eat."
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<note>Use the <note> element for notes.</note>",
+        "<note>Wrap it in <note> and </note>, always.</note>",
+        "<note>It is `</note>` that ends it.</note>",
+        "<note>a draft\n<note>the text</note>",
+        "<note>the text</note> (as asked, in <note>...</note>)",
+    ],
+)
+def test_a_text_that_speaks_of_its_own_tags_is_not_cut_at_them(reply: str) -> None:
+    outcome = read(reply, NOTE)
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, outcome.issues[0].code) == (Reason.AMBIGUOUS, "nested_tag")
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("I will write <note> now. <note>the text</note>", "the text"),
+        ("Write it as <note>...</note>. So: <note>the text</note>", "the text"),
+        ("<note>the text</note>\nIt ends with </note> as asked.", "the text"),
+        ("**<note>**\n<note>the text</note></note>", "the text"),
+        ("<note>…</note>", "…"),
+    ],
+)
+def test_what_speaks_of_tags_around_a_text_does_not_blur_it(reply: str, text: str) -> None:
+    outcome = read(reply, NOTE)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == text
+
+
 def test_a_lone_word_between_tags_is_a_text() -> None:
     assert read("<note>and</note>", NOTE).value == "and"
 

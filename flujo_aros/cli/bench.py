@@ -59,8 +59,7 @@ def bench_command(
 
     del what  # there is one so far
     if as_json and as_markdown:
-        message = "--json and --markdown both print to stdout: give one of them"
-        raise UsageError(message)
+        raise UsageError("--json and --markdown both print to stdout: give one of them")
     corpora = [load_corpus(name) for name in corpus or ()]
     _writable(html)
     with stderr_console().status("loading the readers") as status:

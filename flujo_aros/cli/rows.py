@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -56,7 +57,7 @@ def _rows(text: str) -> Iterator[Row]:
     lines = enumerate(text.split("\n"), start=1)
     for number, (line, words) in enumerate((line, words) for line, words in lines if words.strip()):
         try:
-            found = json.loads(words, object_pairs_hook=_members, parse_constant=_no_constant)
+            found = json.loads(words, object_pairs_hook=_members, parse_constant=_no_constant, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             yield Row(number, error=f"line {line} is not JSON: {_said(error)}", mark=_mark(words.strip()))
             continue
@@ -105,6 +106,14 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _no_constant(word: str) -> Any:
     message = f"there is no {word} in JSON"
     raise ValueError(message)
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if math.isinf(number):
+        message = f"the number {written[:40]} is too large"
+        raise ValueError(message)
+    return number
 
 
 def _said(error: ValueError | RecursionError) -> str:

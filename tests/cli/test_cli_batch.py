@@ -88,6 +88,7 @@ def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -
         ('{"input": "a", "context": 3}', "line 1: `context` is an object, not 3"),
         ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' stands twice in one object"),
         ('{"input": NaN}', "line 1 is not JSON: there is no NaN in JSON"),
+        ('{"input": 1e999}', "line 1 is not JSON: the number 1e999 is too large"),
     ],
 )
 def test_a_row_with_an_input_and_something_else_is_refused_by_name(

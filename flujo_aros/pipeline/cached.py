@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
@@ -76,6 +78,10 @@ class MemoryCache:
             self._entries.popitem(last=False)
 
 
+_Running: TypeAlias = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Event]]
+"""For each loop the keys whose step runs now, and what is set when it has ended."""
+
+
 @known_options
 @dataclass(frozen=True)
 class Cached(Common):
@@ -83,8 +89,9 @@ class Cached(Common):
 
     The key is a hash of what the step does (agent, contract, templates, options) and of its rendered input; for a
     step with steps inside it is everything that they may see. Only accepted values are kept, never made-up ones. A
-    value from the cache has the origin "cache" and took no attempt. `cache` lives as long as the pipeline does, unless
-    you give another one, which may be shared between steps.
+    value from the cache has the origin "cache" and took no attempt. Who asks for what another branch, element or run
+    of the same pipeline is just working on waits for that; if nothing is kept of it, it runs on its own. `cache`
+    lives as long as the pipeline does, unless you give another one, which may be shared between steps.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Cached("lengths", Call("length", function=len)).kind
@@ -107,6 +114,7 @@ class Cached(Common):
             )
         object.__setattr__(self, "_body", body)
         object.__setattr__(self, "_fingerprint", fingerprint(body))
+        object.__setattr__(self, "_running", _Running())
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
@@ -126,14 +134,33 @@ class Cached(Common):
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Take the kept value, or run the step and keep its value."""
         key = self._key(context)
-        entry = self.cache.get(key)
+        entry = await self._kept(key)
         if entry is not None:
             return Settlement(replace(entry.outcome, origin="cache"), attempts=0, writes=entry.writes)
-        ended = await context.run_body(self.bodies[""], previous=context.previous)
-        outcome = ended.outcome
-        if ended.ok and isinstance(outcome, Accepted) and outcome.trust is not Trust.SYNTHESIZED:
-            self.cache.put(key, CacheEntry(replace(outcome, repairs=tuple(outcome.repairs)), ended.writes))
+        running, ending = self._running_here(), asyncio.Event()
+        running[key] = ending
+        try:
+            ended = await context.run_body(self.bodies[""], previous=context.previous)
+            outcome = ended.outcome
+            if ended.ok and isinstance(outcome, Accepted) and outcome.trust is not Trust.SYNTHESIZED:
+                self.cache.put(key, CacheEntry(replace(outcome, repairs=tuple(outcome.repairs)), ended.writes))
+        finally:
+            ending.set()
+            if running.get(key) is ending:
+                del running[key]
         return Settlement[Any].of(ended)
+
+    async def _kept(self, key: str) -> CacheEntry | None:
+        """The entry of this key, that which is just in the making too."""
+        entry = self.cache.get(key)
+        ending = self._running_here().get(key)
+        if entry is not None or ending is None:
+            return entry
+        await ending.wait()
+        return self.cache.get(key)
+
+    def _running_here(self) -> dict[str, asyncio.Event]:
+        return cast("_Running", self.__dict__["_running"]).setdefault(asyncio.get_running_loop(), {})
 
     def _key(self, context: StepContext) -> str:
         if self.step.bodies or not self.step.templates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -131,6 +132,72 @@ def test_items_of_a_map_share_the_cache():
     run = Runner(Map("each", body, iterable_input="{{ input }}", max_concurrency=1)).run_sync(["a", "b", "a"])
     assert run.output == [{"of": "a"}, {"of": "b"}, {"of": "a"}]
     assert work.given == ["a", "b"]
+
+
+class Slow(Counting):
+    """A function that others can overtake; it fails for the first `failures` calls."""
+
+    def __init__(self, failures: int = 0) -> None:
+        super().__init__()
+        self.failures = failures
+        self.began = asyncio.Event()
+
+    async def work(self, value: Any) -> Any:
+        self.given.append(value)
+        self.began.set()
+        left = self.failures - len(self.given)
+        await asyncio.sleep(0.01)
+        if left >= 0:
+            raise LookupError("not now")
+        return {"of": value}
+
+
+def test_items_that_ask_for_the_same_at_the_same_time_wait_for_one_of_them():
+    slow = Slow()
+    run = Runner(Map("each", Cached("c", Call("work", slow.work)), iterable_input="input")).run_sync(
+        ["a", "a", "b", "a"]
+    )
+    assert run.output == [{"of": "a"}, {"of": "a"}, {"of": "b"}, {"of": "a"}]
+    assert sorted(slow.given) == ["a", "b"]
+    assert [step.name for step in run.steps if step.name.endswith("work")] == ["each/0/c/work", "each/2/c/work"]
+
+
+def test_runs_at_the_same_time_share_what_is_in_the_making():
+    slow = Slow()
+    runner = Runner(Cached("c", Call("work", slow.work)))
+
+    async def both() -> list[Any]:
+        return [run.output for run in await asyncio.gather(runner.run("a"), runner.run("a"))]
+
+    assert asyncio.run(both()) == asyncio.run(both()) == [{"of": "a"}] * 2
+    assert slow.given == ["a"]
+
+
+def test_who_waits_for_one_that_fails_runs_on_its_own():
+    slow = Slow(failures=1)
+    runner = Runner(Cached("c", Call("work", slow.work)))
+
+    async def both() -> list[str]:
+        return [run.status for run in await asyncio.gather(runner.run("a"), runner.run("a"))]
+
+    assert asyncio.run(both()) == ["failed", "completed"]
+    assert slow.given == ["a", "a"]
+
+
+def test_who_waits_for_one_that_is_cancelled_runs_on_its_own():
+    slow = Slow()
+    runner = Runner(Cached("c", Call("work", slow.work)))
+
+    async def one_of_two() -> Any:
+        first, second = (asyncio.ensure_future(runner.run("a")) for _ in range(2))
+        await slow.began.wait()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return (await second).output
+
+    assert asyncio.run(one_of_two()) == {"of": "a"}
+    assert slow.given == ["a", "a"]
 
 
 def test_a_cache_of_ones_own_may_be_shared():

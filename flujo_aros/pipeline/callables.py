@@ -27,8 +27,16 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
         raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}")
     found = getattr(module, name)
     if not callable(found):
-        raise UsageError(f"step {step!r}: {function} cannot be called; its type is {type(found).__name__}")
+        what = f"{function} cannot be called; its type is {type(found).__name__}"
+        raise UsageError(f"step {step!r}: {what}{_instead(found)}")
     return cast("Callable[..., Any]", found)
+
+
+def _instead(found: object) -> str:
+    """What to write where somebody names an agent: its calls would stand in no ledger."""
+    if not inspect.iscoroutinefunction(getattr(found, "run", None)):
+        return ""
+    return "; describe an agent under `agents:`, or in Python give it to a Step; here name a function"
 
 
 def _where(error: ImportError) -> str:

@@ -177,6 +177,21 @@ def test_a_name_that_cannot_be_called_is_one_sentence(function: str, message: st
     assert str(caught.value) == f"step 'a': {message}"
 
 
+class Worker:
+    async def run(self, data: Any) -> Any:
+        return data
+
+
+WORKER = Worker()
+
+
+def test_an_agent_where_a_function_is_wanted_is_told_where_it_belongs():
+    with pytest.raises(
+        UsageError, match=r"its type is Worker; describe an agent under `agents:`, or in Python give it"
+    ):
+        Runner(Call("a", function=f"{__name__}:WORKER")).run_sync()
+
+
 def test_a_pipeline_without_local_models_never_loads_their_engine():
     assert Runner(Call("count", function=len)).run_sync("x").output == 1
     assert "xllamacpp" not in sys.modules

@@ -129,11 +129,12 @@ def _write_private(file: Path, text: str) -> None:
     if file.exists() and not file.is_file():  # a pipe, or /dev/stderr: nothing can be put in its place
         file.write_text(text, encoding="utf-8")
         return
-    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    real = file.resolve()  # a link stays one
+    new = real.with_name(f"{real.name}.{os.getpid()}.new")
     try:
         new.touch(mode=0o600)
         new.write_text(text, encoding="utf-8")
-        new.replace(file)
+        new.replace(real)
     finally:
         new.unlink(missing_ok=True)
 

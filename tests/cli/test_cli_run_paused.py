@@ -104,6 +104,14 @@ def test_a_state_is_put_in_place_of_the_old_one_as_a_whole(aros: Aros, asking: s
     assert [file.name for file in Path().glob("state*")] == ["state.json"]
 
 
+def test_a_state_that_is_a_link_stays_one(aros: Aros, asking: str) -> None:
+    Path("real.json").touch()
+    Path("state.json").symlink_to("real.json")
+    aros("run", asking, "-i", "hello", "--state", "state.json")
+    assert Path("state.json").is_symlink()
+    assert json.loads(Path("real.json").read_text())["paused"]["step"] == "ok"
+
+
 def test_a_run_that_goes_on_tells_the_time_and_the_stages_of_all_its_processes(aros: Aros, asking: str) -> None:
     first = json.loads(aros("run", asking, "-i", "hello", "--state", "state.json", "--json").stdout)
     ended = json.loads(aros("resume", "state.json", "--answer", "yes", "--json").stdout)

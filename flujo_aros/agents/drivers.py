@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
@@ -195,8 +195,9 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
         if runnable.plainly is not None and record.response is None and refuses_form(error):
             record.claimed = False  # the run in words is this run, too
             return await _run(runnable.plainly(), ask, record)
-        if record.response is not None and type(error) is UnexpectedModelBehavior:
-            return _no_output(record, record.response, error)
+        silent = _no_output(record, error)
+        if silent is not None:
+            return silent
         issue = issue_of(error, schema_sent=runnable.schema_sent)
         return Rejected(reason_of(error), (issue,), _last_text(record), retry_after=retry_after_of(error))
     except UserError as error:
@@ -230,9 +231,10 @@ async def _told(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> A
         try:
             return await _ran(runnable, ask, run_id=run_id)
         except UnexpectedModelBehavior as error:
-            if record.response is None or not record.is_read or type(error) is not UnexpectedModelBehavior:
+            rejected = _no_output(record, error) if record.is_read else None
+            if rejected is None:
                 raise
-            record.outcome = rejected = _no_output(record, record.response, error)
+            record.outcome = rejected
             record.error = output_error(rejected, record, record.spent(ask.usage), {"run_id": run_id})
             raise record.error from error
 
@@ -262,10 +264,13 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
     return Accepted(verdict.value, Trust.CLEAN, "first", (), text)
 
 
-def _no_output(record: RunRecord, response: ModelResponse, error: UnexpectedModelBehavior) -> Rejected:
-    """The rejection of a response that the host could make nothing of, such as an empty one."""
+def _no_output(record: RunRecord, error: Exception) -> Rejected | None:
+    """The rejection of a response that the host could make nothing of, such as an empty one; None for other errors."""
+    response = record.response
+    if response is None or not isinstance(error, UnexpectedModelBehavior):
+        return None
     silent = no_output_in(response, record.parameters) if record.is_read and record.parameters else None
-    if silent is not None:
+    if silent is not None or type(error) is not UnexpectedModelBehavior:
         return silent
     text, called = response.text or "", [call.tool_name for call in response.tool_calls]
     if called:

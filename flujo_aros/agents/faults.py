@@ -135,6 +135,8 @@ def _refuses_schema(error: Exception) -> bool:
 
 def _detail(error: Exception) -> str:
     words = _message_in(error.body) if isinstance(error, ModelHTTPError) else str(error)
+    if isinstance(error, ContentFilterError):
+        words = error.message  # what the host says beyond it is the whole response
     words = " ".join(words.split()) or type(error).__name__
     words = Vault(words).hide(words)
     return words if len(words) <= _MAX_DETAIL else f"{words[:_MAX_DETAIL]}…"

@@ -215,7 +215,7 @@ def test_a_typed_value_is_the_one_that_was_read():
             "bad key [secret-1]",
         ),
         (ModelConnectionError("m", "connection refused"), Reason.PROVIDER, "connection refused"),
-        (ContentFilterError("blocked", body="{}"), Reason.REFUSED, "blocked"),
+        (ContentFilterError("blocked", body='{"parts": []}'), Reason.REFUSED, "blocked"),
     ],
     ids=["http", "key", "connection", "filter"],
 )

@@ -27,7 +27,8 @@ from flujo_aros.events import (
     StagePassed,
     observing,
 )
-from flujo_aros.outcome import Accepted
+from flujo_aros.outcome import Accepted, Reason, Rejected
+from flujo_aros.testing import ScriptedModel
 
 
 class Item(BaseModel):
@@ -172,3 +173,43 @@ async def test_a_blank_that_stands_for_silence_is_shown_to_nobody():
     run = await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source, live=live)
     assert isinstance(run.outcome, Accepted)
     assert [getattr(event, "text", None) for event in shown] == [REPLIES[0], None]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("finish", "told"),
+    [
+        ("length", (Reason.TRUNCATED, "the reply was cut off before there was any output")),
+        ("content_filter", (Reason.REFUSED, "the provider's filter ended the reply")),
+    ],
+)
+async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish, told, streamed):
+    for hooked in (True, False):
+        model = ScriptedModel(ModelResponse(parts=[], finish_reason=finish))
+        source, heard = Scripted((), hooked=hooked, native=True), []
+        source.made = InstrumentedModel(model) if hooked else model
+
+        async def live(event):
+            """Nobody looks at the pieces."""
+
+        with observing(heard.append):
+            spec = AgentSpec(model="local:x")
+            run = await run_agent(spec, "go", CONTRACTS["json"], models=source, live=live if streamed else None)
+        assert isinstance(run.outcome, Rejected)
+        assert (run.outcome.reason, run.outcome.issues[0].message) == told
+        assert [event.outcome for event in heard if isinstance(event, AgentFinished)] == ["rejected"]
+
+
+@pytest.mark.anyio
+async def test_what_a_filter_ended_is_told_without_the_response_that_it_was():
+    source = Scripted((), hooked=False, native=True)
+    source.made = ScriptedModel(ModelResponse(parts=[], finish_reason="content_filter"))
+    run = await run_agent(AgentSpec(model="local:x"), "go", None, models=source)
+    assert isinstance(run.outcome, Rejected)
+    words = run.outcome.issues[0].message
+    assert (run.outcome.reason, words.startswith("Content filter triggered"), "parts" in words) == (
+        Reason.REFUSED,
+        True,
+        False,
+    )

@@ -147,6 +147,8 @@ class WatchedStream(StreamedResponse):
         self._given: ModelResponse | None = None
         self._asked = asked
         self.watched: PartsWatched | None = None
+        self._broken_off = False
+        """It has begun and not ended: most providers tell its usage with the last event."""
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         """The events of the stream, as the live one gives them."""
@@ -181,12 +183,14 @@ class WatchedStream(StreamedResponse):
 
     async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
         """The events of the live stream, to its end or to where the model has lost its way."""
+        self._broken_off = True
         async for event in self.live:
             yield event
             part = self.watched.lost(event) if self.watched is not None else None
             if part is not None:
                 yield await self._stopped(part)
                 return
+        self._broken_off = False
 
     async def _stopped(self, index: int) -> PartEndEvent:
         """End the live stream in the middle of a part: what has come is the reply."""
@@ -245,7 +249,10 @@ class WatchedStream(StreamedResponse):
 
     def so_far(self) -> ModelResponse:
         """The same, for a look that takes nothing away."""
-        return self.live.get() if self.final is None else self.final
+        if self.final is not None:
+            return self.final
+        so_far = self.live.get()
+        return replace(so_far, usage=self.usage) if self._broken_off else so_far
 
     def revise(
         self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
@@ -277,7 +284,9 @@ class WatchedStream(StreamedResponse):
     @property
     def usage(self) -> RequestUsage:
         """What the reply has used so far."""
-        return self.live.usage if self.final is None else self.final.usage
+        if self.final is not None:
+            return self.final.usage
+        return self.live.usage + RequestUsage(unmeasured_requests=1) if self._broken_off else self.live.usage
 
     @property
     def model_name(self) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, PromptedOutput
-from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from flujo_aros import Aros, Output, OutputError
+from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import RunRecord, recording
 from flujo_aros.events import AgentFinished, AskFinished, Event, LiveEvent, observing
@@ -155,3 +156,24 @@ def test_a_block_put_behind_a_stream_is_counted(way: str) -> None:
         host = asyncio.run(asked(way, agent))
     assert (heard.total.requests, heard.total.input_tokens) == (2, host.input_tokens)
     assert by_stage(record, heard.first) == heard.total
+
+
+@pytest.mark.parametrize("in_blueprint", [False, True])
+def test_a_stream_that_breaks_off_has_used_what_nobody_knows(in_blueprint: bool) -> None:
+    async def pieces(_: list[ModelMessage], __: AgentInfo) -> AsyncIterator[str]:
+        yield '{"n": '
+        raise ModelHTTPError(500, "m", {"error": {"message": "overloaded"}})
+
+    async def live(_: LiveEvent) -> None:
+        """Nobody looks at the pieces."""
+
+    class Source:
+        async def model(self, name: str) -> FunctionModel:
+            return FunctionModel(stream_function=pieces)
+
+    made = AgentSpec(model="local:x") if in_blueprint else Agent(FunctionModel(stream_function=pieces))
+    heard = Heard()
+    with observing(heard):
+        run = asyncio.run(run_agent(made, "Go.", Output.json(Item), models=Source(), live=live))
+    assert [ask.usage.unmeasured_requests for ask in heard.asks] == [1]
+    assert (run.usage.requests, run.usage.unmeasured_requests) == (1, 1)

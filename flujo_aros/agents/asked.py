@@ -22,6 +22,8 @@ from flujo_aros.agents.wire import ENVELOPE, Wire, object_schema
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.events import is_heard
+from flujo_aros.outcome import Accepted
+from flujo_aros.reading.read import read
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class AskingAros(Aros):
         contract: Contract[Any] | None = self.contract
         return contract
 
-    def _text_wire(self, wanted: Contract[Any]) -> Wire:
+    def _text_wire(self, wanted: Contract[Any], text: str) -> Wire:
         key = None if self.asked is None else self.asked.key
+        if key is not None and f'"{key}"' not in text and isinstance(read(text, wanted.at_once), Accepted):
+            key = None  # the object around the value was only asked for because providers want one
         return Wire(wanted, wanted) if key is None and not wanted.awaited else Wire.of(wanted, wanted=True, key=key)

@@ -250,7 +250,7 @@ class Aros(AbstractCapability[Any]):
         plain = output_context.mode == "text" or own is not None
         if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
-        wire = self._text_wire(wanted)
+        wire = self._text_wire(wanted, output)
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if own is None:
@@ -301,7 +301,7 @@ class Aros(AbstractCapability[Any]):
     def _contract(self, record: RunRecord) -> Contract[Any] | None:
         return self.contract if self.contract is not None else record.contract
 
-    def _text_wire(self, wanted: Contract[Any]) -> Wire:
+    def _text_wire(self, wanted: Contract[Any], text: str) -> Wire:  # noqa: ARG002 (what others go by)
         """What stands in the text between host and model, where the host sees nothing but text."""
         return Wire.of(wanted, wanted=True)
 
@@ -393,7 +393,7 @@ class Aros(AbstractCapability[Any]):
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
         text = text or ""
-        wire = self._text_wire(contract)
+        wire = self._text_wire(contract, text)
         awaited = AwaitedChecks((*contract.awaited, *record.checks), wire)
         outcome = await self._climb(ctx, record, wire.contract, awaited).outcome(text, response.finish_reason)
         record.settled = (text, outcome)

@@ -43,7 +43,7 @@ class UnhookedAros(AskingAros):
         async def read_text(ctx: RunContext[Any], text: str) -> str:
             record = self._record(ctx)
             if self.contract is not None:
-                await self._recovered(ctx, record, self._text_wire(self.contract), text, _as_read)
+                await self._recovered(ctx, record, self._text_wire(self.contract, text), text, _as_read)
             return text
 
         return TextOutput(read_text)

@@ -72,6 +72,31 @@ async def test_a_value_that_is_no_object_comes_out_of_its_envelope(mode):
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+@pytest.mark.parametrize(
+    ("like", "reply", "value", "trust"),
+    [
+        (list[Line], '[{"name": "pen"}]', [Line(name="pen")], Trust.CLEAN),
+        (list[Line], "Here: [{'name': 'pen'},]", [Line(name="pen")], Trust.LOSSLESS),
+        (int, "3", 3, Trust.CLEAN),
+    ],
+)
+async def test_a_value_that_is_no_object_needs_no_envelope(mode, like, reply, value, trust):
+    scripted = Scripted(reply)
+    outcome = await outcome_of(scripted, mode, like)
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value, outcome.trust) == (value, trust)
+
+
+@pytest.mark.anyio
+async def test_a_list_in_an_object_of_another_name_is_asked_for_again():
+    scripted = Scripted('{"lines": [{"name": "pen"}]} is not {"response": 3}', '{"response": [{"name": "pen"}]}')
+    outcome = await outcome_of(scripted, "prompted", list[Line])
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value, len(scripted.asked)) == ([Line(name="pen")], 2)
+
+
+@pytest.mark.anyio
 async def test_a_clean_reply_is_taken_as_it_stands():
     text = '{"number": 1,   "lines": []}'
     outcome = await outcome_of(Scripted(text), "native", Order)

@@ -7,8 +7,6 @@ from decimal import Decimal
 from typing import Annotated
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_ai import Agent, AgentRunResultEvent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
 from pydantic_ai.exceptions import (
@@ -489,30 +487,3 @@ def test_an_agent_spec_may_name_it():
     (mine,) = [part for part in found if isinstance(part, Aros)]
     assert mine == Aros(None, Ladder(stages=(LlmRepair(attempts=1),)), buffer_stream=True)
     assert run(Agent.from_spec({"model": "test", "capabilities": ["Aros"]}, custom_capability_types=[Aros]))[0].output
-
-
-# Without control characters and backslashes: valid JSON with escapes such as `\frac` is guarded on purpose.
-NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="\\"), max_size=20)
-
-
-@st.composite
-def valid_replies(draw):
-    """A reply that the host accepts as it stands: any layout of JSON, keys in any order, escaped or not."""
-    value = {"name": draw(NAMES), "qty": draw(st.integers(-(10**9), 10**9)), "note": draw(st.none() | NAMES)}
-    if value["note"] is None and draw(st.booleans()):
-        del value["note"]
-    keys = draw(st.permutations(list(value)))
-    indent, ascii_only = draw(st.sampled_from([None, 0, 2])), draw(st.booleans())
-    return json.dumps({key: value[key] for key in keys}, indent=indent, ensure_ascii=ascii_only)
-
-
-@given(valid_replies(), st.sampled_from(sorted(MODES)))
-def test_what_succeeds_without_aros_succeeds_the_same_with_it(text, mode):
-    seen = []
-    for capabilities in ([], [Aros()]):
-        script = Script(written(mode, text))
-        result, _ = run(Agent(script.model, output_type=MODES[mode](Item), capabilities=capabilities))
-        history = [(message.kind, [type(part) for part in message.parts]) for message in result.all_messages()]
-        content = [getattr(part, "args", getattr(part, "content", None)) for part in result.all_messages()[1].parts]
-        seen.append((result.output, script.calls, history, content))
-    assert seen[0] == seen[1]

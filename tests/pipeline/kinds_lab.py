@@ -14,8 +14,25 @@ from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
+from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call
 from flujo_aros.usage import Usage
+
+
+def run(step: Any, given: Any = "four", context: Any = None) -> RunResult:
+    return Runner(step).run_sync(given, context)
+
+
+def call(name: str, function: Any = lambda value: value, **options: Any) -> Call:
+    return Call(name, function=function, **options)
+
+
+def const(name: str, value: Any, **options: Any) -> Call:
+    return Call(name, function=lambda _: value, **options)
+
+
+def names(result: RunResult) -> list[str]:
+    return [step.name for step in result.steps]
 
 
 def fail(value: Any) -> Any:

@@ -25,6 +25,8 @@ STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
 """A step's name: one line without quotes and braces; `/` joins the names of nested steps."""
 
 SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+MAX_LEVELS: Final = 64
+"""How deep in the context a value may be put."""
 """A place in the context: names joined by dots."""
 
 
@@ -134,7 +136,9 @@ def _problems(step: Common) -> Iterator[str]:
     wrong = None if step.on_degraded is None else one_of("on_degraded", step.on_degraded, get_args(OnDegraded))
     if wrong is not None:
         yield wrong
-    if step.sink_to is not None and not SINK.fullmatch(step.sink_to):
+    if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
+        yield f"sink_to has at most {MAX_LEVELS} names with dots between them"
+    elif step.sink_to is not None and not SINK.fullmatch(step.sink_to):
         yield f"sink_to is a dotted path in the context such as result.text, not {step.sink_to!r}"
     for check in cast("Sequence[object]", step.checks):
         if not callable(check):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
 
 from pydantic import ConfigDict, ValidationError
@@ -36,6 +37,9 @@ STAGE_NAMES: Final[Mapping[str, str]] = {
     "degrade_to_string": "degrade",
 }
 """Other words for stages, and which stage each means."""
+
+_MAX_SENTENCES: Final = 5
+"""So many mistakes of one ladder are told at once."""
 
 _LEVELS: Final = (Risk.LOSSLESS, Risk.INFERRED, Risk.LOSSY)
 _PRECHECK_KEYS: Final = ("enabled", "required_context_keys")
@@ -172,7 +176,7 @@ class Processing:
         try:
             return Ladder.model_validate({**kept, **changed})
         except ValidationError as error:
-            raise UsageError("; ".join(_stage_sentences(error))) from error
+            raise UsageError("; ".join(islice(_stage_sentences(error), _MAX_SENTENCES))) from error
 
 
 def _stage(written: object) -> list[Any]:
@@ -182,21 +186,19 @@ def _stage(written: object) -> list[Any]:
     return [] if name == "deterministic" else [{"stage": name}]  # reading is deterministic and always first
 
 
-def _stage_sentences(error: ValidationError) -> list[str]:
-    sentences: list[str] = []
+def _stage_sentences(error: ValidationError) -> Iterator[str]:
     for detail in error.errors(include_url=False):
         place = ".".join(str(part) for part in detail["loc"])
         if detail["type"] == "union_tag_invalid":
             context = detail.get("ctx", {})
             tag, known = str(context.get("tag")), str(context.get("expected_tags", "")).replace("'", "").split(", ")
-            sentences.append(f"there is no stage {tag!r}{nearest(tag, known)}")
+            yield f"there is no stage {tag!r}{nearest(tag, known)}"
         elif detail["type"] == "union_tag_not_found":
-            sentences.append(f"{place}: a stage is a name, or a mapping with `stage: NAME`")
+            yield f"{place}: a stage is a name, or a mapping with `stage: NAME`"
         elif detail["type"] == "extra_forbidden":
-            sentences.append(f"{place}: there is no such option")
+            yield f"{place}: there is no such option"
         else:
-            sentences.append(f"{place}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
-    return sentences
+            yield f"{place}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
 def _check_precheck(precheck: dict[str, Any] | None) -> None:

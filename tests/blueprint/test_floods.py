@@ -110,3 +110,18 @@ def test_a_wrong_option_of_a_lenient_step_is_why_it_cannot_run() -> None:
     pipeline = parse_blueprint("steps: [{name: s, uses: flujo.builtins.echo, sink_to: 'a..b'}]", lenient=True)
     with pytest.raises(BlueprintError, match=r"step 's' cannot run: .* sink_to is a dotted path"):
         Runner(pipeline).run_sync("x")
+
+
+def test_a_path_in_the_context_is_only_so_deep() -> None:
+    text = "steps: [{name: s, uses: flujo.builtins.echo, sink_to: %s}]"
+    assert Runner(parse_blueprint(text % ".".join("a" * 64))).run_sync("x").status == "completed"
+    with pytest.raises(BlueprintError, match="sink_to has at most 64 names with dots between them"):
+        parse_blueprint(text % ".".join("a" * 65))
+
+
+def test_of_many_wrong_stages_the_first_are_told() -> None:
+    stages = ", ".join(f"retyr{n}" for n in range(1000))
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(f"steps: [{{name: s, agent: {{model: 'openai:x'}}, processing: {{stages: [{stages}]}}}}]")
+    (said,) = (message for _, message in caught.value.findings)
+    assert [word for word in said.split("'") if word.startswith("retyr")] == [f"retyr{n}" for n in range(5)]

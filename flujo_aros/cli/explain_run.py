@@ -16,7 +16,7 @@ from flujo_aros.cli.screen import STYLES, stdout_console, worded
 from flujo_aros.cli.show import reading_words
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Reason, Repair, Risk
-from flujo_aros.telemetry.words import NEXT, clipped, counted, time_words, token_words
+from flujo_aros.telemetry.words import clipped, counted, next_words, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, Part, Story
@@ -103,7 +103,8 @@ def _ending(chapter: Chapter) -> Iterator[Text]:
     if step is not None and step.error:
         yield Text(step.error, style=STYLES.get(step.status, ""))
     if step is not None and step.reason and step.reason in {reason.value for reason in Reason}:
-        yield Text(NEXT[Reason(step.reason)], style="dim")
+        issues = chapter.readings[-1].issues if chapter.readings else ()
+        yield Text(next_words(Reason(step.reason), issues), style="dim")
 
 
 def _told(part: Part, console: Console, width: int) -> Iterator[Text]:

@@ -13,7 +13,7 @@ from flujo_aros.cli.given import given_contract, given_text
 from flujo_aros.cli.screen import complain, print_json, stderr_console, stdout_console
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
-from flujo_aros.telemetry.words import NEXT, counted
+from flujo_aros.telemetry.words import NEXT, counted, next_words
 
 
 class RiskName(StrEnum):
@@ -115,4 +115,4 @@ def _advice(rejected: Rejected, *, truncated: bool | None) -> str:
     """What to do next, for a reply that is at hand and a model that may not be."""
     if rejected.reason is Reason.TRUNCATED and truncated is None:
         return f"{NEXT[rejected.reason]} If the reply ended by itself, say --complete."
-    return NEXT[rejected.reason]
+    return next_words(rejected.reason, rejected.issues)

@@ -18,7 +18,7 @@ from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
-from flujo_aros.telemetry.words import NEXT, cost_words, counted, seconds_words, token_words
+from flujo_aros.telemetry.words import cost_words, counted, next_words, seconds_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
@@ -158,7 +158,7 @@ def _trouble(step: StepResult[object]) -> Iterator[Text]:
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
         yield Text(without_secrets(rejected.explain()))
         passing = may_pass(rejected) and step.attempts < 2
-        yield Text(_REPEATED if passing else NEXT[rejected.reason], style="dim")
+        yield Text(_REPEATED if passing else next_words(rejected.reason, rejected.issues), style="dim")
         return
     yield Text(without_secrets(step.error or "it ended without saying why"))
     if step.exception is not None and not isinstance(step.exception, ArosError):

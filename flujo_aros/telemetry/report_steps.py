@@ -13,7 +13,7 @@ from flujo_aros.outcome import Reason, Risk
 from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalStage, JournalStep, Part, Story
 from flujo_aros.telemetry.report_marks import Edit, Piece, numbered, pieces
 from flujo_aros.telemetry.report_values import Shown, shown_value
-from flujo_aros.telemetry.words import NEXT
+from flujo_aros.telemetry.words import next_words
 
 _LISTED: Final = 30
 """How many repairs of a reply are listed before the rest is folded away."""
@@ -110,7 +110,8 @@ class Section:
     def advice(self) -> str:
         """What a user can do about how it ended."""
         reason = self.step.reason if self.step else None
-        return NEXT[Reason(reason)] if reason in {each.value for each in Reason} else ""
+        issues = self.chapter.readings[-1].issues if self.chapter.readings else ()
+        return next_words(Reason(reason), issues) if reason in {each.value for each in Reason} else ""
 
     @property
     def quiet(self) -> bool:

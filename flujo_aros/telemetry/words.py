@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-from flujo_aros.outcome import Reason, Repair
+from flujo_aros.outcome import Issue, Reason, Repair
 from flujo_aros.telemetry.records import JournalRepair
 from flujo_aros.usage import Usage
 
@@ -24,6 +25,24 @@ NEXT: Final = {
     Reason.PROVIDER: "Check the model's name, the network and the provider's status, then run again.",
 }
 """What a user can do about each reason."""
+
+_NEXT_OF: Final = {
+    "json": "Say in the prompt that nothing but valid JSON stands between the tags, or allow it a max_retries.",
+    "missing_tag": "Say in the prompt what stands between which tags, or allow it a max_retries.",
+    "empty_payload": "Say in the prompt what stands between the tags, or allow it a max_retries.",
+    "nested_tag": "Take a tag that the answer has no reason to speak of.",
+    "not_complete": "Raise max_iterations, or say in the prompt when the work is done and that the signal says so.",
+}
+"""The same for issues that say more than their reason."""
+
+
+def next_words(reason: Reason, issues: Sequence[Issue]) -> str:
+    """What a user can do about an output that was rejected for this reason.
+
+    >>> next_words(Reason.AMBIGUOUS, ())
+    'Ask for exactly one answer in the prompt; several were given.'
+    """
+    return next((_NEXT_OF[issue.code] for issue in issues if issue.code in _NEXT_OF), NEXT[reason])
 
 
 def repair_words(repair: Repair | JournalRepair) -> str:

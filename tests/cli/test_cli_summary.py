@@ -76,6 +76,21 @@ def test_failed_step_shows_its_issues_and_what_to_do_but_not_the_reply() -> None
     assert text.rstrip().endswith("failed  run r1")
 
 
+@pytest.mark.parametrize(
+    ("reason", "code", "advice"),
+    [
+        (Reason.MALFORMED, "json", "valid JSON stands between the tags"),
+        (Reason.NO_JSON, "missing_tag", "what stands between which tags"),
+        (Reason.INVALID, "not_complete", "Raise max_iterations"),
+    ],
+)
+def test_what_to_do_fits_how_the_output_is_marked(reason: Reason, code: str, advice: str) -> None:
+    text = report(replace(REPLY, outcome=Rejected(reason, (Issue("$", code, "words"),), "")))
+    assert advice in text
+    assert "output_mode" not in text
+    assert "named fields" not in text
+
+
 def test_a_busy_provider_shows_how_to_ask_again() -> None:
     busy = Rejected(Reason.PROVIDER, (Issue("$", "http_429", "the provider of m answered HTTP 429"),), "")
     failed = replace(REPLY, outcome=busy)

@@ -212,12 +212,14 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
     aros = AskingAros(contract, ladder, asked=asked) if by_host else UnhookedAros(contract, ladder, asked=asked)
     made: Agent[Any, Any] = Agent(
         aros.asking(model),
-        output_type=aros.reading() if isinstance(aros, UnhookedAros) else output,
+        output_type=output,
         instructions=instructions or None,
         model_settings=cast("ModelSettings", dict(spec.model_settings)),
         retries=0,
         capabilities=[aros] if by_host else (),
     )
+    if isinstance(aros, UnhookedAros):
+        made.output_validator(aros.read_text)
     sent = mode == "native" and (asked is not None or output is not str)
     plainly = None
     if contract is not None and contract.mode == "event" and output is not str:

@@ -1,4 +1,4 @@
-"""`Aros` without the hooks of the host, for an agent that nobody else has: its model asks, and its output reads."""
+"""`Aros` without the hooks of the host, for an agent that nobody else has: its model asks, and its validator reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_ai import TextOutput
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import (
     CompletedStreamedResponse,
@@ -31,22 +30,20 @@ from flujo_aros.settings import current_settings
 
 @dataclass
 class UnhookedAros(AskingAros):
-    """What the hooks of the host do for others is done here by the model that asks and by the function that reads.
+    """What the hooks of the host do for others is done here by the model that asks and by the validator that reads.
 
     A capability has the host copy its context for each hook of each request, used or not, which takes as long as all
     of our own work. The agent of a blueprint has no other capability that could be in the way, so it needs none.
     """
 
-    def reading(self) -> TextOutput[str]:
-        """The output of such an agent: text, of which the outcome is read into the record of the run."""
+    async def read_text(self, ctx: RunContext[Any], text: str) -> str:
+        """The output validator of such an agent: the outcome of its text goes into the record of the run.
 
-        async def read_text(ctx: RunContext[Any], text: str) -> str:
-            record = self._record(ctx)
-            if self.contract is not None:
-                await self._recovered(ctx, record, self._text_wire(self.contract, text), text, _as_read)
-            return text
-
-        return TextOutput(read_text)
+        No output function: the host would tell of it as of the call of a tool.
+        """
+        if self.contract is not None:
+            await self._recovered(ctx, self._record(ctx), self._text_wire(self.contract, text), text, _as_read)
+        return text
 
     def asking(self, model: Model) -> Model:
         """The model of such an agent."""

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from pydantic_ai.output import OutputContext
 from pydantic_core import to_json, to_jsonable_python
 
-from flujo_aros.contract.checks import Check, judge, name_of
+from flujo_aros.contract.checks import Check, name_of
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.payload import Event
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict
@@ -139,7 +139,7 @@ class Wire:
         verdict = (isinstance(values, PlainValues) and values.typed(plain)) or self.wanted.validate(plain)
         if isinstance(verdict, Invalid):  # a validator of the user that does not always say the same
             return Rejected(Reason.INVALID, verdict.issues, outcome.text)
-        value = judge(verdict.value, self.wanted.checks)[0]
+        value = verdict.value
         if self.key is None:
             return replace(outcome, value=value)
         repairs = tuple(replace(repair, path=self._inside(repair.path)) for repair in outcome.repairs)

@@ -188,6 +188,9 @@ ONE: Contract[Any] = Output.json({"type": "object", "properties": {"n": {"type":
 AGENTS: dict[str, Callable[[Any], tuple[Any, Contract[Any] | None]]] = {
     "of a blueprint": lambda _: (AgentSpec(model="local:scripted"), ONE),
     "with an Aros that has a contract": lambda model: (Agent(model, capabilities=[Aros(Output.json(dict))]), ONE),
+    "your own": lambda model: (Agent(model), ONE),
+    "with an Aros": lambda model: (Agent(model, capabilities=[Aros()]), ONE),
+    "with a type and a contract": lambda model: (Agent(model, output_type=Numbered), ONE),
     "with a type": lambda model: (Agent(model, output_type=Numbered), None),
     "with a contract as type": lambda model: (Agent(model, output_type=ONE.as_output()), None),
 }

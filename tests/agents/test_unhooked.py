@@ -5,12 +5,16 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel
 from pydantic_ai import Agent, PromptedOutput
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
-from pydantic_ai.models.instrumented import InstrumentedModel
+from pydantic_ai.models.instrumented import InstrumentationSettings, InstrumentedModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage
 
@@ -213,3 +217,17 @@ async def test_what_a_filter_ended_is_told_without_the_response_that_it_was():
         True,
         False,
     )
+
+
+@pytest.mark.anyio
+async def test_the_reading_of_a_reply_is_told_as_no_call_of_a_tool():
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    source = Scripted([REPLIES[2]], hooked=False, native=True)
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider, meter_provider=NoOpMeterProvider()))
+    try:
+        await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source)
+    finally:
+        Agent.instrument_all(instrument=False)
+    assert [span.name for span in spans.get_finished_spans()] == ["chat m", "invoke_agent agent"]

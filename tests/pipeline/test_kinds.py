@@ -391,7 +391,7 @@ def test_a_body_that_speaks_of_a_step_that_is_nowhere_is_refused_with_the_whole(
         (lambda: Branch("b", {"a": call("x")}, condition="previous_step ="), "condition of step 'b'"),
         (lambda: Loop("l", call("x"), max_loops=0), "max_loops must be a whole number of 1 or more, not 0"),
         (lambda: Import("i", call("x")), "an import takes a Pipeline"),  # type: ignore[arg-type] # the mistake
-        (lambda: Import("i", CHILD, on_failure="ignore"), "on_failure must be one of abort, skip"),  # type: ignore[arg-type] # the mistake
+        (lambda: Import("i", Pipeline([call("x")]), on_failure="ignore"), "on_failure must be one of abort, skip"),  # type: ignore[arg-type] # the mistake
     ],
 )
 def test_a_wrong_kind_is_one_clear_sentence(make: Any, message: str):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic_core import to_jsonable_python
 
+from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:
@@ -208,10 +210,25 @@ class StepContext:
 def as_plain(value: Any) -> Any:
     """A value as plain JSON: models by their aliases, dates and enums as text, anything unknown by `str`.
 
-    >>> as_plain({"when": __import__("datetime").date(2026, 1, 2), 3: (1, None)})
-    {'when': '2026-01-02', '3': [1, None]}
+    A number that is not finite is text, too: JSON has no word for it.
+
+    >>> as_plain({"when": __import__("datetime").date(2026, 1, 2), 3: (1, None), "most": float("inf")})
+    {'when': '2026-01-02', '3': [1, None], 'most': 'Infinity'}
     """
-    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="strings", fallback=str)
+    return _finite(to_jsonable_python(value, by_alias=True, bytes_mode="base64", fallback=str))
+
+
+def _finite(plain: Any) -> Any:
+    if isinstance(plain, float):
+        return plain if isfinite(plain) else _NOT_FINITE.get(plain, "NaN")
+    if is_list(plain):
+        return [_finite(part) for part in plain]
+    if is_dict(plain):
+        return {key: _finite(part) for key, part in plain.items()}
+    return plain
+
+
+_NOT_FINITE: Final = {inf: "Infinity", -inf: "-Infinity"}
 
 
 def as_json(value: Any) -> str:

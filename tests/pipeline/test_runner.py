@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import threading
 from collections.abc import Callable
@@ -59,6 +60,12 @@ def test_run_and_run_sync_are_one_path():
     for run in (one, other):
         run["run_id"], run["steps"][0]["seconds"] = "", 0
     assert one == other
+
+
+def test_what_a_run_prints_is_json_also_where_a_number_is_not_finite():
+    run = Runner(Call("odd", function=lambda _: {"a": float("nan"), "b": [float("-inf"), 1.5]})).run_sync()
+    assert json.loads(json.dumps(run.to_dict()["output"], allow_nan=False)) == {"a": "NaN", "b": ["-Infinity", 1.5]}
+    assert run.output["b"][0] == float("-inf")
 
 
 def test_run_sync_inside_an_event_loop_says_what_to_write():

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.trace import TracerProvider
@@ -129,6 +129,9 @@ async def story_of(replies, contract, *, hooked, native, streamed):
 
 @settings(max_examples=60, deadline=None)
 @given(scripts, st.sampled_from(sorted(CONTRACTS)), st.booleans(), st.booleans())
+@example([ERROR, *REPLIES[:5]], "json", True, True)
+@example(["", *REPLIES[:5]], "json", True, True)
+@example(["", *REPLIES[:5]], "none", False, False)
 def test_with_hooks_or_without_a_run_comes_to_the_same(replies, name, native, streamed):
 
     async def both():

@@ -27,6 +27,7 @@ from flujo_aros.errors import (
 from flujo_aros.events import Observer, observing
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.live import Partial
+from flujo_aros.reading.normalize import normalize_json_text, parse_and_validate
 from flujo_aros.reading.read import Limits, read
 from flujo_aros.reading.stream import StreamReader
 from flujo_aros.recovery.evidence import Evidence
@@ -144,7 +145,9 @@ __all__ = [
     "check",
     "current_settings",
     "load_blueprint",
+    "normalize_json_text",
     "observing",
+    "parse_and_validate",
     "read",
     "recording",
     "winner_in",

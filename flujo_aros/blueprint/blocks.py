@@ -26,7 +26,9 @@ REF: Final = "x-ref"
 Members: TypeAlias = dict[str, JsonValue]
 StepNode: TypeAlias = Annotated[Members, WithJsonSchema({REF: "Step"})]
 Body: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Body"})]
-JsonSchema: TypeAlias = Annotated[Members, WithJsonSchema({"type": "object", "description": "A JSON Schema."})]
+JsonSchema: TypeAlias = Annotated[
+    Members, WithJsonSchema({"type": "object", "description": "A JSON Schema, or {from_file: NAME} of one."})
+]
 Reference: TypeAlias = Annotated[str, Field(description="A callable, as package.module:name.")]
 Template: TypeAlias = Annotated[
     JsonValue,

@@ -11,7 +11,7 @@ from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
 from flujo_aros.blueprint.operations import next_input_of, operation_nodes, output_of, state_updates
 from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
-from flujo_aros.blueprint.plain import build_plain, prepared, with_processing
+from flujo_aros.blueprint.plain import META_KEYS, build_plain, prepared, with_meta
 from flujo_aros.blueprint.references import Unready, checks_of
 from flujo_aros.errors import FilterError, UsageError
 from flujo_aros.pipeline.branch import Branch, branch_key
@@ -79,12 +79,13 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is no kind
         loading.note(node.members["kind"].place, _no_such_kind(kind if isinstance(kind, str) else str(kind)))
         return None
-    node = with_processing(loading, node) if kind == "step" else node
+    node = with_meta(loading, node, kind)
+    known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
+    written, node = node, loading.with_schema_files(node)
     plain = prepared(loading, node, kind)
     name = str(plain.get("name"))
     where = replace(around, name=f"{around.name}/{name}" if around.name else name)
-    known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
-    loading.located.append(Located(None, node, where.path, where.name))
+    loading.located.append(Located(None, written, where.path, where.name))
     block = loading.block(blocks.BLOCKS[kind], node, plain)
     making = Making(loading, node, where, _common(loading, node, block, where))
     step = None
@@ -182,7 +183,7 @@ def _common(loading: Loading, node: Node, block: blocks.StepKeys | None, where: 
         "usage_limits": None if block.usage_limits is None else limits(block.usage_limits),
         "retries": config.max_retries if block.retries is None else block.retries,
         "timeout": block.timeout or config.timeout or config.timeout_s,
-        "meta": {key: value for key, value in block.meta.items() if key != "processing"},
+        "meta": {key: value for key, value in block.meta.items() if key not in META_KEYS},
         **said(block, "on_degraded", "mergeable_output", "sink_to"),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.model_names import mistaken
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, Finding, Node, enough
+from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, Finding, Node, enough, parse_document
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.blueprint.findings import (
     UNKNOWN,
@@ -30,6 +30,7 @@ from flujo_aros.blueprint.findings import (
 from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.errors import BlueprintError, ContractError, Place
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.names import short
@@ -44,6 +45,7 @@ _TEMPLATED: Final = re.compile(
     r"\{\{-?\s*(?:[#/](?:if|each|unless)\b|(?:context|previous_step|steps|resume_input|input|this|item)\b[^{}]*\}\})|\{%-?\s*\w"
 )
 _COUNTS: Final = ("max_retries", "timeout")
+_SCHEMAS: Final = ("output_schema", "input_schema")
 _NO_VALUE: Final = frozenset({"missing", *UNKNOWN})
 
 
@@ -151,6 +153,7 @@ class Loading:
 
     def agent(self, node: Node) -> AgentSpec | None:
         """The agent that is described at this node."""
+        node = self.with_schema_files(node)
         plain = node.plain()
         if isinstance(plain, dict):
             prompt = node.members.get("system_prompt")
@@ -175,6 +178,46 @@ class Loading:
             self.doubt(node.at(error.path), str(error))
             return False
         return True
+
+    def with_schema_files(self, node: Node) -> Node:
+        """An agent or a step with each schema that is written as `{from_file: NAME}` read from its file.
+
+        All of such a schema has the place of the file's name: what is wrong in it is reported there.
+        """
+        members = dict(node.members)
+        for key in _SCHEMAS:
+            if key in members and "from_file" in members[key].members:
+                members[key] = self._schema_file(members[key])
+        processing = members.get("processing")
+        schema = member(node, "processing", "schema")
+        if processing is not None and schema is not None and "from_file" in schema.members:
+            inner = {**processing.members, "schema": self._schema_file(schema)}
+            members["processing"] = replace(processing, value=inner)
+        return node if members == node.members else replace(node, value=members)
+
+    def _schema_file(self, node: Node) -> Node:
+        """The schema in the file that this node names; `{}` with the mistake noted where there is none."""
+        place, name = node.members["from_file"].place, node.members["from_file"].value
+        nothing = _all_at(node, {})
+        if len(node.members) > 1 or not isinstance(name, str):
+            self.note(place, "`from_file` stands alone, with the name of a file: {from_file: schema.json}")
+            return nothing
+        file = self.inside(name)
+        if file is None:
+            self.note(place, f"{name!r} is outside the folder of the blueprint; schemas must be inside it")
+            return nothing
+        try:
+            text = read_text(file)
+            schema = json.loads(text) if file.suffix == ".json" else parse_document(text, name).plain()
+        except BlueprintError as error:
+            self.note(place, f"the schema {name!r} {told_of(error)}")
+        except (ValueError, RecursionError) as error:
+            self.note(place, f"the schema {name!r} is not valid JSON: {error}")
+        else:
+            if isinstance(schema, dict):
+                return _all_at(node, schema)
+            self.note(place, f"the schema {name!r} should be an object, not {json.dumps(schema)[:80]}")
+        return nothing
 
     def model(self, node: Node | None) -> None:
         """Note it as a mistake when what stands here is known to be no name of a model."""
@@ -258,6 +301,16 @@ class Loading:
             self.note(node.at(path), f"{path[-1]!r} is missing")
         else:
             self.note(node.at(path), sentence(detail))
+
+
+def _all_at(node: Node, plain: Any) -> Node:
+    """Plain JSON as nodes that all stand where this one does."""
+    if is_dict(plain):
+        members = {str(key): _all_at(node, value) for key, value in plain.items()}
+        return Node(node.place, node.end, members, dict.fromkeys(members, node.place))
+    if is_list(plain):
+        return Node(node.place, node.end, [_all_at(node, each) for each in plain])
+    return Node(node.place, node.end, plain)
 
 
 def read_text(file: Path) -> str:

@@ -37,17 +37,23 @@ _PRECHECK_KEYS: Final = (
 )
 
 
-def with_processing(loading: Loading, node: Node) -> Node:
-    """A step with the `processing` that flujo lets stand under `meta`, as if it stood in the step itself."""
-    meta, processing = member(node, "meta"), member(node, "meta", "processing")
-    if meta is None or processing is None:
-        return node
-    if "processing" in node.members:
-        why = "the step has a `processing` of its own"
-        loading.warn(meta.keys["processing"], f"'meta.processing' is passed over: {why}")
-        return node
-    keys = {**node.keys, "processing": meta.keys["processing"]}
-    return Node(node.place, node.end, {**node.members, "processing": processing}, keys)
+META_KEYS: Final = ("processing", "mergeable_output")
+"""What flujo lets stand under `meta`, and what is a key of the step itself here."""
+
+
+def with_meta(loading: Loading, node: Node, kind: str) -> Node:
+    """A step with what flujo lets stand under `meta`, as if it stood in the step itself."""
+    meta = member(node, "meta")
+    for key in META_KEYS if kind == "step" else META_KEYS[1:]:
+        value = member(node, "meta", key)
+        if meta is None or value is None:
+            continue
+        if key in node.members:
+            loading.warn(meta.keys[key], f"'meta.{key}' is passed over: the step has a `{key}` of its own")
+            continue
+        keys = {**node.keys, key: meta.keys[key]}
+        node = Node(node.place, node.end, {**node.members, key: value}, keys)
+    return node
 
 
 def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:

@@ -46,7 +46,9 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     unsafe_fixes: Annotated[
         bool, typer.Option("--unsafe-fixes", help="Make also the fixes that somebody should look at.")
     ] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Print the fixes as a patch instead of making them.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", "--fix-dry-run", help="Print the fixes as a patch instead of making them.")
+    ] = False,
     form: Annotated[Format, typer.Option("--format", help="How to write the findings.")] = Format.text,
     select: Annotated[
         list[str] | None, typer.Option("--select", metavar="CODES", help="Only these rules: V-A8,V-C1 or V-A.")
@@ -78,6 +80,7 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         raise typer.Exit(_print_diff(report))
     if level is not None:
         _write(report)
+        _print_fixes(report, "Fixed")
     if update_baseline and baseline is not None:
         report = _update(report, baseline)
     _print(report, form)
@@ -155,9 +158,18 @@ def _print_diff(report: Report) -> int:
     sys.stdout.buffer.write("".join(patches).encode())  # as bytes: a carriage return stays what it is
     sys.stdout.buffer.flush()
     changed = sum(bool(patch) for patch in patches)
+    _print_fixes(report, "Would fix")
     said = "Nothing to mend." if not changed else f"{changed} file{'s' if changed > 1 else ''} would change."
     stderr_console().print(said)
     return FOUND if changed else 0
+
+
+def _print_fixes(report: Report, verb: str) -> None:
+    """What was changed, or would be, fix by fix: a patch alone does not say why."""
+    from flujo_aros.lint.formats.plain import list_fixes
+
+    for line in list_fixes(report, verb):
+        stderr_console().print(Text(line), soft_wrap=True)
 
 
 def _print(report: Report, form: Format) -> None:

@@ -54,13 +54,14 @@ def _compiles(subject: Subject, schema: Node) -> bool:
 
 
 def _all(subject: Subject) -> Iterator[WrittenSchema]:
+    """Every schema that is written in the blueprint itself; one in a file of its own has no place here."""
     for name, agent in subject.inspected.agents.items():
-        if "output_schema" in agent.members:
+        if "output_schema" in agent.members and "from_file" not in agent.members["output_schema"].members:
             yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
     for located in subject.steps:
         for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema")):
             found = under(located.node, *keys)
-            if found is not None:
+            if found is not None and "from_file" not in found.members:
                 yield WrittenSchema(found, f"step {located.name!r}", located.name)
 
 

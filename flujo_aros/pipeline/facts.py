@@ -67,8 +67,9 @@ def effective(step: Step) -> Facts:
     """What holds for an agent step, after all defaults.
 
     The schema is that of the step's contract, else its `processing.schema`, else (promotion) the agent's
-    `output_schema`, unless `structured_output: off` keeps that away. `enforcement: off` asks for nothing, and neither
-    does a schema that says no more than `type: string`.
+    `output_schema`, unless `structured_output: off` keeps that away. A `structured_output` that asks for JSON without
+    any schema means any JSON value. `enforcement: off` asks for nothing, and neither does a schema that says no more
+    than `type: string`.
     """
     like, source = _like(step)
     contract = _contract(step, like)
@@ -135,10 +136,12 @@ def _like(step: Step) -> tuple[Any, SchemaSource | None]:
         return step.processing.schema, "processing"
     if step.processing.structured_output == "off":
         return None, None
-    if isinstance(step.agent, AgentSpec):
-        return step.agent.output_schema, None if step.agent.output_schema is None else "agent"
-    own = getattr(step.agent, "output_type", str)
-    return None, None if own is str else "agent"
+    if isinstance(step.agent, AgentSpec) and step.agent.output_schema is not None:
+        return step.agent.output_schema, "agent"
+    if getattr(step.agent, "output_type", str) is not str:
+        return None, "agent"
+    asks_for_json = step.processing.native and step.contract is None
+    return ({}, "processing") if asks_for_json else (None, None)
 
 
 def _contract(step: Step, like: Any) -> Contract[Any] | None:

@@ -16,7 +16,7 @@ from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
 from flujo_aros.recovery.ladder import Ladder
 
-Enforcement: TypeAlias = Literal["off", "validate", "repair"]
+Enforcement: TypeAlias = Literal["off", "validate", "repair", "validate+repair"]
 StructuredOutput: TypeAlias = Literal["off", "auto", "openai_json", "outlines", "xgrammar"]
 Aop: TypeAlias = Literal["off", "minimal", "full"]
 RiskWord: TypeAlias = Literal["lossless", "inferred", "lossy"]
@@ -88,11 +88,12 @@ class Coercion:
 class Processing:
     """What a step's reply must satisfy, how far it may be repaired, and how hard to try.
 
-    `enforcement`: "repair" reads, validates and climbs the ladder; "validate" reads and validates, without further
-    model calls; "off" takes the text as it is. `structured_output`: "openai_json", "outlines" and "xgrammar" all ask
-    for the provider's own schema or grammar mode, and so does `enforce_grammar`; "off" also keeps the agent's schema
-    from being enforced. `risk` is the riskiest repair allowed; without it `coercion.tolerant_level` says so, and
-    without that `aop`. `stages` are the rungs of the ladder, by name or with their options. Raises `UsageError`.
+    `enforcement`: "repair" (or "validate+repair") reads, validates and climbs the ladder; "validate" reads and
+    validates, without further model calls; "off" takes the text as it is. `structured_output`: "openai_json",
+    "outlines" and "xgrammar" all ask for the provider's own schema or grammar mode, and so does `enforce_grammar`;
+    "off" also keeps the agent's schema from being enforced. `risk` is the riskiest repair allowed; without it
+    `coercion.tolerant_level` says so, and without that `aop`. `stages` are the rungs of the ladder, by name or with
+    their options. Raises `UsageError`.
 
     >>> Processing(stages=("retry", {"stage": "llm_repair", "attempts": 1}), max_calls=3).max_calls
     3
@@ -121,6 +122,8 @@ class Processing:
             wrong = one_of(name, value, valid) if value is not None or name in _ALWAYS else None
             if wrong is not None:
                 raise UsageError(wrong)
+        if self.enforcement == "validate+repair":
+            object.__setattr__(self, "enforcement", "repair")
         if self.enforce_grammar and self.structured_output == "off":
             raise UsageError("enforce_grammar asks for what structured_output: off forbids; leave one of them out")
         _check_precheck(self.reasoning_precheck)

@@ -42,7 +42,8 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
 
 @lru_cache(maxsize=16)
 def _json_ladder(settings: Settings) -> Ladder:
-    return Ladder(stages=_json_stages(settings), max_stages=settings.fallback.max_stages)
+    room = settings.fallback.max_stages + settings.schema_simplify  # or `simplify` would take the place of `degrade`
+    return Ladder(stages=_json_stages(settings), max_stages=room)
 
 
 def _json_stages(settings: Settings) -> tuple[AnyStage, ...]:

@@ -26,7 +26,7 @@ steps:
   - name: first  # here
     uses: agents.typed
   - name: second
-    uses: agents.plain
+    uses: my_package.io:load
     updates_context: true
 """
 CLEAN = 'agents:\n  plain: {model: "openai:gpt-4o-mini"}\nsteps:\n  - {name: only, uses: agents.plain}\n'
@@ -155,7 +155,7 @@ def test_findings_are_on_stdout_and_their_number_is_not(aros: Aros, blueprint: P
     assert result.exit_code == 1
     assert "b.yaml:9:11: info[V-A8] step 'first' has a schema (of its agent)" in result.stdout
     assert "   |           ^^^^^^^^^^^^\n  = fix (--fix): Write `structured_output: openai_json`" in result.stdout
-    assert result.stderr.startswith("Found 1 error, 1 info in 1 file. 1 can be mended with --fix. 1 more with")
+    assert result.stderr.startswith("Found 1 warning, 1 info in 1 file. 1 can be mended with --fix. 1 more with")
     assert blueprint.read_text(encoding="utf-8") == BLUEPRINT
 
 
@@ -174,7 +174,20 @@ def test_fix_writes_the_safe_fixes_only(aros: Aros, blueprint: Path) -> None:
     assert "V-A8" not in result.stdout
     written = "    uses: agents.typed\n    processing:\n      structured_output: openai_json\n"
     assert blueprint.read_text(encoding="utf-8") == BLUEPRINT.replace("    uses: agents.typed\n", written)
-    assert result.stderr.startswith("1 fix made. Found 1 error in 1 file.")
+    assert result.stderr.startswith(
+        "Fixed b.yaml (+2 -0 lines):\n"
+        "  line 9: V-A8 Write `structured_output: openai_json`\n"
+        "1 fix made. Found 1 warning in 1 file."
+    )
+
+
+@pytest.mark.parametrize("option", ["--diff", "--fix-dry-run"])
+def test_a_dry_run_of_the_fixes_prints_them_and_writes_nothing(aros: Aros, blueprint: Path, option: str) -> None:
+    """The patch on stdout, what each fix is for on stderr."""
+    result = aros("lint", "b.yaml", option)
+    assert (result.exit_code, blueprint.read_text(encoding="utf-8")) == (1, BLUEPRINT)
+    assert "+      structured_output: openai_json\n" in result.stdout
+    assert result.stderr.startswith("Would fix b.yaml (+2 -0 lines):\n  line 9: V-A8 Write")
 
 
 def test_unsafe_fixes_mend_the_rest(aros: Aros, blueprint: Path) -> None:
@@ -217,7 +230,7 @@ def test_json_has_the_documented_shape(aros: Aros, blueprint: Path) -> None:
         23,
     )
     assert first["fix"] == {"title": "Write `structured_output: openai_json`", "applicability": "safe"}
-    assert told["summary"]["errors"] == told["summary"]["infos"] == told["summary"]["fixable"] == 1
+    assert told["summary"]["warnings"] == told["summary"]["infos"] == told["summary"]["fixable"] == 1
 
 
 def test_sarif_is_what_code_scanning_takes(aros: Aros, blueprint: Path) -> None:
@@ -240,7 +253,7 @@ def test_github_annotations_are_one_line_each(aros: Aros, blueprint: Path) -> No
     assert lines[0].startswith(
         "::notice file=b.yaml,line=9,endLine=9,col=11,endColumn=23,title=V-A8 (first)::step 'first' has"
     )
-    assert lines[1].startswith("::error file=b.yaml,line=12,")
+    assert lines[1].startswith("::warning file=b.yaml,line=12,")
 
 
 def test_an_unloadable_blueprint_is_a_finding(aros: Aros, tmp_path: Path) -> None:
@@ -257,7 +270,7 @@ def test_what_counts_can_be_chosen(aros: Aros, blueprint: Path) -> None:
     """`--select`, `--ignore` and `--fail-on`."""
     assert aros("lint", "b.yaml", "--ignore", "V-A8,V-C").exit_code == 0
     assert aros("lint", "b.yaml", "--select", "V-A8", "--fail-on", "warning").exit_code == 0
-    assert aros("lint", "b.yaml", "--fail-on", "error").exit_code == 1
+    assert aros("lint", "b.yaml", "--fail-on", "warning").exit_code == 1
 
 
 def test_a_baseline_is_written_and_read(aros: Aros, blueprint: Path) -> None:

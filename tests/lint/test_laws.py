@@ -149,15 +149,21 @@ def lines_of(text: str) -> list[str]:
     return text.removeprefix(MARK).split("\n")
 
 
+FIXED_KEYS = ("structured_output", "mergeable_output", "updates_context")
+
+
+def is_wrapper(step: object) -> bool:
+    """Whether it is the step that V-C1 inserts behind one that could only fail."""
+    return isinstance(step, dict) and step.get("uses") == "flujo.builtins.wrap_dict" and "params" in step
+
+
 def without_fixes(value: object) -> object:
     """The data without what safe fixes write."""
     if isinstance(value, list):
-        return [without_fixes(each) for each in value]
+        return [without_fixes(each) for each in value if not is_wrapper(each)]
     if not isinstance(value, dict):
         return value.replace("previous_step.output", "previous_step") if isinstance(value, str) else value
-    kept = {
-        key: without_fixes(each) for key, each in value.items() if key not in ("structured_output", "mergeable_output")
-    }
+    kept = {key: without_fixes(each) for key, each in value.items() if key not in FIXED_KEYS}
     return {key: each for key, each in kept.items() if key != "processing" or each not in (None, {})}
 
 

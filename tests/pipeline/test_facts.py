@@ -344,3 +344,23 @@ def test_a_value_is_handed_on_as_it_is():
     accepted: Accepted[Any] = Accepted("text", Trust.CLEAN, "first", (), "text")
     result = StepResult("a", "step", StepStatus.SUCCESS, accepted, Usage(), 1, 0.0)
     assert handed_on(result, Call("b", function=wants_dict)) == "text"
+
+
+@pytest.mark.parametrize("word", ["openai_json", "outlines", "xgrammar"])
+def test_structured_output_without_a_schema_asks_for_any_json_value(word):
+    step = Step("s", agent=AgentSpec(model="local:x"), processing=Processing(structured_output=word))
+    assert step.facts.contract is not None
+    assert step.facts.contract.json_schema == {}
+    assert (step.facts.schema_source, step.facts.promoted) == ("processing", False)
+
+
+@pytest.mark.parametrize("word", ["auto", "off"])
+def test_no_schema_and_no_word_for_it_is_any_text(word):
+    assert (
+        Step("s", agent=AgentSpec(model="local:x"), processing=Processing(structured_output=word)).facts.contract
+        is None
+    )
+
+
+def test_the_specification_s_word_for_the_usual_enforcement_means_that():
+    assert Processing(enforcement="validate+repair") == Processing()

@@ -50,6 +50,16 @@ def test_settings_name_attempts_and_stages():
     assert LlmRepair(attempts=5) in ladder.stages
 
 
+def test_the_flat_schema_does_not_take_the_place_of_text_in_the_end():
+    """All fallback stages that the settings switch on have room to run, unless there is less room without it, too."""
+    ladder = ladder_for(JSON, Settings(schema_simplify=True))
+    assert ladder.max_stages == sum(stage.fallback for stage in ladder.stages) == 4
+    assert (
+        ladder_for(JSON, Settings.model_validate({"schema_simplify": True, "fallback": {"max_stages": 0}})).max_stages
+        == 1
+    )
+
+
 def test_other_contracts_are_strict():
     assert names(Output.tagged("r", Item)) == names(Output.text("r")) == []
     ladder = ladder_for(Output.tagged("r", Item, max_retries=7))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from flujo_aros.lint.finding import Applicability, Finding
+from flujo_aros.lint.fix import unified_diff
 from flujo_aros.lint.positions import Positions
 from flujo_aros.lint.report import Linted, Report
 from flujo_aros.recovery.secrets import Vault
@@ -28,6 +29,18 @@ def write_text(report: Report, paint: Paint = _unpainted) -> str:
         positions = Positions(file.text)
         blocks += [_block(file, positions, finding, paint) for finding in file.findings]
     return "\n".join(blocks)
+
+
+def list_fixes(report: Report, verb: str) -> Iterator[str]:
+    """One line for each changed file with the number of its lines that differ, and one below it for each fix."""
+    for file in report.files:
+        if file.text == file.before:
+            continue
+        lines = unified_diff(file.path, file.before, file.text).splitlines()[2:]
+        added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+        yield f"{verb} {file.path} (+{added} -{removed} lines):"
+        for finding in file.applied:
+            yield f"  line {finding.place.line}: {finding.code} {finding.fix.title if finding.fix else finding.message}"
 
 
 def summary_line(report: Report) -> str:

@@ -26,7 +26,8 @@ class UnmergeableOutput(Rule):
     Finds steps with `updates_context: true` whose value is known not to be a mapping (an error: the step would fail),
     or not known to be one (a warning). An agent step with a schema of an object is fine, and so is a model or a
     mapping that a function says it returns. `mergeable_output: true` is your word that the value is a mapping;
-    `false` that it is not.
+    `false` that it is not. Also finds `on_degraded: accept` beside `updates_context`: text in place of the value
+    counts as success there, and cannot be merged.
 
     ## Why is this bad
 
@@ -55,7 +56,8 @@ class UnmergeableOutput(Rule):
 
     Where the value is a mapping in each case (such as a union of objects), the fix writes `mergeable_output: true`,
     which is safe. Otherwise it takes `updates_context` from the step and inserts a step that wraps the value under a
-    key: later steps then read another value in `previous_step`, so that fix is unsafe.
+    key. Where the value is known not to be a mapping the step could only fail, so that fix is safe; elsewhere later
+    steps would read another value in `previous_step`, and it is unsafe.
     """
 
     code: ClassVar[str] = "V-C1"
@@ -71,6 +73,8 @@ class UnmergeableOutput(Rule):
                 continue
             merges = facts.mergeable(step)
             if merges:
+                if step.on_degraded == "accept":
+                    yield self._may_degrade(located)
                 continue
             known = step.mergeable_output is None and _is_mapping(step)
             told = "is not known to be a mapping" if merges is None or known else "is not a mapping"
@@ -84,6 +88,15 @@ class UnmergeableOutput(Rule):
                 fix=_said(subject, located) if known else _wrapped(subject, located),
                 severity=Severity.INFO if known else Severity.WARNING if merges is None else Severity.ERROR,
             )
+
+    def _may_degrade(self, located: Located) -> Finding:
+        message = (
+            f"`on_degraded: accept` lets step {located.name!r} end with text, which `updates_context` cannot merge: "
+            "the step fails then"
+        )
+        return self.finding(
+            message, key_span(located.node, "on_degraded"), step=located.name, severity=Severity.WARNING
+        )
 
 
 def _said(subject: Subject, located: Located) -> Fix | None:
@@ -110,7 +123,9 @@ def _wrapped(subject: Subject, located: Located) -> Fix | None:
         subject.editor.replace_scalar(located.node, "updates_context", value=False),
         subject.editor.insert_after(sequence, index, wrap),
     ]
-    return fix_of(f"Insert step {name!r}, which wraps the value with `wrap_dict`", edits, Applicability.UNSAFE)
+    could_only_fail = step.gives_mapping is False and step.fallback is None
+    safety = Applicability.SAFE if could_only_fail else Applicability.UNSAFE
+    return fix_of(f"Insert step {name!r}, which wraps the value with `wrap_dict`", edits, safety)
 
 
 def _free_name(subject: Subject, wanted: str) -> str:

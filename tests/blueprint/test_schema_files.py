@@ -1,0 +1,100 @@
+"""Schemas in files of their own, named as `{from_file: NAME}`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
+from flujo_aros.errors import BlueprintError
+from flujo_aros.lint.check import lint_text
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.step import Step
+
+JSON = '{"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}'
+TOTAL = {"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}
+OF_AGENT = """\
+agents:
+  reader: {model: "local:x", output_schema: {from_file: %s}}
+steps:
+  - {name: s, uses: agents.reader}
+"""
+
+
+def refused(text: str, folder: Path) -> str:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(text, folder=folder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("s.json", JSON), ("s.yaml", "type: object\nrequired: [total]\n" + "properties: {total: {type: number}}\n")],
+)
+def test_the_schema_of_an_agent_is_read_from_a_file_beside_the_blueprint(tmp_path: Path, file: str, text: str) -> None:
+    (tmp_path / file).write_text(text)
+    (tmp_path / "b.yaml").write_text(OF_AGENT % file)
+    step = load_blueprint(tmp_path / "b.yaml").steps[0]
+    assert isinstance(step, Step)
+    assert step.facts.contract is not None
+    assert step.facts.contract.json_schema == TOTAL
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{name: s, uses: agents.reader, output_schema: {from_file: s.json}}",
+        "{name: s, uses: agents.reader, processing: {schema: {from_file: s.json}}}",
+        '{name: s, agent: {model: "local:y", output_schema: {from_file: s.json}}}',
+    ],
+)
+def test_the_schema_of_a_step_is_read_from_a_file(tmp_path: Path, step: str) -> None:
+    (tmp_path / "s.json").write_text(JSON)
+    made = parse_blueprint(f'agents: {{reader: {{model: "local:x"}}}}\nsteps:\n  - {step}\n', folder=tmp_path).steps[0]
+    assert isinstance(made, Step)
+    assert made.facts.contract is not None
+    assert made.facts.contract.json_schema == TOTAL
+
+
+def test_the_schema_of_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(JSON)
+    text = "steps:\n  - {kind: hitl, name: ask, message: How much?, input_schema: {from_file: s.json}}\n"
+    step = parse_blueprint(text, folder=tmp_path).steps[0]
+    assert isinstance(step, Human)
+    assert step.input_schema == TOTAL
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("none.json", "the schema 'none.json' is not there; there are: broken.json, list.json, wrong.json"),
+        ("../s.json", "'../s.json' is outside the folder of the blueprint; schemas must be inside it"),
+        ("broken.json", "the schema 'broken.json' is not valid JSON: Expecting"),
+        ("list.json", "the schema 'list.json' should be an object, not [1]"),
+        ("wrong.json", "nonsense"),
+    ],
+)
+def test_a_schema_file_that_cannot_be_used_is_an_error_at_its_name_and_a_finding(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    (tmp_path / "b.yaml").write_text("steps: []")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "wrong.json").write_text('{"type": "nonsense"}')
+    text = OF_AGENT % name
+    told = refused(text, tmp_path)
+    assert ":2:" in told
+    assert said in told
+    assert any(said in each.message for each in lint_text(text, folder=tmp_path).findings)
+
+
+def test_from_file_stands_alone(tmp_path: Path) -> None:
+    text = OF_AGENT.replace("{from_file: %s}", "{from_file: s.json, type: object}")
+    assert "`from_file` stands alone" in refused(text, tmp_path)
+
+
+def test_a_schema_in_a_file_of_its_own_has_no_findings_of_its_keywords(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(JSON)
+    found = lint_text(OF_AGENT % "s.json", folder=tmp_path).findings
+    assert not any("from_file" in each.message for each in found)

@@ -71,7 +71,8 @@ class Settings(_Part, frozen=True):
     repair: RepairSettings = RepairSettings()
     fallback: FallbackSettings = FallbackSettings()
     degrade_on_unexpected_behavior: bool = True
-    """Whether errors of a provider's JSON mode go up the ladder like any failing reply; otherwise they are raised."""
+    """Whether errors of a provider that carry a reply, have cut one, or are about the form go up the ladder; otherwise
+    they are raised."""
     streaming: StreamingSettings = StreamingSettings()
     schema_simplify: bool = False
     """Whether a model that keeps failing is asked for a flat version of the schema."""

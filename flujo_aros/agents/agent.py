@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -20,6 +19,7 @@ from pydantic_ai.settings import ModelSettings
 from flujo_aros.agents.asked import AskedSchema, AskingAros
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.model_names import made_model
+from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.unhooked import UnhookedAros
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check
@@ -78,8 +78,6 @@ class RunnableAgent(Generic[T]):
     schema_sent: bool = False
     ours: bool = False
     unhooked: bool = False
-    plainly: Callable[[], RunnableAgent[T]] | None = None
-    """The same agent asked for text, for an event whose structured call the provider refuses."""
 
     @classmethod
     async def of(
@@ -202,7 +200,7 @@ def _kept() -> _Kept:
 def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:
     mode = spec.output_mode
     if mode == "auto":
-        mode = "native" if model.profile.get("supports_json_schema_output") else "prompted"
+        mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
     asked = None if contract is None else _asked(contract, mode)
     output = str if contract is None or asked is not None else _output_type(contract, mode)
     instructions = spec.system_prompt
@@ -221,10 +219,6 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
     if isinstance(aros, UnhookedAros):
         made.output_validator(aros.read_text)
     sent = mode == "native" and (asked is not None or output is not str)
-    plainly = None
-    if contract is not None and contract.mode == "event" and output is not str:
-        in_words = spec.model_copy(update={"output_mode": "prompted"})
-        plainly = partial(_from_spec, in_words, model, contract, ladder)
     return RunnableAgent(
         made,
         contract,
@@ -233,7 +227,6 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
         schema_sent=sent,
         ours=True,
         unhooked=not by_host,
-        plainly=plainly,
     )
 
 
@@ -245,15 +238,11 @@ def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: La
     if contract is None or agent.output_type is not str:
         return RunnableAgent(agent, contract, ladder, add=add)
     # The agent itself promises text only: ask for the contract in this run.
-    native = isinstance(agent.model, Model) and bool(agent.model.profile.get("supports_json_schema_output"))
+    native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))
     output = _output_type(contract, "native" if native else "prompted")
     words = _words(contract) if output is str else None
     sent = native and output is not str
-    plainly = None
-    if contract.mode == "event" and output is not str:
-        made: Callable[..., RunnableAgent[T]] = RunnableAgent  # subscripted, a frozen class with slots cannot be called
-        plainly = partial(made, agent, contract, ladder, str, _words(contract), add)
-    return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent, plainly=plainly)
+    return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent)
 
 
 def _words(contract: Contract[Any]) -> str | None:

@@ -20,7 +20,9 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.model_names import made_model
+from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.record import RunRecord, difference
+from flujo_aros.agents.salvage import fault_in, reply_of
 from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.output import Contract
@@ -158,7 +160,8 @@ class ModelAnswers:
             except PROVIDER_FAULTS as error:
                 response = messages[-1] if messages else None
                 if not isinstance(response, ModelResponse) or not response.text:
-                    return Reply("", fault=sentence(error)), None
+                    fault = fault_in(error, ModelRequestParameters())
+                    return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
                 # The host refuses what it cannot use itself, such as a cut reply: here it is read like any other.
         response = cast("ModelResponse", messages[-1])
         finish = response.finish_reason
@@ -189,7 +192,7 @@ class ModelAnswers:
             raise UsageError(message)
         if ask.way != "constrained":
             return str
-        if not model.profile.get("supports_json_schema_output"):
+        if not profile_of(model).get("supports_json_schema_output"):
             message = f"the model {model.model_name} cannot be made to follow a schema"
             raise UsageError(message)
         if not _is_of_object(ask.contract):
@@ -210,7 +213,7 @@ def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contr
     """Whether the provider of a run enforces the schema of the contract, or could."""
     if sent is not None and sent.output_mode == "native":
         return "on"
-    return "can" if model.profile.get("supports_json_schema_output") and _is_of_object(contract) else "no"
+    return "can" if profile_of(model).get("supports_json_schema_output") and _is_of_object(contract) else "no"
 
 
 def _is_of_object(contract: Contract[Any]) -> bool:

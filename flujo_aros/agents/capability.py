@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeAlias
@@ -17,8 +17,8 @@ from pydantic_ai.capabilities.abstract import (
     WrapRunHandler,
 )
 from pydantic_ai.capabilities.durable_operation import durable_operation
-from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
+from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, ModelResponsePart
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
@@ -29,11 +29,12 @@ from flujo_aros.agents.asking import was_cut
 from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.calls import CallsMeant
 from flujo_aros.agents.climbing import Climb, Question, answer, finish_of, spent_in
+from flujo_aros.agents.faults import PROVIDER_FAULTS, Fault, issue_of, reason_of
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
 from flujo_aros.agents.growing import Growing
 from flujo_aros.agents.outputs import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
-from flujo_aros.agents.salvage import response_in
+from flujo_aros.agents.salvage import fault_in, reply_of, response_of
 from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import RecordOf, WatchedModel
@@ -41,6 +42,7 @@ from flujo_aros.agents.strict_events import fitted
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
+from flujo_aros.agents.wording import is_form_sent
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
 from flujo_aros.contract.payload import Block
@@ -50,7 +52,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Reply
+from flujo_aros.recovery.plan import Reply, read_reply
 from flujo_aros.settings import current_settings
 
 
@@ -151,6 +153,7 @@ class Aros(AbstractCapability[Any]):
             capture=self.capture_content,
             behind=self._put_behind,
             stops=current_settings().streaming.stop_runaway,
+            rescue=self._rescue,
         )
 
     async def before_model_request(
@@ -168,21 +171,53 @@ class Aros(AbstractCapability[Any]):
         if contract is not None and contract.mode != "json" and not record.own_calls:
             refuse_misfit(contract, self._ladder(contract, record), request)
         record.begin_request(request)
-        record.is_read = contract is not None or wants_output(request.model_request_parameters)
+        parameters = request.model_request_parameters
+        record.wanted, record.is_read = contract, contract is not None or wants_output(parameters)
+        record.model, record.form_sent = request.model.model_name, is_form_sent(parameters, request.model)
 
     async def on_model_request_error(
-        self,
-        ctx: RunContext[Any],  # noqa: ARG002 (the host's signature)
-        *,
-        request_context: ModelRequestContext,
-        error: Exception,
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Take the model's text out of an error of the provider's JSON mode; raise every other error again."""
-        model_name = request_context.model.model_name
-        response = response_in(error, request_context.model_request_parameters, model_name)
+        """Take an error that the ladder can answer, or that carries the reply, for a reply; raise every other again."""
+        response = None
+        if isinstance(error, PROVIDER_FAULTS):
+            response = self._rescue(ctx, self._record(ctx), request_context.model_request_parameters, error)
         if response is None:
             raise error
         return response
+
+    def _rescue(
+        self,
+        ctx: RunContext[Any] | None,
+        record: RunRecord | None,
+        parameters: ModelRequestParameters,
+        error: Exception,
+        so_far: Sequence[ModelResponsePart] = (),
+    ) -> ModelResponse | None:
+        """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised.
+
+        Without a word of the model's it is a blank, and the ladder begins with the first stage that asks.
+        """
+        record = record or RunRecord()  # a durable engine may call from outside of a run
+        is_read = record.is_read or wants_output(parameters)
+        if not is_read or not current_settings().degrade_on_unexpected_behavior:
+            return None
+        fault = fault_in(error, parameters, so_far, form_sent=record.form_sent)
+        if fault is None or not (fault.text or self._answers(fault, record)):
+            return None
+        response = response_of(fault, parameters, record.model)
+        if not fault.text and not parameters.function_tools:
+            response = with_blank(response, parameters, record.raw_arguments, is_text_read=record.wanted is not None)
+        if not response.parts and (ctx is None or ctx.agent is None or allows_nothing(ctx.agent.output_type)):
+            return None  # it would pass for an answer
+        record.fault = fault
+        return replace(response, parts=so_far) if fault.broken_off and fault.text else response
+
+    def _answers(self, fault: Fault, record: RunRecord) -> bool:
+        """Whether the ladder makes a call where an error came without any text."""
+        contract = record.wanted or _ANY
+        rejected = read_reply(reply_of(fault, ""), contract)
+        return isinstance(rejected, Rejected) and self._ladder(contract, record).asks_after(rejected, contract)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
@@ -277,13 +312,13 @@ class Aros(AbstractCapability[Any]):
         """Say of a reply with no output in it why there is none; raise every other error again."""
         record = self._record(ctx)
         response, parameters = record.response, record.parameters
-        silent = isinstance(error, UnexpectedModelBehavior) and record.outcome is None
-        if not silent or response is None or parameters is None:
-            raise error
+        silent = isinstance(error, UnexpectedModelBehavior) and record.outcome is None and record.is_read
         wanted = self._wanted(ctx, record)
-        if not wants_output(parameters) and wanted is None:
-            raise error
-        rejected = no_output_in(response, parameters)
+        rejected = None
+        if silent and response is not None and parameters is not None:
+            rejected = no_output_in(response, parameters)
+        elif silent and isinstance(error, ContentFilterError):
+            rejected = Rejected(reason_of(error), (issue_of(error),), "")
         if rejected is None:
             raise error
         record.outcome = rejected
@@ -369,6 +404,8 @@ class Aros(AbstractCapability[Any]):
             return value
         context = run_context(ctx, self._wanted(ctx, record))
         record.error = output_error(settled, record, spent_in(ctx, record), context)
+        if record.fault is not None:
+            raise record.error from record.fault.error
         raise record.error
 
     def _tell(
@@ -471,7 +508,7 @@ async def _validated(
 def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcome[Any]:
     """The outcome, with a word on why there was nothing to read if that is so."""
     response, parameters = record.response, record.parameters
-    if text.strip() or not isinstance(outcome, Rejected) or response is None or parameters is None:
+    if text.strip() or not isinstance(outcome, Rejected) or response is None or parameters is None or record.fault:
         return outcome
     silent = no_output_in(response, parameters)
     return outcome if silent is None else replace(outcome, issues=silent.issues)
@@ -491,5 +528,5 @@ def _is_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
     """Whether a reply is what no grammar lets through: not JSON at all, although it was not cut."""
-    asked = record.parameters is not None and record.parameters.output_mode == "native"
+    asked = record.parameters is not None and record.parameters.output_mode == "native" and not record.schema_refused
     return asked and was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON

@@ -22,6 +22,7 @@ from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.first import text_of, usage_of
 from flujo_aros.agents.private import SecretsAtHand
 from flujo_aros.agents.record import RunRecord, difference
+from flujo_aros.agents.salvage import reply_of
 from flujo_aros.agents.streams import WatchedModel, WatchedStream
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError
@@ -110,7 +111,11 @@ class Climb:
 
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """What a reply comes to, by way of the ladder if need be."""
-        reply = Reply(text, was_cut(finish), objections=objections, refused=finish == "content_filter")
+        fault = self.record.fault
+        if fault is None:
+            reply = Reply(text, was_cut(finish), objections=objections, refused=finish == "content_filter")
+        else:
+            reply = replace(reply_of(fault, text), objections=objections)
         if self.awaited is not None:
             reply = await self.awaited.heard(reply, self.contract)
         examples = Examples(self._prompt)
@@ -148,14 +153,16 @@ class Climb:
         return text_of(self.ctx.messages)
 
     def _task(self, examples: Examples) -> Task[Any]:
-        model, settings = run_model(self.ctx), self.record.settings or {}
+        record = self.record
+        model, settings = run_model(self.ctx), record.settings or {}
         return Task(
             self.contract,
             capture=self.capture,
             clock=monotonic,
             model=model.model_name,
-            native=native_of(model, self.record.parameters, self.contract),
-            max_tokens=settings.get("max_tokens"),
+            native="no" if record.schema_refused else native_of(model, record.parameters, self.contract),
+            # A reply that an error has ended met no budget: more room would not have helped.
+            max_tokens=settings.get("max_tokens") if record.fault is None or not record.fault.broken_off else None,
             secrets=SecretsAtHand(self.ctx, self.record),
             evidence=self.record.evidence,
             examples=examples,
@@ -188,8 +195,10 @@ class Climb:
 def _used(record: RunRecord) -> Usage:
     """What the call has used whose reply is to be read."""
     own, known = record.response, record.used
-    if own is None:  # its stream has not been put into the history yet
-        return usage_of(record.stream.so_far()) if isinstance(record.stream, WatchedStream) else Usage()
+    if own is None and isinstance(record.stream, WatchedStream):  # it has not been put into the history yet
+        return usage_of(record.stream.so_far())
+    if own is None:
+        return Usage() if record.fault is None else Usage(requests=1, unmeasured_requests=1)
     if known is not None and known[0] is own:
         return known[1]
     used = own.usage  # the host has put its price there by now, if there is one: nobody need search for it again

@@ -20,10 +20,11 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, checked_contract, named_model
 from flujo_aros.agents.asking import adrive, drive
-from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, refuses_form, retry_after_of, sentence
+from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, output_error, recording
 from flujo_aros.agents.silence import no_output_in
+from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.contract.checks import Check, is_async
 from flujo_aros.contract.output import Contract
@@ -107,6 +108,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     secrets: Iterable[str] = (),
     evidence: Evidence | None = None,
     repeated: bool = False,
+    refusals: dict[str, str] | None = None,
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
@@ -116,7 +118,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     those of this run; `allowance` is asked before each model call. `settings` are model settings for this run, which
     win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
     `evidence` is what a ladder that adapts goes by. `repeated` tells that the caller repeats after errors of the
-    provider, so that the provider's own client does not.
+    provider, so that the provider's own client does not. `refusals` are the schemas that models have refused before:
+    they are asked for in words, and new ones are added.
 
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
@@ -128,6 +131,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     resolve = partial(named_model, models=models, repeated=repeated)
     beyond = tuple(each for each in every if wanted is None or is_async(each))
     record = RunRecord(wanted, ladder, allowance, resolve, beyond, secrets=secrets, evidence=evidence)
+    if refusals is not None:
+        record.refusals = refusals
     ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, live and Showing(live, wanted, record))
     try:
         outcome = await _shown(runnable, ask, record, every)
@@ -192,9 +197,6 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
             raise  # somebody else's, such as that of a tool which asked for a value of its own
         return record.outcome
     except PROVIDER_FAULTS as error:
-        if runnable.plainly is not None and record.response is None and refuses_form(error):
-            record.claimed = False  # the run in words is this run, too
-            return await _run(runnable.plainly(), ask, record)
         silent = _no_output(record, error)
         if silent is not None:
             return silent
@@ -281,4 +283,7 @@ def _no_output(record: RunRecord, error: Exception) -> Rejected | None:
 
 
 def _last_text(record: RunRecord) -> str:
-    return record.texts[-1] if record.texts else ""
+    if record.texts:
+        return record.texts[-1]
+    stream = record.stream  # what it has shown is what there is
+    return (stream.so_far().text or "") if isinstance(stream, WatchedStream) else ""

@@ -6,7 +6,9 @@ Everything that is not in `PROVIDER_FAULTS` passes through untouched: control fl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pydantic_ai import exceptions
@@ -19,7 +21,8 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 
-from flujo_aros.contract.schema import is_dict
+from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.contract.values import parse_json
 from flujo_aros.errors import LimitReached
 from flujo_aros.outcome import Issue, Reason
 from flujo_aros.recovery.secrets import Vault
@@ -33,36 +36,114 @@ USED_UP: Final = (UsageLimitExceeded, LimitReached)
 _CUT: Final[type[Exception]] = getattr(exceptions, "OutputTokenLimitExceeded", exceptions.IncompleteToolCall)
 """The wider class is younger than the oldest release that we work with."""
 _MAX_DETAIL: Final = 300
-_GRAMMAR_WORDS: Final = (
-    "grammar",
-    "json_schema",
-    "json schema",
-    "response_format",
-    "response_schema",
-    "responseschema",
-)
+_SCHEMA_WORDS: Final = ("grammar", "schema", "response_format", "response format", "output_format", "too many states")
+"""Words that stand in every refusal of a schema seen so far, of eight providers; one of them is enough."""
+_FAILED_ON_A_REPLY: Final = ("json_validate_failed", "tool_use_failed")
+"""Codes of errors that are about a reply, whatever words they use."""
+_FORM_REFUSED: Final = (400, 422, 500)
+"""The statuses of a request that the provider understands and cannot serve in this form (llama.cpp says 500)."""
+_PAGE: Final = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
+_ENVELOPES: Final = ("chat.completion", "chat.completion.chunk", "text_completion", "response")
+"""What envelopes of the interfaces of OpenAI say that they are (`object`)."""
+_HOLD_THE_TEXT: Final = ("choices", "candidates", "output", "message", "content", "parts", "delta", "text")
+"""The keys of envelopes under which the text of a reply stands, the outer ones first."""
 
 
-def failed_generation(error: Exception) -> str | None:
-    """The model's own text in an error of a provider's JSON mode (`json_validate_failed`), if it gives one."""
-    if not isinstance(error, ModelAPIError):
-        return None
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error of the provider that took the place of a reply, or ended one.
+
+    `text` is what the model had written, as far as the error or its stream has it. `broken_off`: a stream ended before
+    its time, so that the text may lack its end. `in_words`: the form that was asked for is the trouble, so that the
+    same model may well answer in words.
+    """
+
+    error: Exception
+    text: str = ""
+    broken_off: bool = False
+    in_words: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether a filter of the provider is the reason."""
+        return isinstance(self.error, ContentFilterError)
+
+
+def model_text_in(error: Exception) -> str:
+    """What the model itself had written, in an error of the provider; empty where there is nothing of it.
+
+    It stands in `failed_generation` (Groq and others), or in the body that the provider's class could make nothing of:
+    bare, or in the envelope of a reply. A page of a gateway and the message of an error are no text of a model.
+    """
+    if isinstance(error, FallbackExceptionGroup):
+        return next(filter(None, map(model_text_in, error.exceptions)), "")
+    if isinstance(error, UnexpectedModelBehavior):
+        return "" if isinstance(error, ContentFilterError) else _text_of_body(error.body or "")
+    text = _details(error).get("failed_generation")
+    return text if isinstance(text, str) and text.strip() else ""
+
+
+def _details(error: Exception) -> Mapping[str, Any]:
+    """What the provider says about an error, as its data; empty where it says nothing."""
     # Inside a stream there is no HTTP status; the body may then stand on the error of the provider's own client only.
     whole: object = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
-    if not is_dict(whole):
-        return None
-    inner: object = whole.get("error", whole)
-    if not is_dict(inner) or inner.get("code") != "json_validate_failed":
-        return None
-    text = inner.get("failed_generation")
-    return text if isinstance(text, str) and text.strip() else None
+    inner: object = whole.get("error", whole) if is_dict(whole) else None
+    return inner if is_dict(inner) else {}
 
 
-def unread_body(error: Exception) -> str | None:
-    """The body that a provider could not make sense of. It may be the model's text or an envelope around it."""
-    if isinstance(error, UnexpectedModelBehavior) and not isinstance(error, ContentFilterError):
-        return error.body or None
-    return None
+def _text_of_body(body: str) -> str:
+    parsed = parse_json(body)
+    if _PAGE.match(body) or (is_dict(parsed) and is_dict(parsed.get("error"))):
+        return ""
+    if is_dict(parsed) and _is_envelope(parsed):
+        return _text_within(parsed)
+    return body if body.strip() else ""
+
+
+def _is_envelope(body: Mapping[str, Any]) -> bool:
+    """Whether it is the reply of an interface with the text somewhere inside, and surely no value of a user's."""
+    if body.get("object") in _ENVELOPES or (body.get("role") in ("assistant", "model") and "content" in body):
+        return True
+    listed: object = body.get("choices") or body.get("candidates")
+    first: object = listed[0] if is_list(listed) and listed else None
+    return is_dict(first) and any(is_dict(first.get(key)) for key in ("message", "delta", "content"))
+
+
+def _text_within(node: object) -> str:
+    """The text in the envelope of a reply; empty where the envelope holds none."""
+    if is_list(node):
+        return "".join(map(_text_within, node))
+    if not is_dict(node):
+        return node if isinstance(node, str) else ""
+    held = (node[key] for key in _HOLD_THE_TEXT if key in node)
+    return next(filter(None, map(_text_within, held)), "")
+
+
+def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:
+    """Whether the error is about the form that was asked for, so that the same model may well answer in words.
+
+    `form_sent`: the provider was asked to enforce a schema, or JSON. A provider that is busy, out of reach or does not
+    let the caller in would be so again.
+    """
+    if isinstance(error, FallbackExceptionGroup):
+        return any(may_be_asked_in_words(inner, form_sent=form_sent) for inner in error.exceptions)
+    if isinstance(error, UnexpectedModelBehavior):
+        return not isinstance(error, (ContentFilterError, _CUT))
+    if _details(error).get("code") in _FAILED_ON_A_REPLY:
+        return True
+    return form_sent and isinstance(error, ModelHTTPError) and error.status_code in _FORM_REFUSED
+
+
+def refuses_schema(error: Exception) -> bool:
+    """Whether the provider will not take the JSON Schema itself: too large, too deep, or with words unknown to it."""
+    if isinstance(error, FallbackExceptionGroup):
+        return any(refuses_schema(inner) for inner in error.exceptions)
+    if not isinstance(error, ModelHTTPError) or error.status_code not in _FORM_REFUSED:
+        return False
+    if _details(error).get("code") in _FAILED_ON_A_REPLY:
+        return False
+    words = str(error.body).lower()
+    return any(word in words for word in _SCHEMA_WORDS)
 
 
 def reason_of(error: Exception) -> Reason:
@@ -90,11 +171,11 @@ def issue_of(error: Exception, *, schema_sent: bool = False) -> Issue:
 
     `schema_sent` says that the request asked the provider to enforce a JSON Schema.
     """
-    if schema_sent and _refuses_schema(error):
+    if schema_sent and refuses_schema(error):
         return Issue(
             "$",
             "schema_refused",
-            f"the provider cannot enforce this JSON Schema ({_detail(error)}); "
+            f"the provider cannot enforce this JSON Schema ({detail_of(error)}); "
             "set `output_mode: prompted` for this agent, or simplify the schema",
         )
     return Issue("$", _code(error), sentence(error))
@@ -105,10 +186,10 @@ def sentence(error: Exception) -> str:
     if isinstance(error, FallbackExceptionGroup):
         return f"every model failed: {'; '.join(sentence(inner) for inner in error.exceptions)}"
     if isinstance(error, ModelHTTPError):
-        return f"the provider of {error.model_name} answered HTTP {error.status_code}: {_detail(error)}"
+        return f"the provider of {error.model_name} answered HTTP {error.status_code}: {detail_of(error)}"
     if isinstance(error, ModelAPIError):
-        return f"the provider of {error.model_name} could not be reached or did not answer: {_detail(error)}"
-    return _detail(error)
+        return f"the provider of {error.model_name} could not be reached or did not answer: {detail_of(error)}"
+    return detail_of(error)
 
 
 def _code(error: Exception) -> str:
@@ -119,21 +200,8 @@ def _code(error: Exception) -> str:
     return "content_filter" if isinstance(error, ContentFilterError) else "model_behavior"
 
 
-def refuses_form(error: Exception) -> bool:
-    """Whether a provider could not do what was asked of it, so that asking in another form may help."""
-    if isinstance(error, ModelHTTPError):
-        return error.status_code in (400, 422)
-    return type(error) is UnexpectedModelBehavior
-
-
-def _refuses_schema(error: Exception) -> bool:
-    if not isinstance(error, ModelHTTPError) or error.status_code not in (400, 422, 500):
-        return False
-    words = str(error.body).lower()
-    return any(word in words for word in _GRAMMAR_WORDS)
-
-
-def _detail(error: Exception) -> str:
+def detail_of(error: Exception) -> str:
+    """What the provider says about an error in one line, without secrets of known kinds."""
     words = _message_in(error.body) if isinstance(error, ModelHTTPError) else str(error)
     if isinstance(error, ContentFilterError):
         words = error.message  # what the host says beyond it is the whole response

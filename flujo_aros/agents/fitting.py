@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import ModelRequestContext
@@ -11,6 +10,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_core import to_json
 
 from flujo_aros.agents.first import text_of
+from flujo_aros.agents.profiles import profile_of
 from flujo_aros.contract.output import Contract, TaggedContract
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery.ladder import Ladder
@@ -47,7 +47,7 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
 
 def _refuse_retries(retries: int, ladder: Ladder, request: ModelRequestContext) -> None:
     wanted = f"max_retries={retries} asks again in the same conversation"
-    profile = cast("Mapping[str, Any]", request.model.profile)
+    profile = profile_of(request.model)
     if profile.get("supports_conversation") is False:
         message = f"{wanted}, but the model {request.model.model_name} takes single prompts only; set max_retries=0"
         raise UsageError(message)
@@ -78,7 +78,7 @@ def prompt_cut(request: ModelRequestContext, response: ModelResponse) -> str:
 def better_mode(request: ModelRequestContext) -> str | None:
     """The output mode that the profile of the model speaks for, where another one was asked for."""
     mode = request.model_request_parameters.output_mode
-    profile = request.model.profile
+    profile = profile_of(request.model)
     if mode == "tool" and profile.get("supports_tools") is False:
         return "native" if profile.get("supports_json_schema_output") else "prompted"
     return "native" if mode in ("prompted", "tool") and profile.get("supports_json_schema_output") else None

@@ -15,6 +15,7 @@ from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameter
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
+from flujo_aros.agents.faults import Fault
 from flujo_aros.agents.growing import Growing
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract
@@ -96,6 +97,18 @@ class RunRecord:
     """The output that is validated while it streams; None before there was one."""
     is_read: bool = False
     """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
+    wanted: Contract[Any] | None = None
+    """The contract that was named for the output of the latest request."""
+    model: str = ""
+    """The model that the latest request asks, by its name."""
+    form_sent: bool = False
+    """Whether the latest request asks the provider to enforce a form: a schema, the call of a tool, or JSON at all."""
+    fault: Fault | None = None
+    """The error of the provider that took the place of the latest reply, or ended it."""
+    refusals: dict[str, str] = field(default_factory=dict[str, str])
+    """Which schemas were refused by which models in this run, and why."""
+    schema_refused: str = ""
+    """Why the schema was asked for in words, in one sentence; empty while the provider takes it."""
     schema_ignored: bool = False
     """Whether the provider was asked to enforce the schema and the latest reply shows that it did not."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
@@ -109,6 +122,7 @@ class RunRecord:
         self.calls += 1
         self.own_calls += 1
         self.response, self.stream, self.outcome, self.settled, self.judged = None, None, None, None, ()
+        self.fault, self.schema_refused = None, ""
         self.settings = context.model_settings
         self.parameters = context.model_request_parameters
 

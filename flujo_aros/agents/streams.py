@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias, cast
 
 from pydantic_ai.messages import (
     BaseToolCallPart,
     FinalResultEvent,
+    FinishReason,
     ModelMessage,
     ModelResponse,
     ModelResponsePart,
@@ -33,8 +35,13 @@ from flujo_aros.agents.faults import PROVIDER_FAULTS
 from flujo_aros.agents.first import FirstCall
 from flujo_aros.agents.lost import PartsWatched
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.agents.salvage import response_in
+from flujo_aros.agents.wording import first_form, next_form
 
+Rescue: TypeAlias = Callable[
+    [RunContext[Any] | None, RunRecord | None, ModelRequestParameters, Exception, Sequence[ModelResponsePart]],
+    ModelResponse | None,
+]
+"""Gives the reply in whose place an error came, or that it has ended; None where the error is to be raised."""
 Behind: TypeAlias = Callable[[RunContext[Any], list[ModelMessage], ModelResponse], Awaitable[str]]
 """What is to be put behind a reply that has streamed; empty: nothing."""
 RecordOf: TypeAlias = Callable[[RunContext[Any] | None], RunRecord | None]
@@ -43,8 +50,9 @@ End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 
 
 class WatchedModel(WrapperModel):
-    """Lets every event of a stream through as it comes, and recovers the text of a JSON-mode error raised inside it.
+    """Lets every event of a stream through as it comes, and ends one that breaks off with what there is of its reply.
 
+    A schema that the provider refuses is asked for in words. `rescue` gives the reply in whose place an error came.
     Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
     stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply, or revises one
     that nobody has seen yet. `stops`: a stream whose reply is to be read is ended early where the model has lost its
@@ -61,9 +69,11 @@ class WatchedModel(WrapperModel):
         capture: bool = False,
         behind: Behind | None = None,
         stops: bool = False,
+        rescue: Rescue | None = None,
     ) -> None:
         super().__init__(wrapped)
         self._stops = stops
+        self._rescue = rescue
         self._record_of = record_of
         self._buffered = buffered
         self._capture = capture
@@ -81,9 +91,18 @@ class WatchedModel(WrapperModel):
     async def _answered(
         self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        async with FirstCall(self.wrapped, messages, parameters, self._record_of(None), capture=self._capture) as call:
-            call.response = await self.wrapped.request(messages, settings, parameters)
-        return call.response
+        record = self._record_of(None)
+        form: ModelRequestParameters | None = first_form(self.wrapped, parameters, record)
+        while form is not None:
+            try:
+                async with FirstCall(self.wrapped, messages, form, record, capture=self._capture) as call:
+                    call.response = await self.wrapped.request(messages, settings, form)
+                return call.response
+            except PROVIDER_FAULTS as error:
+                form = next_form(error, self.wrapped, form, record)
+                if form is None:
+                    raise
+        raise AssertionError
 
     @asynccontextmanager
     async def request_stream(
@@ -95,12 +114,26 @@ class WatchedModel(WrapperModel):
     ) -> AsyncGenerator[StreamedResponse]:
         """Open the stream of the wrapped model."""
         parameters, record = model_request_parameters, self._record_of(run_context)
-        async with (
-            FirstCall(self.wrapped, messages, parameters, record, capture=self._capture) as call,
-            self.wrapped.request_stream(messages, model_settings, parameters, run_context) as live,
-        ):
+        form = first_form(self.wrapped, parameters, record)
+        async with AsyncExitStack() as opened:
+
+            def opening(form: ModelRequestParameters) -> Awaitable[tuple[FirstCall, StreamedResponse]]:
+                asked = (messages, model_settings, form, run_context)
+                return opened.enter_async_context(self._opened(record, *asked))
+
+            try:
+                call, live = await opening(form)
+            except PROVIDER_FAULTS as error:
+                words = next_form(error, self.wrapped, form, record)
+                if words is None:
+                    raise
+                form = words
+                call, live = await opening(form)
             end = None if record is None else self._end(run_context, messages)
-            stream = WatchedStream(live, parameters, self.model_name, None if self._buffered else end)
+            stream = WatchedStream(live, parameters, None if self._buffered else end)
+            if self._rescue is not None:
+                stream.rescue = partial(self._rescue, run_context, record, parameters)
+            stream.ends_with_text = form is parameters or parameters.output_mode != "tool"
             if record is not None:
                 record.stream = stream
                 stream.watched = PartsWatched() if self._stops and record.is_read else None
@@ -116,6 +149,21 @@ class WatchedModel(WrapperModel):
             finally:
                 call.response, call.first_at = stream.so_far(), stream.first_at
 
+    @asynccontextmanager
+    async def _opened(
+        self,
+        record: RunRecord | None,
+        messages: list[ModelMessage],
+        settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+        ctx: RunContext[Any] | None,
+    ) -> AsyncGenerator[tuple[FirstCall, StreamedResponse]]:
+        async with (
+            FirstCall(self.wrapped, messages, parameters, record, capture=self._capture) as call,
+            self.wrapped.request_stream(messages, settings, parameters, ctx) as live,
+        ):
+            yield call, live
+
     def _end(self, ctx: RunContext[Any] | None, messages: list[ModelMessage]) -> End | None:
         behind = self._behind
         if behind is None or ctx is None:
@@ -128,24 +176,27 @@ class WatchedModel(WrapperModel):
 
 
 class WatchedStream(StreamedResponse):
-    """A stream that ends well where the provider breaks it off with an error that carries the reply.
+    """A stream that ends well where the provider breaks it off.
 
-    The event that mends it starts the part again, which for the host means that it replaces what was shown of it.
+    With an error that carries the reply: the part is started again, which for the host means that it replaces what was
+    shown of it. With any other one: the reply ends where it is.
     `final` is the whole reply where it is not what the provider streamed. `end` is told the reply when it has ended,
     and gives what is to be put behind it. With `watched` it ends early where the model has lost its way: then the reply
     is one that was cut.
     """
 
-    def __init__(
-        self, live: StreamedResponse, parameters: ModelRequestParameters, asked: str, end: End | None = None
-    ) -> None:
+    def __init__(self, live: StreamedResponse, parameters: ModelRequestParameters, end: End | None = None) -> None:
         super().__init__(parameters)
+        self.rescue: Callable[[Exception, Sequence[ModelResponsePart]], ModelResponse | None] | None = None
+        self.ends_with_text = True
+        """Whether a text may be the output for the host. Not where one was asked for in the place of a tool call."""
+        self._open: int | None = None
+        """The part that has begun and not ended."""
         self.live = live
         self._end = end
         self.final: ModelResponse | None = None
         self.first_at: float | None = None
         self._given: ModelResponse | None = None
-        self._asked = asked
         self.watched: PartsWatched | None = None
         self._broken_off = False
         """It has begun and not ended: most providers tell its usage with the last event."""
@@ -169,10 +220,11 @@ class WatchedStream(StreamedResponse):
                 else:
                     yield event
         except PROVIDER_FAULTS as error:
-            found = response_in(error, self.model_request_parameters, self._asked)
+            so_far = self.live.get().parts
+            found = None if self.rescue is None else self.rescue(error, so_far)
             if found is None:
                 raise
-            for event in self._mended(found):
+            for event in self._mended(found) if found.parts != so_far else self._finalized():
                 self._notice(event)
                 yield event
         if self._end is not None:
@@ -185,6 +237,8 @@ class WatchedStream(StreamedResponse):
         """The events of the live stream, to its end or to where the model has lost its way."""
         self._broken_off = True
         async for event in self.live:
+            if isinstance(event, FinalResultEvent) and not self.ends_with_text:
+                continue
             yield event
             part = self.watched.lost(event) if self.watched is not None else None
             if part is not None:
@@ -197,8 +251,7 @@ class WatchedStream(StreamedResponse):
         with suppress(NotImplementedError):  # a model whose streams cannot be closed: nobody reads on in this one
             await self.live.close_stream()
         so_far = self.live.get()
-        usage = so_far.usage + RequestUsage(unmeasured_requests=1)  # most providers tell it with the last event
-        self.final = replace(so_far, usage=usage, finish_reason="length", state="complete")
+        self.final = _ended(so_far, so_far.parts, "length")
         return PartEndEvent(index=index, part=self.final.parts[index])
 
     def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
@@ -226,16 +279,28 @@ class WatchedStream(StreamedResponse):
 
     def _notice(self, event: ModelResponseStreamEvent) -> None:
         self.first_at = self.first_at or perf_counter()
+        if isinstance(event, PartStartEvent):
+            self._open = event.index
+        elif isinstance(event, PartEndEvent):
+            self._open = None
         if isinstance(event, FinalResultEvent):
             self.final_result_event = event
 
+    def _finalized(self) -> list[ModelResponseStreamEvent]:
+        """End the reply with what has come of it."""
+        so_far = self.live.get()
+        self.final = _ended(so_far, so_far.parts)
+        return [] if self._open is None else [PartEndEvent(index=self._open, part=self.final.parts[self._open])]
+
     def _mended(self, found: ModelResponse) -> list[ModelResponseStreamEvent]:
         so_far = self.live.get()
+        kept = [shown for shown in so_far.parts if not _is_answer(shown)]
+        self.final = _ended(so_far, [*kept, *found.parts])
+        if not found.parts:
+            return []
         part = _in_place_of(so_far.tool_calls, found.parts[0])
         index = _first_answer(so_far.parts)
-        usage = so_far.usage + RequestUsage(unmeasured_requests=1)  # at most a part of it was reported
-        kept = [shown for shown in so_far.parts if not _is_answer(shown)]
-        self.final = replace(so_far, parts=[*kept, part], usage=usage, finish_reason="error", state="complete")
+        self.final = _ended(so_far, [*kept, part])
         events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
         if self.final_result_event is None:
             named = (part.tool_name, part.tool_call_id) if isinstance(part, ToolCallPart) else (None, None)
@@ -311,6 +376,12 @@ class WatchedStream(StreamedResponse):
     def time_to_first_chunk(self, request_start: float) -> float | None:
         """Seconds from the request to the first event."""
         return self.live.time_to_first_chunk(request_start)
+
+
+def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:
+    """The reply that ends here, before its provider has ended it: most report the usage with the last event."""
+    usage = so_far.usage + RequestUsage(unmeasured_requests=1)
+    return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
 
 
 def _is_answer(part: ModelResponsePart) -> bool:

@@ -29,6 +29,8 @@ def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> di
     stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
     if record.schema_ignored:
         told["schema_enforced"] = False
+    if record.schema_refused:
+        told["schema_refused"] = record.schema_refused
     if record.prompt_cut:
         told["prompt_cut"] = record.prompt_cut
     if record.better_mode and (record.stages or not isinstance(outcome, Accepted)):

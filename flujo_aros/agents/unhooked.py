@@ -21,9 +21,8 @@ from pydantic_ai.tools import RunContext
 from flujo_aros.agents.asked import AskingAros
 from flujo_aros.agents.faults import PROVIDER_FAULTS
 from flujo_aros.agents.record import RunRecord, awaited_record
-from flujo_aros.agents.salvage import response_in
 from flujo_aros.agents.silence import says_nothing, with_blank
-from flujo_aros.agents.streams import WatchedModel, WatchedStream
+from flujo_aros.agents.streams import Rescue, WatchedModel, WatchedStream
 from flujo_aros.outcome import Accepted, Reason
 from flujo_aros.settings import current_settings
 
@@ -47,7 +46,7 @@ class UnhookedAros(AskingAros):
 
     def asking(self, model: Model) -> Model:
         """The model of such an agent."""
-        return AskingModel(model, self)
+        return AskingModel(model, self, self._rescue)
 
     def begin(self, request: ModelRequestContext) -> RunRecord:
         """What is to be done before a request: ask for the schema, count the call, refuse what cannot work."""
@@ -89,10 +88,11 @@ async def _as_read(accepted: Accepted[Any]) -> Any:
 class AskingModel(WatchedModel):
     """The model of such an agent: beside what every watched model does, it asks for what the agent wants."""
 
-    def __init__(self, wrapped: Model, aros: UnhookedAros) -> None:
+    def __init__(self, wrapped: Model, aros: UnhookedAros, rescue: Rescue) -> None:
         stops = current_settings().streaming.stop_runaway
-        super().__init__(wrapped, lambda _: awaited_record(), behind=aros.put_behind, stops=stops)
+        super().__init__(wrapped, lambda _: awaited_record(), behind=aros.put_behind, stops=stops, rescue=rescue)
         self._aros = aros
+        self._rescued = rescue
 
     def _begun(
         self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
@@ -107,13 +107,16 @@ class AskingModel(WatchedModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the wrapped model; an error of its JSON mode that carries the reply is that reply."""
+        """Ask the wrapped model; an error that carries the reply, or that the ladder can answer, is a reply."""
         request = self._begun(messages, model_settings, model_request_parameters)
         record = self._aros.begin(request)
         try:
             response = await self._answered(messages, model_settings, request.model_request_parameters)
         except PROVIDER_FAULTS as error:
-            response = self._found(error, request.model_request_parameters)
+            found = self._rescued(None, record, request.model_request_parameters, error, ())
+            if found is None:
+                raise
+            response = found
         return self._aros.ended(record, request, response)
 
     @asynccontextmanager
@@ -134,14 +137,9 @@ class AskingModel(WatchedModel):
                 live = super().request_stream(messages, model_settings, asked, run_context)
                 stream = await opened.enter_async_context(live)
             except PROVIDER_FAULTS as error:
-                found = self._found(error, asked)
+                found = self._rescued(run_context, record, asked, error, ())
+                if found is None:
+                    raise
                 stream = CompletedStreamedResponse(found, model_request_parameters=asked, replay_events=True)
             yield stream
         self._aros.ended(record, request, stream.get())
-
-    def _found(self, error: Exception, parameters: ModelRequestParameters) -> ModelResponse:
-        """The reply that an error of the provider carries; raises the error again where it has none."""
-        found = response_in(error, parameters, self.model_name)
-        if found is None:
-            raise error
-        return found

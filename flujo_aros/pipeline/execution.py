@@ -77,6 +77,8 @@ class Execution:
     recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
     asked: str | None = None
     answer: Answer | None = None
+    refusals: dict[str, str] = field(default_factory=dict[str, str])
+    """The schemas that models have refused in this run, and why: no step has them refused once more."""
 
     async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
         """Run steps one after the other, until one gives nothing to go on with."""
@@ -223,6 +225,7 @@ class Execution:
             spend=slot.spend,
             models=self.models,
             evidence=self.evidence,
+            refusals=self.refusals,
             said=frame.said,
             name=slot.name,
             variables=frame.variables,
@@ -331,7 +334,9 @@ def _is_infrastructure(settlement: Settlement[Any]) -> bool:
     """Whether the attempt failed because of something that may be different the next time, and is nobody's mistake."""
     if isinstance(settlement.exception, (ConnectionError, TimeoutError)):
         return True
-    return isinstance(settlement.outcome, Rejected) and may_pass(settlement.outcome)
+    outcome = settlement.outcome
+    rejected = outcome.because if isinstance(outcome, Degraded) else outcome
+    return isinstance(rejected, Rejected) and may_pass(rejected)
 
 
 def _from_fallback(ended: StepResult[Any]) -> Settlement[Any]:

@@ -284,6 +284,7 @@ class Step(Common):
             checks=checks,
             secrets=SecretsIn([context.context, context.input]),
             repeated=self.retries > 0,
+            refusals=context.refusals,
         )
 
 

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import is_dict
-from flujo_aros.outcome import Outcome, Reason
+from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.recovery.budget import Limits
 from flujo_aros.recovery.climb import Climb
-from flujo_aros.recovery.plan import Plan, Reply, Task
+from flujo_aros.recovery.plan import Past, Plan, Reply, Task
 from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.recovery.stages.escalate import Escalate
@@ -74,6 +75,12 @@ class Ladder(BaseModel):
     def answers(self, reason: Reason) -> bool:
         """Whether any stage can do something about such a rejection."""
         return any(reason in stage.answers for stage in self.stages)
+
+    def asks_after(self, rejected: Rejected, contract: Contract[Any]) -> bool:
+        """Whether a stage would make a call because of such a rejection."""
+        task, past = Task(contract), Past.of(rejected)
+        asking = (stage for stage in self.stages if stage.asks and rejected.reason in stage.answers)
+        return self.max_calls > 0 and any(stage.passes(task, past) is None for stage in asking)
 
     def climb(self, task: Task[T], first: Reply, read: Outcome[T] | None = None) -> Plan[T]:
         """The whole of recovery as a plan: read the first reply, then stage after stage until there is a value.

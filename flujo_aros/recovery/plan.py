@@ -47,7 +47,9 @@ class Ask:
 class Reply:
     """What came back. `truncated`: True = cut by the provider, False = ended by itself, None = not known.
 
-    `fault` names a provider error that took the place of a reply (then `text` is what the error carried, if anything).
+    `fault` names a provider error that took the place of a reply, or broke it off (then `text` is what came with the
+    error, if anything), `fault_code` its kind (`http_400`), and `retry_after` the seconds that the provider wants to be
+    left alone. `in_words`: the error was about the form that was asked for, so that words alone may do.
     `objections` is what a judge beyond the contract, such as the validator of a host framework, has against a text
     that the contract accepts. `refused`: the provider says that its filter ended the reply. `unmade` says why there was
     no call at all: then there is nothing to read, and the stage is over. With `used_up` no stage may make a call any
@@ -58,6 +60,9 @@ class Reply:
     truncated: bool | None = None
     usage: Usage = field(default_factory=Usage)
     fault: str | None = None
+    fault_code: str = "provider"
+    retry_after: float | None = field(default=None, compare=False)
+    in_words: bool = False
     objections: tuple[Issue, ...] = ()
     refused: bool = False
     unmade: str | None = None
@@ -142,6 +147,9 @@ class Past:
 
 LEFT_OPEN: Final = "left_open"
 """The code of an issue: a payload that does not end, in a reply that the provider has not cut."""
+BROKEN_OFF: Final = "broken_off"
+"""The code of an issue: an error of the provider has ended the reply."""
+_FORM_FAILED: Final = Issue("$", "form_failed", "the error is about the form that was asked for")
 SAYS_NOTHING: Final = "says_nothing"
 """The code of an issue: the reply to an event contract held nothing that was meant to be said."""
 _ANSWERS: Final = ("first", "resume", "retry", "constrain", "escalate", "simplify")
@@ -167,18 +175,25 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     of a reply that a filter ended is REFUSED, and of one that met its limit TRUNCATED.
     """
     if reply.fault is not None and not reply.text.strip():
-        return Rejected(Reason.PROVIDER, (Issue("$", "provider", reply.fault),), reply.text)
+        reason = Reason.REFUSED if reply.refused else Reason.PROVIDER
+        issue = Issue("$", reply.fault_code, reply.fault)
+        issues = (issue, _FORM_FAILED) if reply.in_words else (issue,)
+        return Rejected(reason, issues, reply.text, retry_after=reply.retry_after)
     outcome = read(reply.text, contract, truncated=reply.truncated)
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
     made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
+    if made_up and reply.fault is not None and reply.in_words:
+        return Rejected(Reason.NO_JSON, (Issue("$", reply.fault_code, reply.fault),), reply.text)
     if reply.refused and (isinstance(outcome, Rejected) or made_up):
         issue = Issue("$", "content_filter", "the provider's filter ended the reply")
         if not isinstance(outcome, Rejected):  # words that a filter has broken off are nobody's answer
             return Rejected(Reason.REFUSED, (issue,), reply.text)
         return replace(outcome, reason=Reason.REFUSED, issues=(issue, *outcome.issues))
     if isinstance(outcome, Rejected) and reply.truncated and outcome.reason in _UNFINISHED:
-        return replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair
+        outcome = replace(outcome, reason=Reason.TRUNCATED)  # what is missing was never written: nothing to repair
+    if isinstance(outcome, Rejected) and reply.truncated and reply.fault is not None:
+        return _broken_off(outcome, Issue("$", reply.fault_code, reply.fault))
     if isinstance(outcome, Rejected) and reply.truncated is False and contract.mode in ("tagged", "text"):
         return _left_open(outcome)
     return outcome
@@ -197,9 +212,27 @@ def _left_open(outcome: Rejected) -> Rejected:
     )
 
 
+def _broken_off(outcome: Rejected, fault: Issue) -> Rejected:
+    """The rejection of a reply that an error of the provider has cut; what is wrong with a whole one is said by it."""
+    if outcome.reason is not Reason.TRUNCATED:
+        return outcome
+    cut = Issue("$", BROKEN_OFF, "the reply ended there because of the error")
+    return replace(outcome, issues=(*outcome.issues, fault, cut))
+
+
+def may_be_whole_next_time(rejected: Rejected) -> bool:
+    """Whether no budget has cut a reply, so that the same question may be asked again."""
+    return any(issue.code in (LEFT_OPEN, BROKEN_OFF) for issue in rejected.issues)
+
+
 def was_left_open(rejected: Rejected) -> bool:
-    """Whether a reply that looks cut has ended by itself, so that the same question may be asked again."""
+    """Whether a reply that looks cut has ended by itself."""
     return any(issue.code == LEFT_OPEN for issue in rejected.issues)
+
+
+def may_be_asked_otherwise(rejected: Rejected) -> bool:
+    """Whether there is no reply because of the form that was asked for, so that words alone may do."""
+    return any(issue.code == _FORM_FAILED.code for issue in rejected.issues)
 
 
 def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:

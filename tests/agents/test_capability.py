@@ -133,12 +133,16 @@ def test_the_text_in_an_error_of_the_json_mode_is_read():
     assert result.usage.unmeasured_requests == 1
 
 
-def test_a_body_that_holds_the_output_is_read_and_any_other_error_is_raised_again():
+def test_a_body_that_holds_the_output_is_read_and_one_that_does_not_is_asked_about():
     agent = Agent(output_type=NativeOutput(Item), capabilities=[Aros()])
     result, _ = run(agent, model=Script(UnexpectedModelBehavior("odd", body=GOOD)).model)
-    assert result.output == PEN
-    with pytest.raises(UnexpectedModelBehavior, match="odd"):
-        run(agent, model=Script(UnexpectedModelBehavior("odd", body="<html>")).model)
+    assert (result.output, result.metadata["aros"]["calls"]) == (PEN, 1)
+    result, _ = run(agent, model=Script(UnexpectedModelBehavior("odd", body="<html>"), GOOD).model)
+    assert (result.output, result.metadata["aros"]["origin"]) == (PEN, "retry")
+
+
+def test_a_provider_that_is_busy_raises_its_own_error():
+    agent = Agent(output_type=NativeOutput(Item), capabilities=[Aros()])
     with pytest.raises(ModelHTTPError):
         run(agent, model=Script(ModelHTTPError(503, "m", "busy")).model)
 

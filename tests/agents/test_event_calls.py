@@ -22,12 +22,23 @@ GENERATION = {"error": {"code": "json_validate_failed", "failed_generation": "Th
     [
         (ModelHTTPError(400, "m", {"error": "response_format is not supported"}), "A bow.", 2),
         (ModelHTTPError(422, "m"), "A bow.", 2),
+        (ModelHTTPError(500, "m", {"error": "failed to parse grammar"}), "A bow.", 2),
+        (ModelHTTPError(500, "m"), "A bow.", 2),
         (UnexpectedModelBehavior("no JSON", "The lamps"), "A bow.", 2),
         (UnexpectedModelBehavior("no JSON"), "A bow.", 2),
         (UnexpectedModelBehavior("no JSON", '{"kind": "npc.said", "text": "Aye.", "mood": "calm"}'), "Aye.", 1),
         (ModelHTTPError(400, "m", GENERATION), "The lamps ask.", 1),
     ],
-    ids=["refused", "unprocessable", "body", "no body", "body with the event", "failed generation"],
+    ids=[
+        "refused",
+        "unprocessable",
+        "grammar",
+        "internal error",
+        "body",
+        "no body",
+        "body with the event",
+        "failed generation",
+    ],
 )
 def test_a_structured_call_that_fails_ends_in_an_event(error: Exception, text: str, calls: int) -> None:
     model = ScriptedModel(error, "A bow.", then=None)
@@ -36,7 +47,7 @@ def test_a_structured_call_that_fails_ends_in_an_event(error: Exception, text: s
     assert (result.usage.requests, result.usage.unmeasured_requests) == (calls, 1)
 
 
-@pytest.mark.parametrize("status", [401, 429, 500, 503])
+@pytest.mark.parametrize("status", [401, 429, 503])
 def test_a_provider_that_is_down_is_not_asked_in_other_words(status: int) -> None:
     model = ScriptedModel(ModelHTTPError(status, "m"), "A bow.")
     result: Any = Runner(Step("say", agent=Agent(model), contract=SAID)).run_sync("A riddle!")

@@ -264,10 +264,10 @@ def test_a_refusal_of_openai_is_refused_at_one_request():
     assert reason_of(openai_chat, chat(refusal="I cannot help with that.")) is Reason.REFUSED
 
 
-def test_a_gateway_page_in_place_of_a_reply_is_an_error_of_the_provider():
+def test_a_gateway_page_in_place_of_a_reply_is_asked_again_and_a_busy_provider_is_not():
     for reply in ((200, "<html>busy</html>"), (200, {"id": "x", "choices": None, "model": "m", "created": 1})):
-        with pytest.raises(UnexpectedModelBehavior):
-            run(openai_chat, reply)
+        result, seen = run(openai_chat, reply, chat(GOOD))
+        assert (result.output, len(seen)) == (PEN, 2)
     with pytest.raises(ModelHTTPError):
         run(openai_chat, (503, {"error": {"message": "busy"}}))
 

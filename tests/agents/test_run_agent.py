@@ -228,9 +228,10 @@ def test_a_failing_provider_is_an_outcome_with_a_sentence(error, reason, words):
     assert result.usage == Usage(requests=1, unmeasured_requests=1)
 
 
-def test_a_schema_that_the_provider_refuses_is_said_with_what_to_do():
+def test_a_schema_that_the_provider_refuses_in_every_form_is_reported_with_what_to_do():
     body = {"error": {"message": "failed to parse grammar: unsupported pattern"}}
-    result = run(Script(ModelHTTPError(400, "m", body)), output_mode="native")
+    refused = ModelHTTPError(400, "m", body)
+    result = run(Script(refused, refused), ladder=Ladder(stages=()), output_mode="native")
     (issue,) = result.outcome.issues
     assert issue.code == "schema_refused"
     assert "output_mode: prompted" in issue.message
@@ -357,7 +358,7 @@ def test_a_spec_is_strict_data():
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
-    "error", [UnexpectedModelBehavior("no such mode"), ModelHTTPError(400, "m", {"error": "response_format"})]
+    "error", [UnexpectedModelBehavior("no such mode"), ModelHTTPError(400, "m", {"error": "not in this mode"})]
 )
 def test_an_event_is_asked_for_in_words_where_its_structured_call_fails(error, streamed):
     """The turn still gives an event, and the call that failed is counted."""

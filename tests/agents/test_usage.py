@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
-from flujo_aros import Aros, Output, OutputError
+from flujo_aros import Aros, Ladder, Output, OutputError
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import RunRecord, recording
@@ -174,6 +174,6 @@ def test_a_stream_that_breaks_off_has_used_what_nobody_knows(in_blueprint: bool)
     made = AgentSpec(model="local:x") if in_blueprint else Agent(FunctionModel(stream_function=pieces))
     heard = Heard()
     with observing(heard):
-        run = asyncio.run(run_agent(made, "Go.", Output.json(Item), models=Source(), live=live))
+        run = asyncio.run(run_agent(made, "Go.", Output.json(Item), Ladder(stages=()), models=Source(), live=live))
     assert [ask.usage.unmeasured_requests for ask in heard.asks] == [1]
     assert (run.usage.requests, run.usage.unmeasured_requests) == (1, 1)

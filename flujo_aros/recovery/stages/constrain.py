@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, TypeVar
 
 from flujo_aros.outcome import Reason
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, may_be_asked_otherwise
 from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ class Constrain(Rung):
     """
 
     # TRUNCATED too: a model that rambles up to its limit does not where a grammar lets it say the answer only.
-    # Not REFUSED, PROVIDER, TOO_LARGE: no form would change that.
+    # PROVIDER only where another form was the trouble. Not REFUSED, TOO_LARGE: no form would change that.
     answers: ClassVar[frozenset[Reason]] = frozenset(
         {
             Reason.NO_JSON,
@@ -28,13 +28,16 @@ class Constrain(Rung):
             Reason.AMBIGUOUS,
             Reason.ECHOED_SCHEMA,
             Reason.TRUNCATED,
+            Reason.PROVIDER,
         }
     )
 
     stage: Literal["constrain"] = "constrain"
 
-    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
+    def passes(self, task: Task[Any], past: Past) -> str | None:
         """No schema to enforce, no provider that could, or one that did already."""
+        if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
+            return "the provider could not be asked, in whatever form"
         if not task.contract.json_schema:
             return "there is no schema that a provider could enforce"
         if task.native == "on":

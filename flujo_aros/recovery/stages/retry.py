@@ -6,10 +6,21 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
+from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.reading.runaway import before_runaway, ran_away
-from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Past, Plan, ReadReply, Task, Way, was_left_open
-from flujo_aros.recovery.prompts import plain_prompt, retry_prompt
+from flujo_aros.recovery.plan import (
+    SAYS_NOTHING,
+    Ask,
+    Past,
+    Plan,
+    ReadReply,
+    Task,
+    Way,
+    may_be_asked_otherwise,
+    may_be_whole_next_time,
+)
+from flujo_aros.recovery.prompts import form_prompt, plain_prompt, retry_prompt
 from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
@@ -21,6 +32,10 @@ def _is_lost_on_schemas(failing: Rejected) -> bool:
     return silent or failing.reason is Reason.ECHOED_SCHEMA
 
 
+def _prompt(contract: Contract[Any], failing: Rejected) -> str:
+    return form_prompt(contract) if failing.reason is Reason.PROVIDER else retry_prompt(contract, failing)
+
+
 class Retry(Rung):
     """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
 
@@ -28,10 +43,10 @@ class Retry(Rung):
     repeats the schema is asked to answer in plain words instead, which `extract` makes a value of.
     """
 
-    # Not PROVIDER: there is no reply to correct. Not TOO_LARGE: the next one would be as large. TRUNCATED only for a
-    # block, which the model forgot and which is short, and for a model that has lost its way: anything else would be
-    # cut again at the same place.
-    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE}
+    # Not TOO_LARGE: the next one would be as large. PROVIDER only where the form was the trouble. TRUNCATED only for a
+    # block, which the model forgot and which is short, for a model that has lost its way, and where the provider broke
+    # off: anything else would be cut again at the same place.
+    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
     stage: Literal["retry"] = "retry"
     attempts: int = Field(default=1, ge=1, le=100)
@@ -40,23 +55,28 @@ class Retry(Rung):
     """Ask with the schema enforced, where the provider can do that."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
-        """A cut reply, for the same question would be cut again; the filter of a provider, which no words change."""
+        """A cut reply, for the same question would be cut again; a filter or an error that no words change."""
+        if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
+            return "the provider could not be asked, in whatever form"
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
             return "the provider's filter has ended the reply"
         cut = past.current.reason is Reason.TRUNCATED and task.contract.mode != "block"
-        if cut and not ran_away(past.current.text) and not was_left_open(past.current):
+        if cut and not ran_away(past.current.text) and not may_be_whole_next_time(past.current):
             return "the reply was cut: asked for again with the same budget, it would be cut again"
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted or the attempts are used up."""
-        way: Way = "constrained" if self.native and task.native in ("can", "on") else "conversation"
+        # After an error about the form there is nothing to correct: the question stands, and only the form changes.
+        unanswered = past.spoken.reason is Reason.PROVIDER
+        enforced = self.native and not unanswered and task.native in ("can", "on")
+        way: Way = "constrained" if enforced else "conversation"
         failing: Rejected = past.spoken
         outcome: Outcome[T] = failing
         turns: tuple[str, ...] = ()
         for attempt in range(1, self.attempts + 1):
             plainly = way == "conversation" and _is_lost_on_schemas(failing)
-            prompt = plain_prompt(task.contract) if plainly else retry_prompt(task.contract, failing)
+            prompt = plain_prompt(task.contract) if plainly else _prompt(task.contract, failing)
             # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
             wrote = before_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)

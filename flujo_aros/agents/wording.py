@@ -1,0 +1,80 @@
+"""Asking in words for a schema that a provider refuses: too large for it, too deep, or with keywords unknown to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_core import to_json
+
+from flujo_aros.agents.faults import detail_of, refuses_schema
+from flujo_aros.agents.profiles import profile_of
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.events import StagePassed, emit
+
+
+def is_form_sent(parameters: ModelRequestParameters, model: Model) -> bool:
+    """Whether a request asks the provider to enforce a form: a schema, the call of a tool, or JSON at all."""
+    if parameters.output_mode == "prompted":
+        return bool(profile_of(model).get("supports_json_object_output"))
+    return parameters.output_mode == "native" or bool(parameters.output_tools)
+
+
+def first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord | None) -> ModelRequestParameters:
+    """How to ask: in words where this model has refused the schema before in this run, else as it was meant."""
+    if record is None or not record.refusals:
+        return parameters
+    why = record.refusals.get(_key(model, parameters))
+    words = None if why is None else in_words(parameters)
+    if why is None or words is None:
+        return parameters
+    _report(record, parameters, f"{why} earlier in this run; asked in words at once")
+    return words
+
+
+def next_form(
+    error: Exception, model: Model, parameters: ModelRequestParameters, record: RunRecord | None
+) -> ModelRequestParameters | None:
+    """The same request in words, once the provider has refused its schema; None for every other error.
+
+    The refusal holds for the rest of the run.
+    """
+    if record is None or not record.is_read or not refuses_schema(error):
+        return None
+    words = in_words(parameters)
+    if words is not None:
+        why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+        record.refusals[_key(model, parameters)] = why
+        record.calls += 1
+        record.own_calls += 1
+        _report(record, parameters, f"{why}; asked in words instead")
+    return words
+
+
+def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
+    """The request with its schema in the prompt alone; None where it stands nowhere else already."""
+    asked = parameters.output_object
+    if parameters.output_mode == "native" and asked is not None:
+        return replace(parameters, output_mode="prompted")
+    if parameters.output_mode != "tool" or not parameters.output_tools:
+        return None
+    schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
+    tool = parameters.output_tools[0]
+    asked = OutputObjectDefinition(
+        schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+        tool.name,
+        tool.description if len(schemas) == 1 else None,
+    )
+    return replace(parameters, output_mode="prompted", output_object=asked, output_tools=[], allow_text_output=True)
+
+
+def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
+    record.schema_refused = why
+    emit(StagePassed(stage=parameters.output_mode, why=why))
+
+
+def _key(model: Model, parameters: ModelRequestParameters) -> str:
+    asked = parameters.output_object
+    schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
+    return f"{model.model_name} {to_json([None if asked is None else asked.json_schema, schemas]).decode()}"

@@ -21,6 +21,7 @@ from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, 
 from flujo_aros.blueprint.options import Where
 from flujo_aros.errors import BlueprintError, Place, UsageError
 from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.modules import SUFFIX, use_file
 
 MAX_IMPORTS: Final = 20
 
@@ -30,10 +31,12 @@ codecs.lookup("unicode_escape")  # the codec of texts in templates: later on, lo
 def load_blueprint(path: str | Path, *, allow: Sequence[str] = (), lenient: bool = False) -> Pipeline:
     """The pipeline that a blueprint file describes.
 
-    `allow` names the modules or packages whose callables the blueprint may use, and folders outside of its own from
-    which it may import blueprints; `["*"]` allows all. `lenient` passes over unknown keys, with a line for each in
-    `Pipeline.warnings`; keys of flujo that change nothing here are warned of in any case. Raises `BlueprintError`
-    with every mistake.
+    `allow` names the modules or packages whose callables the blueprint may use, Python files (`"./steps.py"`) whose
+    modules need not be on Python's path, and folders outside of its own from which it may import blueprints; `["*"]`
+    allows all. Nothing is imported from the folder of the blueprint because it lies there. `lenient` passes over
+    unknown keys, with a line for each in `Pipeline.warnings`; keys of flujo that change nothing here are warned of in
+    any case. Raises `BlueprintError` with every mistake, `UsageError` for an allowed file that is not there or has
+    the name of another module.
     """
     file = Path(path)
     return parse_blueprint(read_text(file), source=str(path), folder=file.parent, allow=allow, lenient=lenient)
@@ -48,10 +51,7 @@ def parse_blueprint(
     lenient: bool = False,
 ) -> Pipeline:
     """`load_blueprint` for a text. `folder` is where prompts and other blueprints may be; None: nowhere."""
-    inspected = inspect_blueprint(text, source=source, folder=folder, allow=allow, lenient=lenient)
-    if inspected.pipeline is None:
-        raise BlueprintError(source, inspected.findings)
-    return inspected.pipeline
+    return inspect_blueprint(text, source=source, folder=folder, allow=allow, lenient=lenient).loaded(source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class Inspected:
     """All that can be told of a blueprint, right or wrong.
 
     `pipeline` is None where there are `findings`. `steps` has every step, nested ones included, in the order of the
-    text; `agents` the place of each agent by name. `warnings` are about what changes nothing.
+    text; `agents` the place of each agent by name; `modules` that of each module that would be imported. `warnings`
+    are about what changes nothing.
     """
 
     root: Node
@@ -68,6 +69,13 @@ class Inspected:
     warnings: list[Finding] = field(default_factory=list[Finding])
     steps: tuple[Located, ...] = ()
     agents: Mapping[str, Node] = field(default_factory=dict[str, Node])
+    modules: Mapping[str, Place] = field(default_factory=dict[str, Place])
+
+    def loaded(self, source: str) -> Pipeline:
+        """The pipeline. Raises `BlueprintError` with the findings where there is none."""
+        if self.pipeline is None:
+            raise BlueprintError(source, self.findings)
+        return self.pipeline
 
 
 def inspect_blueprint(
@@ -78,8 +86,14 @@ def inspect_blueprint(
     allow: Sequence[str] = (),
     lenient: bool = False,
 ) -> Inspected:
-    """What there is to a blueprint, for a linter. Never raises for a blueprint that is wrong."""
+    """What there is to a blueprint, for a linter. Never raises for a blueprint that is wrong.
+
+    Raises `UsageError` for an allowed file that is not there or has the name of another module.
+    """
     allowed = (allow,) if isinstance(allow, str) else tuple(allow)
+    for each in allowed:
+        if each.endswith(SUFFIX):
+            use_file(each)
     return _inspect(text, Loading(source, folder, allowed, lenient=lenient), ())
 
 
@@ -101,6 +115,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         sorted(set(loading.warnings), key=by_place),
         tuple(loading.located),
         (member(root, "agents") or root).members if "agents" in root.members else {},
+        loading.modules,
     )
 
 
@@ -145,6 +160,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
         finally:
             loading.findings += inner.findings
             loading.warnings += inner.warnings
+            loading.modules = inner.modules | loading.modules
     if not isinstance(node.value, str):
         loading.note(node.place, f"an import is the path of a blueprint, not {node.plain()!r}")
         return None
@@ -165,6 +181,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
         return None
     inner = Loading(source, file.parent, loading.allow, lenient=loading.lenient)
     inspected = _inspect(text, inner, (*files, file))
+    loading.modules = {**dict.fromkeys(inspected.modules, node.place), **loading.modules}
     for finding in inspected.findings:
         loading.note(node.place, f"in the imported blueprint {BlueprintError(source, [finding])}")
     for warning in inspected.warnings:

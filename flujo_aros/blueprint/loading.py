@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.errors import BlueprintError, ContractError, Place
 from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.modules import SUFFIX, allowed_name, module_file
 from flujo_aros.pipeline.names import short
 from flujo_aros.pipeline.step import PipelineStep
 
@@ -84,6 +86,8 @@ class Loading:
         self.agents: dict[str, AgentSpec | None] = {}
         self.imports: dict[str, Pipeline | None] = {}
         self.located: list[Located] = []
+        self.modules: dict[str, Place] = {}
+        """The modules that would be imported, each with the place that names it first."""
 
     def note(self, place: Place | None, message: str) -> None:
         """Note a mistake. Raises `EnoughError` after very many of them."""
@@ -227,13 +231,23 @@ class Loading:
 
     def permit(self, place: Place, what: str, module: str) -> None:
         """Note it as a mistake when this module is none that may be imported."""
-        if any(each in ("*", module) or module.startswith(f"{each}.") for each in self.allow):
+        self.modules.setdefault(module, place)
+        names = [allowed_name(each) for each in self.allow]
+        if any(each in ("*", module) or module.startswith(f"{each}.") for each in names):
             return
+        trusted = self._file_of(module) or module
         self.note(
             place,
             f"{what} would import {module}, which is not allowed; "
-            f'if you trust it, pass --allow {module} (in Python: allow=["{module}"])',
+            f'if you trust it, pass --allow {trusted} (in Python: allow=["{trusted}"])',
         )
+
+    def _file_of(self, module: str) -> str | None:
+        """The file beside the blueprint that can only be meant by a module: there is no other of its name."""
+        file = self.inside(f"{module}{SUFFIX}")
+        if file is None or "." in module or not file.is_file() or module_file(module) is not None:
+            return None
+        return os.path.relpath(file)
 
     def inside(self, name: str) -> Path | None:
         """The file of this name, if it lies in the folder of the blueprint, links followed; else None."""

@@ -139,8 +139,17 @@ def _write_private(file: Path, text: str) -> None:
         new.unlink(missing_ok=True)
 
 
-def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: Sequence[str]) -> str:
-    """Write down what a paused run needs to go on. What it asks, and how to answer; nothing if it has not paused."""
+def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None) -> str:
+    """The options that allow the same once more, to stand in a command."""
+    options = [*(("--allow", each) for each in allow or ()), *(("--path", str(each)) for each in folders or ())]
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in options)
+
+
+def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allowed: str) -> str:
+    """Write down what a paused run needs to go on. What it asks, and how to answer; nothing if it has not paused.
+
+    `allowed` are the options of the command that goes on.
+    """
     if result.paused is None:
         return ""
     file = state or Path(".aros") / "paused" / f"{result.run_id}.json"
@@ -153,7 +162,6 @@ def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allow: S
             "name another file with --state"
         )
         raise UsageError(message) from error
-    allowed = "".join(f" --allow {shlex.quote(module)}" for module in allow)
     command = f"go on with:   aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
     example = example_answer(result.paused.input_schema or {})
     known = [] if example is None else [f"for example:  --answer {shlex.quote(example)}"]

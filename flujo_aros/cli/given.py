@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +14,7 @@ from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.written import written_contract
 from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, refuse_two, use_file, use_folder
 
 
 def given_input(source: str, option: str = "--input") -> str:
@@ -90,8 +93,9 @@ def _json_or_text(value: str, what: str) -> Any:
         return value
 
 
-def given_contract(schema: str | None, where: str | None = None) -> Contract[Any]:
-    """The contract for a schema (`FILE` or `module:Type`) and the place where its payload stands (`tagged:result`).
+def given_contract(schema: str | None, where: str | None = None, folders: Sequence[Path] = ()) -> Contract[Any]:
+    """The contract for a schema (`FILE`, `module:Type` or `FILE.py:Type`) and the place where its payload stands
+    (`tagged:result`). Modules that are not installed may lie in `folders`.
 
     Raises `UsageError` when either cannot be had, `ContractError` when it cannot be compiled.
     """
@@ -99,7 +103,7 @@ def given_contract(schema: str | None, where: str | None = None) -> Contract[Any
         if schema is None:
             message = "--schema is missing: give a JSON Schema file, or a type as module:Type"
             raise UsageError(message)
-        return compile_contract(_given_schema(schema))
+        return compile_contract(_given_schema(schema, folders))
     try:
         written = written_contract(where)
     except ContractError as error:
@@ -108,20 +112,20 @@ def given_contract(schema: str | None, where: str | None = None) -> Contract[Any
     if schema is not None and not written.takes_schema:
         message = f"--contract {where}: a {written.form} contract has no schema, so leave --schema out"
         raise UsageError(message)
-    return written.contract(None if schema is None else _given_schema(schema))
+    return written.contract(None if schema is None else _given_schema(schema, folders))
 
 
-def _given_schema(schema: str) -> Any:
-    """The JSON Schema in a file, or a type: naming one imports its module, which the user typed by hand, so the
-    working folder is on the path.
-    """
+def _given_schema(schema: str, folders: Sequence[Path]) -> Any:
+    """The JSON Schema in a file, or a type: naming one imports its module."""
     path = Path(schema)
     if path.exists() and not path.is_dir():  # a pipe (`<(jq …)`) is as good as a file
         return _schema_file(schema)
-    module, colon, name = schema.partition(":")
-    if colon and name and all(part.isidentifier() for part in module.split(".")):
-        return _imported(module, name)
-    message = f"--schema {schema!r}: there is no such file; give a JSON Schema file, or a type as module:Type"
+    module, colon, name = schema.rpartition(":")
+    if colon and is_module_name(name) and (module.endswith(SUFFIX) or is_module_name(module)):
+        return _imported(module, name, folders)
+    message = (
+        f"--schema {schema!r}: there is no such file; give a JSON Schema file, or a type as module:Type or FILE.py:Type"
+    )
     raise UsageError(message)
 
 
@@ -140,14 +144,23 @@ def _schema_file(name: str) -> dict[str, Any] | bool:
     return cast("dict[str, Any]", schema)
 
 
-def _imported(module: str, name: str) -> Any:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+def _imported(module: str, name: str, folders: Sequence[Path]) -> Any:
+    """A type of an installed module, of the module in a file, or of one in a folder that was named."""
+    for folder in folders:
+        use_folder(folder)
+    if module.endswith(SUFFIX):
+        module = use_file(module)
+    refuse_two(module)
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        message = f"--schema {module}:{name}: there is no module {error.name!r} here or on the Python path"
-        raise UsageError(message) from error
+        here = lies_beside(module, [Path()]) if error.name == module else None
+        file = "" if here is None else os.path.relpath(here[0])
+        way = f"--schema ./{file}:{name} or --path ." if "." not in module else "--path ."
+        hint = f"; if you trust {file}, pass {way}" if file else "; install it, or name its folder with --path"
+        raise UsageError(
+            f"--schema {module}:{name}: there is no module {error.name!r} on Python's path{hint}"
+        ) from error
     for part in name.split("."):
         if not hasattr(found, part):
             message = f"--schema {module}:{name}: {getattr(found, '__name__', module)!r} has nothing called {part!r}"

@@ -90,6 +90,7 @@ app.command("bench", no_args_is_help=True)(bench_command)
 def main() -> None:
     """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
     sys.excepthook = _one_sentence
+    sys.path[:] = [entry for entry in sys.path if entry]  # an empty one is the working folder, which nobody has named
     new_mask()
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the host's advertisement would stand among our progress
     command = get_command(app)

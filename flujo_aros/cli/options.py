@@ -33,9 +33,17 @@ Allow: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="MODULE|FOLDER",
-        help="Let the blueprint import from this module, e.g. --allow shop.steps, or blueprints from this folder. "
-        "Repeatable.",
+        metavar="MODULE|FILE|FOLDER",
+        help="Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
+        "--allow ./steps.py, or blueprints from this folder. Repeatable.",
+    ),
+]
+ModulePath: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--path",
+        metavar="FOLDER",
+        help="Where modules may lie that are not installed. Those that are installed come first. Repeatable.",
     ),
 ]
 AllowDegraded: TypeAlias = Annotated[

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from flujo_aros.cli.options import Blueprint
+from flujo_aros.cli.options import Allow, Blueprint, ModulePath
 from flujo_aros.cli.screen import print_json, stderr_console, stdout_console
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.settings import current_settings
@@ -30,43 +30,89 @@ if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a 
 def plan_command(
     blueprint: Blueprint,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON document.")] = False,
+    allow: Allow = None,
+    folders: ModulePath = None,
 ) -> None:
     """Show what a blueprint would run, and run none of it.
 
-    For each step: models, the contract in force and where it comes from, the ladder, the input template.
+    For each step: models, the contract in force and where it comes from, the ladder, the input template. For each
+    module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.
     Nothing is called and nothing is imported. Exit code 4 if the blueprint is invalid.
 
     Example: aros plan blueprints/ticket_triage.yaml
     """
-    pipeline = load(blueprint, ["*"])  # loading imports nothing, so nothing need be refused
-    print_plan(blueprint, pipeline, as_json=as_json)
+    loaded = load(blueprint, ["*", *(allow or [])], folders or [])  # loading imports nothing: nothing need be refused
+    print_plan(blueprint, loaded, as_json=as_json)
 
 
-def load(blueprint: Path, allow: list[str]) -> Pipeline:
-    """The pipeline of a blueprint file. Modules that the user allows may lie in the working folder or beside it."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loaded:
+    """A pipeline, and the file of each module that it would import: None where there is none."""
+
+    pipeline: Pipeline
+    modules: dict[str, str | None]
+
+
+def load(blueprint: Path, allow: list[str], folders: Sequence[Path]) -> Loaded:
+    """The pipeline of a blueprint file. Modules are installed ones, or those in files and folders that were named.
+
+    Raises `UsageError` where a module is in a named place and among the installed ones too.
+    """
     from flujo_aros.blueprint.files import why_unread
-    from flujo_aros.blueprint.load import load_blueprint
+    from flujo_aros.blueprint.load import inspect_blueprint
+    from flujo_aros.blueprint.loading import read_text
+    from flujo_aros.pipeline.modules import module_file, refuse_two, use_folder
 
     _check_modules(allow)
     why = why_unread(blueprint)
     if why is not None:
         message = f"the blueprint {str(blueprint)!r} {why}"
         raise UsageError(message)
-    for folder in (blueprint.resolve().parent, Path.cwd()):
-        if allow and str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))
+    for folder in folders:
+        use_folder(folder)
     current_settings()  # what is wrong with a setting is no mistake of the blueprint
-    return load_blueprint(blueprint, allow=allow)
+    text, source = read_text(blueprint), str(blueprint)
+    inspected = inspect_blueprint(text, source=source, folder=blueprint.parent, allow=allow)
+    pipeline = inspected.loaded(source)
+    for module in inspected.modules:
+        refuse_two(module)
+    return Loaded(pipeline, {module: module_file(module) for module in sorted(inspected.modules)})
+
+
+def check_modules(blueprint: Path, loaded: Loaded) -> None:
+    """Raise `UsageError` for a module that lies beside the blueprint, or here, and was not named as one to trust."""
+    for module, file in loaded.modules.items():
+        named = None if file else _unnamed(blueprint, module)
+        if named is not None:
+            message = (
+                f"the module {module!r} is not installed, and modules are not taken from a folder unasked; {named}"
+            )
+            raise UsageError(message)
+
+
+def _unnamed(blueprint: Path, module: str) -> str | None:
+    """How to name a module that lies beside the blueprint or in the working folder; None where there is none."""
+    from flujo_aros.pipeline.modules import lies_beside
+
+    found = lies_beside(module, [blueprint.parent, Path()])
+    if found is None:
+        return None
+    file, folder = (os.path.relpath(each) for each in found)
+    way = f"--allow {file} or --path {folder}" if "." not in module else f"--path {folder}"
+    return f"if you trust {file}, pass {way}"
 
 
 def _check_modules(allow: list[str]) -> None:
-    """Raise `UsageError` for what is no name of a module and no folder: it would allow nothing, without a word."""
+    """Raise `UsageError` for what is no module, file or folder: it would allow nothing, without a word."""
+    from flujo_aros.pipeline.modules import SUFFIX, is_module_name
+
     for module in allow:
-        if module != "*" and not all(part.isidentifier() for part in module.split(".")) and not Path(module).is_dir():
-            meant = module.removesuffix(".py").strip("./").replace("/", ".").partition(":")[0]
-            near = f"; did you mean {meant!r}?" if all(part.isidentifier() for part in meant.split(".")) else ""
-            message = f"--allow takes the name of a module such as shop.steps, or a folder, not {module!r}{near}"
-            raise UsageError(message)
+        if module == "*" or module.endswith(SUFFIX) or is_module_name(module) or Path(module).is_dir():
+            continue
+        meant = module.strip("./").replace("/", ".").partition(":")[0]
+        near = f"; did you mean {meant!r}?" if is_module_name(meant) else ""
+        example = "a module such as shop.steps, a file such as ./steps.py, or a folder"
+        raise UsageError(f"--allow takes {example}, not {module!r}{near}")
 
 
 def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
@@ -128,9 +174,11 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     return [BlueprintError(path, list(findings)) for path, findings in told if findings]
 
 
-def print_plan(blueprint: Path, pipeline: Pipeline, *, as_json: bool, with_bound: bool = False) -> None:
+def print_plan(blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bool = False) -> None:
     """The plan on stdout: it is the result here. `with_bound` adds how many model calls a run can make at most."""
+    pipeline = loaded.pipeline
     plan = plan_of(pipeline)
+    plan["modules"] = loaded.modules
     for told in unknown_local_models(blueprint, pipeline):
         plan["warnings"] += str(told).splitlines()
     if with_bound:
@@ -138,7 +186,7 @@ def print_plan(blueprint: Path, pipeline: Pipeline, *, as_json: bool, with_bound
     if as_json:
         print_json(plan)
     else:
-        _print_for_a_person(plan, stdout_console())
+        _print_for_a_person(plan, stdout_console(), blueprint)
 
 
 def plan_of(pipeline: Pipeline) -> dict[str, Any]:
@@ -251,13 +299,19 @@ _BUILTINS: Final = "flujo_aros.pipeline.builtins:"
 _SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}
 
 
-def _print_for_a_person(plan: dict[str, Any], console: Console) -> None:
+def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path) -> None:
     console.print(Text(plan["blueprint"], style="bold"))
     if plan["description"]:
         console.print(plan["description"])
     for number, step in enumerate(plan["steps"], start=1):
         console.print()
         _print_step(step, str(number), 0, console)
+    if plan["modules"]:
+        console.print()
+        console.print("modules:")
+    for module, file in plan["modules"].items():
+        where = file or f"not found; {_unnamed(blueprint, module) or 'install it, or name its folder with --path'}"
+        console.print(Padding(Text.assemble((module, "bold"), "  ", where), (0, 0, 0, 3), expand=False), soft_wrap=True)
     if "bound" in plan:
         console.print()
         console.print(Text.assemble("a run makes ", plan["bound"]["words"]))

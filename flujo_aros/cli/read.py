@@ -10,6 +10,7 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.cli.explain import print_explanation
 from flujo_aros.cli.given import given_contract, given_text
+from flujo_aros.cli.options import ModulePath
 from flujo_aros.cli.screen import complain, print_json, stderr_console, stdout_console
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
@@ -29,7 +30,7 @@ Schema = Annotated[
     typer.Option(
         "--schema",
         metavar="FILE|module:Type",
-        help="A JSON Schema file, or a Python type to import: shop.models:Order.",
+        help="A JSON Schema file, or a Python type to import: shop.models:Order, or ./models.py:Order.",
         show_default=False,
     ),
 ]
@@ -69,17 +70,18 @@ def read_command(
     truncated: Truncated = None,
     explain: Explain = False,
     as_json: AsJson = False,
+    folders: ModulePath = None,
 ) -> None:
     """Read a model's reply as a typed value.
 
     No model is called: repairs are made and reported, or the reply is rejected with the reason.
     The value goes to stdout as JSON. Exit code 0 if it was accepted, 1 if not.
 
-    Example: aros read --schema shop:Order --contract tagged:result --explain < reply.txt
+    Example: aros read --schema ./shop.py:Order --contract tagged:result --explain < reply.txt
     """
     if explain and as_json:
         raise typer.BadParameter("choose one of --explain and --json")
-    contract = given_contract(schema, where)
+    contract = given_contract(schema, where, folders or ())
     text = given_text(reply if reply == "-" else f"@{reply}", "REPLY")
     outcome = read(text, contract, risk=None if risk is None else Risk[risk.name], truncated=truncated)
     if as_json:

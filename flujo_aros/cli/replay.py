@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ from rich.text import Text
 from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.given import file_text, given_contract
 from flujo_aros.cli.journalled import RunArgument, open_to_read
+from flujo_aros.cli.options import ModulePath
 from flujo_aros.cli.screen import STYLES, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import is_dict
@@ -43,6 +46,7 @@ def replay_command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as JSON.")] = False,
+    folders: ModulePath = None,
 ) -> None:
     """Read the recorded replies of a run again.
 
@@ -54,7 +58,7 @@ def replay_command(
     """
     from flujo_aros.telemetry.replay import replay
 
-    wanted, climb = _contract(contract), _ladder(ladder)
+    wanted, climb = _contract(contract, folders or ()), _ladder(ladder)
     with open_to_read() as journal:
         story = journal.story(run)
     found = list(replay(story, step=step, contract=wanted, ladder=climb, settings=read_settings()))
@@ -69,10 +73,10 @@ def replay_command(
         raise typer.Exit(_NOT_ACCEPTED)
 
 
-def _contract(told: str | None) -> Contract[Any] | None:
+def _contract(told: str | None, folders: Sequence[Path]) -> Contract[Any] | None:
     if told is None:
         return None
-    return given_contract(None, told) if told.startswith(_PLACES) else given_contract(told)
+    return given_contract(None, told) if told.startswith(_PLACES) else given_contract(told, folders=folders)
 
 
 def _ladder(name: str | None) -> Ladder | None:

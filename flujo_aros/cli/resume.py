@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from flujo_aros.cli.execute import EXIT_CODES, Task, execute, finish, keep_paused, watched
+from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.given import file_text, given_input
-from flujo_aros.cli.options import Allow, AllowDegraded, AsJson
-from flujo_aros.cli.plan import load
+from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, ModulePath
+from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import ask, at_a_terminal
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
@@ -44,6 +44,7 @@ def resume_command(
     ] = None,
     as_json: AsJson = False,
     allow: Allow = None,
+    folders: ModulePath = None,
     allow_degraded: AllowDegraded = False,
     again: Annotated[
         Path | None,
@@ -63,7 +64,8 @@ def resume_command(
     Example: aros resume .aros/paused/RUN.json --answer yes
     """
     blueprint, paused = _saved(state)
-    pipeline = load(blueprint, allow or [])
+    loaded = load(blueprint, allow or [], folders or [])
+    check_modules(blueprint, loaded)
     if answer is None and not at_a_terminal():
         raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--answer'")
     from flujo_aros.pipeline.pause import PausedRun
@@ -71,8 +73,8 @@ def resume_command(
     waiting, kept = PausedRun.from_dict(paused), state
     while True:
         text = _answer_to(waiting, kept) if answer is None else given_input(answer, "--answer")
-        result = execute(blueprint, pipeline, _answering(waiting, text), as_json=as_json)
-        question = keep_paused(result, blueprint, again or state, allow or [])
+        result = execute(blueprint, loaded.pipeline, _answering(waiting, text), as_json=as_json)
+        question = keep_paused(result, blueprint, again or state, allowing(allow, folders))
         _put_away(result, kept, again)
         if answer is not None or result.paused is None:
             break

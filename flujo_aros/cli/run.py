@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from flujo_aros.cli.batch import Batch, run_batch
-from flujo_aros.cli.execute import execute, finish, keep_paused, watched
+from flujo_aros.cli.execute import allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.given import given_input, given_pairs
 from flujo_aros.cli.options import (
     Allow,
@@ -19,12 +19,13 @@ from flujo_aros.cli.options import (
     DryRun,
     Input,
     InputJsonl,
+    ModulePath,
     Output,
     Pairs,
     RetryFailed,
     State,
 )
-from flujo_aros.cli.plan import check_ready, load, print_plan
+from flujo_aros.cli.plan import check_modules, check_ready, load, print_plan
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
@@ -39,6 +40,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     as_json: AsJson = False,
     pairs: Pairs = None,
     allow: Allow = None,
+    folders: ModulePath = None,
     allow_degraded: AllowDegraded = False,
     dry_run: DryRun = False,
     state: State = None,
@@ -56,10 +58,12 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
     context = given_pairs(pairs or [])
-    pipeline = load(blueprint, allow or [])
+    loaded = load(blueprint, allow or [], folders or [])
     if dry_run:
-        print_plan(blueprint, pipeline, as_json=as_json, with_bound=True)
+        print_plan(blueprint, loaded, as_json=as_json, with_bound=True)
         return
+    pipeline = loaded.pipeline
+    check_modules(blueprint, loaded)
     check_ready(blueprint, pipeline)
     if rows is not None:
         if output is None:
@@ -80,5 +84,5 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         return watched(board, lambda: runner.run(text, context), lambda: runner.stream(text, context))
 
     result = execute(blueprint, pipeline, task, as_json=as_json)
-    question = keep_paused(result, blueprint, state, allow or [])
+    question = keep_paused(result, blueprint, state, allowing(allow, folders))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)

@@ -41,7 +41,11 @@ def _instead(found: object) -> str:
 
 def _where(error: ImportError) -> str:
     """Where a module that was not found may lie."""
-    return "; install it, or put its folder on the path of Python" if isinstance(error, ModuleNotFoundError) else ""
+    return (
+        "; install it, or name its folder with --path (in Python: sys.path)"
+        if isinstance(error, ModuleNotFoundError)
+        else ""
+    )
 
 
 async def called(function: FunctionLike, *arguments: Any, step: str) -> Any:

@@ -39,7 +39,7 @@ def shop(tmp_path: Path) -> Path:
 
 def batch(aros: Aros, *lines: str, extra: tuple[str, ...] = ()) -> Ended:
     Path("rows.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return aros("run", "shop.yaml", "--allow", "shop", "--input-jsonl", "rows.jsonl", "-o", "out.jsonl", *extra)
+    return aros("run", "shop.yaml", "--allow", "shop.py", "--input-jsonl", "rows.jsonl", "-o", "out.jsonl", *extra)
 
 
 def results() -> dict[Any, dict[str, Any]]:
@@ -223,12 +223,12 @@ def test_any_number_of_processes_write_to_a_device() -> None:
 
 def test_an_output_may_be_a_device(aros: Aros, shop: Path) -> None:
     Path("rows.jsonl").write_text('"a"\n')
-    ended = aros("run", "shop.yaml", "--allow", "shop", "--input-jsonl", "rows.jsonl", "-o", "/dev/null")
+    ended = aros("run", "shop.yaml", "--allow", "shop.py", "--input-jsonl", "rows.jsonl", "-o", "/dev/null")
     assert (ended.exit_code, "all 1 row completed" in ended.stderr) == (0, True)
 
 
 def test_retrying_is_for_many_rows(aros: Aros, shop: Path) -> None:
-    ended = aros("run", "shop.yaml", "--allow", "shop", "-i", "a", "--retry-failed")
+    ended = aros("run", "shop.yaml", "--allow", "shop.py", "-i", "a", "--retry-failed")
     assert (ended.exit_code, "is for --input-jsonl" in ended.stderr) == (2, True)
 
 
@@ -254,7 +254,7 @@ def test_rows_that_ran_again_are_kept_when_the_batch_is_broken_off(
     assert batch(aros, *rows).exit_code == 1
     Path("shop.py").write_text(dedent(SLOW_SHOP))
     Path("asked.txt").unlink()
-    command = ["run", "shop.yaml", "--allow", "shop", "--input-jsonl", "rows.jsonl", "-o", "out.jsonl"]
+    command = ["run", "shop.yaml", "--allow", "shop.py", "--input-jsonl", "rows.jsonl", "-o", "out.jsonl"]
     with subprocess.Popen([*COMMAND, *command, "--retry-failed", "--concurrency", "1"], env=environment) as process:
         for _ in range(600):
             if Path("asked.txt").exists() and "slow" in asked():

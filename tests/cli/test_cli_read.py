@@ -77,9 +77,12 @@ def test_explanation_marks_the_wrong_places(aros: Aros, order_schema: str) -> No
     assert "$.priority" in result.stdout
 
 
-def test_schema_may_be_a_type_of_the_working_folder(aros: Aros, tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", [("./shop.py:Order",), ("shop:Order", "--path", ".")])
+def test_schema_may_be_a_type_of_a_file_or_folder_that_is_named(
+    aros: Aros, tmp_path: Path, schema: tuple[str, ...]
+) -> None:
     (tmp_path / "shop.py").write_text("import pydantic\nclass Order(pydantic.BaseModel):\n    qty: int\n")
-    result = aros("read", "--schema", "shop:Order", text='{"qty": 3}')
+    result = aros("read", "--schema", *schema, text='{"qty": 3}')
     assert (result.exit_code, json.loads(result.stdout)) == (0, {"qty": 3})
 
 
@@ -134,11 +137,11 @@ def test_explain_and_json_exclude_each_other(aros: Aros, order_schema: str) -> N
 
 def test_unexpected_error_is_a_sentence_and_with_debug_a_traceback(aros_process: Aros, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('the shop is closed')\n")
-    calm = aros_process("read", "--schema", "broken:Order", text=CLEAN)
+    calm = aros_process("read", "--schema", "broken.py:Order", text=CLEAN)
     assert calm.exit_code == 1
     assert calm.stderr.startswith("error: RuntimeError: the shop is closed (broken.py, line 1)\n")
     assert "Traceback" not in calm.stderr
-    loud = aros_process("--debug", "read", "--schema", "broken:Order", text=CLEAN)
+    loud = aros_process("--debug", "read", "--schema", "broken.py:Order", text=CLEAN)
     assert loud.exit_code == 1
     assert "Traceback" in loud.stderr
     assert 'raise RuntimeError("' in loud.stderr or "raise RuntimeError('" in loud.stderr

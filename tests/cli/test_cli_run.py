@@ -60,7 +60,7 @@ def blueprint(folder: Path, *functions: str, source: str = "{{ input }}") -> str
 
 
 def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: Aros, shop: Path) -> None:
-    result = aros_process("run", blueprint(shop, "shout", "letter"), "--input", "ann", "--allow", "shop")
+    result = aros_process("run", blueprint(shop, "shout", "letter"), "--input", "ann", "--allow", "shop.py")
     assert (result.exit_code, result.stdout) == (0, "Dear ANN\n")
     assert "shout: success" in result.stderr
     assert "completed  run " in result.stderr
@@ -69,20 +69,26 @@ def test_output_goes_to_stdout_and_the_story_to_stderr(aros_process: Aros, shop:
     assert "\x1b" not in result.stderr
 
 
-def test_an_allowed_module_may_lie_beside_the_blueprint(aros: Aros, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "trusted",
+    [("--allow", "flows/beside.py"), ("--allow", "beside", "--path", "flows"), ("--allow", "*", "--path", "flows")],
+)
+def test_a_module_beside_the_blueprint_runs_once_its_file_or_folder_is_named(
+    aros: Aros, tmp_path: Path, trusted: tuple[str, ...]
+) -> None:
     (tmp_path / "flows").mkdir()
     (tmp_path / "flows" / "beside.py").write_text("def twice(text):\n    return text * 2\n")
     (tmp_path / "flows" / "a.yaml").write_text("steps: [{name: a, uses: 'beside:twice'}]")
-    assert aros("run", "flows/a.yaml", "-i", "ab", "--allow", "beside").stdout == "abab\n"
+    assert aros("run", "flows/a.yaml", "-i", "ab", *trusted).stdout == "abab\n"
 
 
 def test_output_that_is_no_text_is_json(aros: Aros, shop: Path) -> None:
-    result = aros("run", blueprint(shop, "shout"), "-i", "ann", "--allow", "shop")
+    result = aros("run", blueprint(shop, "shout"), "-i", "ann", "--allow", "shop.py")
     assert json.loads(result.stdout) == {"text": "ANN"}
 
 
 def test_json_is_one_document_of_the_promised_shape(aros_process: Aros, shop: Path) -> None:
-    result = aros_process("run", blueprint(shop, "shout", "letter"), "-i", "ann", "--allow", "shop", "--json")
+    result = aros_process("run", blueprint(shop, "shout", "letter"), "-i", "ann", "--allow", "shop.py", "--json")
     document = json.loads(result.stdout)
     assert list(document) == ["run_id", "blueprint", "status", "output", "steps", "usage", "error"]
     assert (document["status"], document["output"], document["error"]) == ("completed", "Dear ANN", None)
@@ -96,34 +102,34 @@ def test_json_is_one_document_of_the_promised_shape(aros_process: Aros, shop: Pa
 )
 def test_input_is_a_text_a_file_or_stdin(aros: Aros, shop: Path, source: str, given: str) -> None:
     (shop / "ann.txt").write_text("ann")
-    result = aros("run", blueprint(shop, "shout"), "-i", source, "--allow", "shop", "--json", text=given)
+    result = aros("run", blueprint(shop, "shout"), "-i", source, "--allow", "shop.py", "--json", text=given)
     assert json.loads(result.stdout)["output"] == {"text": "@NN" if source.startswith("@@") else "ANN"}
 
 
 def test_set_gives_the_context_its_values(aros: Aros, shop: Path) -> None:
     name = blueprint(shop, "shout", source="{{ context.who }} {{ context.age }}")
-    result = aros("run", name, "-i", "", "--set", "who=ann", "--set", "age=3", "--allow", "shop", "--json")
+    result = aros("run", name, "-i", "", "--set", "who=ann", "--set", "age=3", "--allow", "shop.py", "--json")
     assert json.loads(result.stdout)["output"] == {"text": "ANN 3"}
 
 
 def test_step_that_raises_fails_the_run_in_one_sentence(aros_process: Aros, shop: Path) -> None:
     name = blueprint(shop, "boom")
-    result = aros_process("run", name, "-i", "ann", "--allow", "shop")
+    result = aros_process("run", name, "-i", "ann", "--allow", "shop.py")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "KeyError: 'the shop is closed'" in result.stderr
     assert "Traceback" not in result.stderr
-    assert "Traceback" in aros_process("--debug", "run", name, "-i", "ann", "--allow", "shop").stderr
+    assert "Traceback" in aros_process("--debug", "run", name, "-i", "ann", "--allow", "shop.py").stderr
 
 
 def test_rejection_fails_the_run_with_its_issues(aros: Aros, shop: Path) -> None:
-    result = aros("run", blueprint(shop, "refuse"), "-i", "ann", "--allow", "shop")
+    result = aros("run", blueprint(shop, "refuse"), "-i", "ann", "--allow", "shop.py")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "$.text: not polite" in result.stderr
     assert "raw reply" not in result.stderr
 
 
 def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop: Path) -> None:
-    args = ("run", blueprint(shop, "degrade"), "-i", "ann", "--allow", "shop")
+    args = ("run", blueprint(shop, "degrade"), "-i", "ann", "--allow", "shop.py")
     strict = aros(*args)
     assert (strict.exit_code, strict.stdout) == (1, "")
     lenient = aros(*args, "--allow-degraded")
@@ -136,13 +142,13 @@ def test_degraded_run_gives_its_text_only_when_that_is_allowed(aros: Aros, shop:
     [
         (("run", "post.yaml", "-i", "x"), 4, "--allow shop"),
         (("run", "nowhere.yaml", "-i", "x"), 2, "the blueprint 'nowhere.yaml' is not there"),
-        (("run", "post.yaml", "--allow", "shop"), 2, "--input"),
-        (("run", "post.yaml", "--allow", "shop", "-i", "@nowhere.txt"), 2, "cannot read 'nowhere.txt'"),
-        (("run", "post.yaml", "--allow", "shop", "-i", "x", "--set", "who"), 2, "key=value"),
+        (("run", "post.yaml", "--allow", "shop.py"), 2, "--input"),
+        (("run", "post.yaml", "--allow", "shop.py", "-i", "@nowhere.txt"), 2, "cannot read 'nowhere.txt'"),
+        (("run", "post.yaml", "--allow", "shop.py", "-i", "x", "--set", "who"), 2, "key=value"),
         (("run", "broken.yaml", "-i", "x"), 4, "broken.yaml:3:"),
         (("plan", "broken.yaml"), 4, "broken.yaml:3:"),
         (("plan", "nowhere.yaml"), 2, "the blueprint 'nowhere.yaml' is not there"),
-        (("run", "absent.yaml", "-i", "x", "--allow", "shop"), 4, "has no 'whisper'"),
+        (("run", "absent.yaml", "-i", "x", "--allow", "shop.py"), 4, "has no 'whisper'"),
     ],
 )
 def test_what_cannot_run_is_said_in_words_with_its_exit_code(
@@ -164,7 +170,7 @@ def test_what_cannot_run_is_said_in_words_with_its_exit_code(
 def test_signal_settles_the_run_and_leaves_quietly(
     shop: Path, environment: Mapping[str, str], signum: signal.Signals, options: list[str]
 ) -> None:
-    command = [*COMMAND, "run", blueprint(shop, "wait"), "-i", "x", "--allow", "shop", *options]
+    command = [*COMMAND, "run", blueprint(shop, "wait"), "-i", "x", "--allow", "shop.py", *options]
     with subprocess.Popen(
         command, cwd=shop, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -244,11 +250,11 @@ def test_plan_imports_nothing(aros: Aros, triage: str, shop: Path) -> None:
 
 
 def test_dry_run_shows_the_plan_and_calls_nothing(aros: Aros, triage: str) -> None:
-    dry = aros("run", triage, "--allow", "shop", "--dry-run")
+    dry = aros("run", triage, "--allow", "shop.py", "--dry-run")
     assert dry.exit_code == 0
     assert dry.stdout.startswith(aros("plan", triage).stdout)
     assert "at most 7 model calls" in dry.stdout
-    bound = json.loads(aros("run", triage, "--allow", "shop", "--dry-run", "--json").stdout)["bound"]
+    bound = json.loads(aros("run", triage, "--allow", "shop.py", "--dry-run", "--json").stdout)["bound"]
     assert (bound["calls"], bound["cost"]) == (7, 0.0)
 
 
@@ -264,7 +270,7 @@ def test_contract_of_the_step_wins_and_enforcement_off_has_none(aros: Aros, shop
 def test_sentences_are_not_wrapped_in_a_pipe(aros: Aros, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS")
     result = aros(
-        "run", blueprint(shop, "shout", source="{{ context." + "long_" * 30 + " }}"), "-i", "x", "--allow", "shop"
+        "run", blueprint(shop, "shout", source="{{ context." + "long_" * 30 + " }}"), "-i", "x", "--allow", "shop.py"
     )
     assert f"input of step 'shout': there is no '{'long_' * 30}'" in result.stderr
 
@@ -383,7 +389,7 @@ def test_a_file_in_another_encoding_is_told_with_its_place_and_the_cure(aros: Ar
 @pytest.mark.parametrize(
     ("module", "words"),
     [
-        ("", "b.yaml:3:5: step 'two': shop.steps cannot be imported: No module named 'shop'; install it, or put"),
+        ("", "b.yaml:3:5: step 'two': shop.steps cannot be imported: No module named 'shop'; install it, or name"),
         ("import nope", "b.yaml:3:5: step 'two': shop.steps cannot be imported: No module named 'nope'; install it"),
         ("txt = len", "b.yaml:3:5: step 'two': shop.steps has no 'text'; did you mean 'txt'?"),
         ("text = 3", "b.yaml:3:5: step 'two': shop.steps:text cannot be called; its type is int"),
@@ -397,7 +403,7 @@ def test_a_function_that_cannot_be_had_is_told_with_the_line_of_its_step(aros: A
         Path("shop").mkdir()
         Path("shop/__init__.py").touch()
         Path("shop/steps.py").write_text(module)
-    ended = aros("run", "b.yaml", "-i", "x", "--allow", "shop")
+    ended = aros("run", "b.yaml", "-i", "x", "--allow", "shop", "--path", ".")
     assert (ended.exit_code, ended.stdout) == (4, "")
     assert words in ended.stderr
 
@@ -406,9 +412,11 @@ def test_a_function_that_cannot_be_had_is_told_with_the_line_of_its_step(aros: A
     ("given", "words"),
     [
         (
-            ("--allow", "shop/steps.py"),
-            "takes the name of a module such as shop.steps, or a folder, not 'shop/steps.py'; did you mean",
+            ("--allow", "shop/steps"),
+            "takes a module such as shop.steps, a file such as ./steps.py, or a folder, not 'shop/steps'; did you mean",
         ),
+        (("--allow", "shop/steps.py"), "there is no file 'shop/steps.py'"),
+        (("--path", "nowhere"), "there is no folder 'nowhere' to import modules from"),
         (("--set", "a=[1,]"), "--set a looks like JSON and is none (Expecting value, column 4)"),
         (("--set", "a={b: 1}"), "--set a looks like JSON and is none (Expecting property name"),
     ],
@@ -434,12 +442,12 @@ def test_a_key_that_is_missing_is_told_before_any_step(aros: Aros, monkeypatch: 
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     Path("b.yaml").write_text(KEYLESS)
     Path("asked.py").write_text("def note(text):\n    open('ran', 'w').close()\n    return text\n")
-    ended = aros("run", "b.yaml", "-i", "x", "--allow", "asked")
+    ended = aros("run", "b.yaml", "-i", "x", "--allow", "asked.py")
     assert ended.exit_code == 2
     assert "b.yaml: step 'ask': the model 'openai:gpt-4o-mini' cannot be used: Set the `OPENAI_API_KEY`" in ended.stderr
     assert ended.stderr.endswith("The model `local:smollm2` runs on this machine and needs no key\n")
     assert not Path("ran").exists()
-    assert aros("run", "b.yaml", "-i", "x", "--allow", "asked", "--dry-run").exit_code == 0, "a plan needs no key"
+    assert aros("run", "b.yaml", "-i", "x", "--allow", "asked.py", "--dry-run").exit_code == 0, "a plan needs no key"
 
 
 def test_a_folder_that_is_allowed_may_hold_imported_blueprints(aros: Aros) -> None:

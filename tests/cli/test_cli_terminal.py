@@ -27,7 +27,7 @@ def run_in_terminal(folder: Path, environment: Mapping[str, str], **more: str) -
     step = {"name": "listen", "uses": "steps:slowly", "input": "{{ input }}"}
     (folder / "one.yaml").write_text(json.dumps({"version": "0.1", "name": "one", "steps": [step]}))
     ours, theirs = pty.openpty()
-    command = [*COMMAND, "run", "one.yaml", "--allow", "steps", "-i", "hello"]
+    command = [*COMMAND, "run", "one.yaml", "--allow", "steps.py", "-i", "hello"]
     env = {**environment, "TERM": "xterm-256color", **more}
     with subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
         os.close(theirs)

@@ -65,8 +65,8 @@ def aros_run(folder: Path, **environment: str) -> subprocess.CompletedProcess[st
           - { kind: step, name: shout, uses: "steps:shout", input: "{{ input }}" }
     """
     (folder / "b.yaml").write_text(dedent(blueprint))
-    words = ["run", "b.yaml", "--input", "a secret: sk-abcdefghijklmnop", "--allow", "steps"]
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    words = ["run", "b.yaml", "--input", "a secret: sk-abcdefghijklmnop", "--allow", "steps.py"]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.run(
         [sys.executable, "-m", "flujo_aros.cli", *words],
         cwd=folder,

@@ -142,7 +142,7 @@ def call(folder: Path, server: str, *words: str) -> str:
     """What a command writes to stdout and stderr."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("AROS_", "OTEL_"))},
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
         "OPENAI_BASE_URL": f"{server}/v1",
         "OPENAI_API_KEY": PLANTED["provider key"],
         "BOATS_API_KEY": PLANTED["environment"],
@@ -177,7 +177,7 @@ def test_no_command_shows_a_planted_secret(
     (tmp_path / "b.yaml").write_text(dedent(blueprint))
     given = f"{PLANTED['prompt']} https://me:{PLANTED['prompt url']}@host the password is {PLANTED['prompt label']}"
     pairs = ["--set", f"access_token={PLANTED['set']}", "--set", f"note={PLANTED['set by looks']}"]
-    run = ["run", "b.yaml", "--input", given, "--allow", "steps", *pairs]
+    run = ["run", "b.yaml", "--input", given, "--allow", "steps.py", *pairs]
     told = {"aros run": call(tmp_path, server, "--debug", *run)}
     assert f"{ended}  run " in told["aros run"]
     for words in ("runs", "show", "explain", "health", "replay", "report -o -", "show --json", "replay --json"):

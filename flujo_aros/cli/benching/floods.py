@@ -56,7 +56,7 @@ class Bounded:
 
 def our_command() -> list[str]:
     """How to start a process that has our reader."""
-    return [sys.executable, "-m", "flujo_aros.cli.benching.child", OURS]
+    return [sys.executable, "-P", "-m", "flujo_aros.cli.benching.child", OURS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Peer:
 
     def command(self) -> list[str]:
         """How to start a process that has this parser alone."""
-        return [sys.executable, "-m", "flujo_aros.cli.benching.child", self.name]
+        return [sys.executable, "-P", "-m", "flujo_aros.cli.benching.child", self.name]
 
     def install(self) -> tuple[str, tuple[str, ...]]:
         """The installer and what it has to install."""

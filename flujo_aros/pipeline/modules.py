@@ -1,0 +1,179 @@
+"""Where the modules that a pipeline names come from, found without importing anything.
+
+What is installed, and whatever else is on Python's path, always comes first. A module that lies beside a blueprint
+counts only where the user has named its file or its folder, and a name that exists in both places is refused: a
+downloaded folder cannot replace a module that the user meant.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Final, Protocol, cast
+
+from flujo_aros.errors import UsageError
+
+SUFFIX: Final = ".py"
+
+
+class _Finder(Protocol):
+    def find_spec(self, fullname: str, path: None = None, /) -> ModuleSpec | None: ...
+
+
+class _NamedFiles(MetaPathFinder):
+    """Finds the modules whose files the user has named, after everything else has been asked."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, Path] = {}
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 - the signature of importlib
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """The module in the file of this name."""
+        file = self.files.get(fullname)
+        return None if file is None else spec_from_file_location(fullname, file)
+
+
+_NAMED: Final = _NamedFiles()
+_FOLDERS: Final[list[str]] = []
+
+
+def is_module_name(name: str) -> bool:
+    """Whether this is the dotted name of a module.
+
+    >>> is_module_name("shop.steps"), is_module_name("shop/steps"), is_module_name("./steps.py")
+    (True, False, False)
+    """
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def allowed_name(allowed: str) -> str:
+    """The module that an entry of `allow` means: that in a file, or the one of this name.
+
+    >>> allowed_name("./flows/steps.py"), allowed_name("shop.steps")
+    ('steps', 'shop.steps')
+    """
+    return Path(allowed).stem if allowed.endswith(SUFFIX) else allowed
+
+
+def use_file(file: str | Path) -> str:
+    """Let the module in this file be imported by the name of the file, which is returned. Nothing is imported.
+
+    Raises `UsageError` where there is no such file, and where its name means another module already.
+    """
+    path, name = Path(os.path.abspath(file)), Path(file).stem  # noqa: PTH100 - links stay what the user has written
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(file)!r}; name the Python file that may be imported")
+    if not name.isidentifier():
+        raise UsageError(f"{str(file)!r} cannot be imported: {name!r} is not the name of a module; rename the file")
+    other = module_file(name)
+    if other is not None and not _same(other, str(path)):
+        raise UsageError(_both(name, str(path), other))
+    _NAMED.files[name] = path
+    if _NAMED not in sys.meta_path:
+        sys.meta_path.append(_NAMED)
+    return name
+
+
+def use_folder(folder: str | Path) -> None:
+    """Let modules be imported from this folder, behind everything that is on Python's path already.
+
+    Raises `UsageError` where there is no such folder.
+    """
+    if not Path(folder).is_dir():
+        raise UsageError(f"there is no folder {str(folder)!r} to import modules from")
+    path = os.path.abspath(folder)  # noqa: PTH100
+    if path not in sys.path:
+        sys.path.append(path)
+        _FOLDERS.append(path)
+
+
+def refuse_two(module: str) -> None:
+    """Raise `UsageError` for a module that is in a folder of `use_folder` and elsewhere too, naming both files."""
+    for name in dict.fromkeys((module.partition(".")[0], module)):
+        found = module_file(name)
+        for folder in _FOLDERS:
+            here = module_file(name, [folder]) if folder in sys.path else None
+            if found and here and not Path(here).is_dir() and not _same(found, here):
+                raise UsageError(_both(name, here, found))
+
+
+def module_file(module: str, folders: Sequence[str] | None = None) -> str | None:
+    """The file that importing this module would run, or the folder of a namespace; None where there is no module.
+
+    Built-in modules have no file: their origin is `built-in` or `frozen`. With `folders` only these are looked
+    through. Nothing is imported, not even the package that a module is part of.
+
+    >>> module_file("sys"), module_file("no_such_package.steps")
+    ('built-in', None)
+    """
+    loaded = sys.modules.get(module) if folders is None else None
+    if loaded is not None:
+        return getattr(loaded, "__file__", None) or getattr(loaded.__spec__, "origin", None)
+    name, entries, spec = "", folders, None
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        spec = _found(name) if entries is None else _found_in(name, entries)
+        if spec is None:
+            return None
+        entries = list(spec.submodule_search_locations or ())
+    assert spec is not None  # noqa: S101 - a name has at least one part
+    return spec.origin or next(iter(entries or ()), None)
+
+
+def lies_beside(module: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:
+    """The file of a module that lies in one of these folders, and the folder, whether or not it may be imported."""
+    for folder in folders:
+        found = module_file(module, [str(folder)])
+        if found is not None and not Path(found).is_dir():
+            return Path(found), folder
+    return None
+
+
+def _found(name: str) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        spec = cast("_Finder", finder).find_spec(name, None)
+        if spec is not None:
+            return spec
+    return None
+
+
+def _found_in(name: str, entries: Sequence[str]) -> ModuleSpec | None:
+    """The module in the first of these folders that has it, else the parts of a namespace in all of them."""
+    parts: list[str] = []
+    for spec in _specs(name, entries):
+        if spec.loader is not None:
+            return spec
+        parts += spec.submodule_search_locations or ()
+    if not parts:
+        return None
+    namespace = ModuleSpec(name, None, is_package=True)
+    namespace.submodule_search_locations = parts
+    return namespace
+
+
+def _specs(name: str, entries: Sequence[str]) -> Iterator[ModuleSpec]:
+    for entry in entries:
+        finder = pkgutil.get_importer(entry)
+        spec = None if finder is None else cast("_Finder", finder).find_spec(name)
+        if spec is not None:
+            yield spec
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _both(name: str, here: str, other: str) -> str:
+    where = other if os.path.isabs(other) else f"part of Python ({other})"  # noqa: PTH117
+    return f"{here} is refused: the module {name!r} is also {where}, which it must not replace; rename one of them"

@@ -1,0 +1,1 @@
+"""What a stranger's folder, reply or blueprint may not do: docs/security.md says what is promised."""

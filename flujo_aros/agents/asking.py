@@ -23,6 +23,7 @@ from flujo_aros.agents.model_names import made_model
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.record import RunRecord, difference
 from flujo_aros.agents.salvage import fault_in, reply_of
+from flujo_aros.agents.silence import thought_in
 from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.output import Contract
@@ -33,6 +34,8 @@ from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
+_TEXT: Final = ModelRequestParameters()
+"""What a call of a ladder asks the host for, whatever it asks the provider for: the text of the reply."""
 _TOOL_SETTINGS: Final = ("tool_choice", "parallel_tool_calls")
 
 
@@ -159,8 +162,11 @@ class ModelAnswers:
                 await self._run(agent, ask)
             except PROVIDER_FAULTS as error:
                 response = messages[-1] if messages else None
+                thought = thought_in(response, _TEXT, ask.contract) if isinstance(response, ModelResponse) else None
+                if thought is not None:
+                    return Reply(thought.text or "", thought=True), thought.finish_reason
                 if not isinstance(response, ModelResponse) or not response.text:
-                    fault = fault_in(error, ModelRequestParameters())
+                    fault = fault_in(error, _TEXT)
                     return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
                 # The host refuses what it cannot use itself, such as a cut reply: here it is read like any other.
         response = cast("ModelResponse", messages[-1])

@@ -35,7 +35,7 @@ from flujo_aros.agents.growing import Growing
 from flujo_aros.agents.outputs import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.agents.record import RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import fault_in, reply_of, response_of
-from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, wants_output, with_blank
+from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, thought_in, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import RecordOf, WatchedModel
 from flujo_aros.agents.strict_events import fitted
@@ -225,6 +225,9 @@ class Aros(AbstractCapability[Any]):
         """Find the call of an output tool that was meant: written as text, or with a wrong name."""
         record = self._record(ctx)
         parameters = self._note(record, request_context, response)
+        thought = self._thought(response, parameters, record) if self._wants_an_answer(ctx) else None
+        if thought is not None:
+            return thought
         cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries  # before that the host asks again
 
         def ours(contract: Contract[Any], rejected: Rejected) -> bool:
@@ -240,6 +243,18 @@ class Aros(AbstractCapability[Any]):
             named = self._wanted(ctx, record) is not None
             return with_blank(response, parameters, record.raw_arguments, is_text_read=named)
         return response
+
+    def _thought(
+        self, response: ModelResponse, parameters: ModelRequestParameters, record: RunRecord
+    ) -> ModelResponse | None:
+        """The response with the answer that stands in its thinking alone."""
+        found = thought_in(response, parameters, record.wanted)
+        if found is None:
+            return None
+        record.thought = True
+        for call in found.tool_calls:
+            record.raw_arguments[call.tool_call_id] = str(call.args)
+        return found
 
     def _note(self, record: RunRecord, request: ModelRequestContext, response: ModelResponse) -> ModelRequestParameters:
         record.response = response
@@ -344,11 +359,14 @@ class Aros(AbstractCapability[Any]):
         """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
         return agent_contract(ctx) or self._contract(record)
 
+    def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
+        """Whether silence is no answer here."""
+        return ctx.agent is not None and not allows_nothing(ctx.agent.output_type)
+
     def _asks_anew(self, ctx: RunContext[Any], record: RunRecord) -> bool:
         """Whether silence is no answer here, and the ladder has a stage for it."""
-        if ctx.agent is None or allows_nothing(ctx.agent.output_type):
-            return False
-        return self._ladder(self._wanted(ctx, record) or _ANY, record).answers(Reason.NO_JSON)
+        ladder = self._ladder(self._wanted(ctx, record) or _ANY, record)
+        return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)
 
     def _ladder(self, contract: Contract[Any], record: RunRecord) -> Ladder:
         return self.ladder or record.ladder or ladder_for(contract, current_settings())
@@ -414,8 +432,9 @@ class Aros(AbstractCapability[Any]):
         if record.outcome is not None:
             told = summary_of(record.outcome, record, content=self.capture_content)
             tell_message(record, ctx.messages, told)
-        # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it.
-        if self.clean_history or wire.contract.mode == "block":
+        # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
+        # what was thought is there already.
+        if self.clean_history or wire.contract.mode == "block" or record.thought:
             clean_history(record, ctx.messages, wire.text_of(mended), call_id)
 
     async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)

@@ -113,7 +113,8 @@ class Climb:
         """What a reply comes to, by way of the ladder if need be."""
         fault = self.record.fault
         if fault is None:
-            reply = Reply(text, was_cut(finish), objections=objections, refused=finish == "content_filter")
+            refused, thought = finish == "content_filter", self.record.thought
+            reply = Reply(text, was_cut(finish), objections=objections, refused=refused, thought=thought)
         else:
             reply = replace(reply_of(fault, text), objections=objections)
         if self.awaited is not None:

@@ -105,6 +105,8 @@ class RunRecord:
     """Whether the latest request asks the provider to enforce a form: a schema, the call of a tool, or JSON at all."""
     fault: Fault | None = None
     """The error of the provider that took the place of the latest reply, or ended it."""
+    thought: bool = False
+    """Whether the latest reply was empty, and its thinking is read in its place."""
     refusals: dict[str, str] = field(default_factory=dict[str, str])
     """Which schemas were refused by which models in this run, and why."""
     schema_refused: str = ""
@@ -122,7 +124,7 @@ class RunRecord:
         self.calls += 1
         self.own_calls += 1
         self.response, self.stream, self.outcome, self.settled, self.judged = None, None, None, None, ()
-        self.fault, self.schema_refused = None, ""
+        self.fault, self.thought, self.schema_refused = None, False, ""
         self.settings = context.model_settings
         self.parameters = context.model_request_parameters
 

@@ -11,7 +11,9 @@ from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCall
 from pydantic_ai.models import ModelRequestParameters
 
 from flujo_aros.agents.salvage import only_tool
-from flujo_aros.outcome import Issue, Reason, Rejected
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.outcome import Accepted, Issue, Reason, Rejected, Risk, Trust
+from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import ran_away
 
 
@@ -37,6 +39,38 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
     else:
         words = "the model wrote nothing"
     return _rejected(Reason.NO_JSON, "no_output", words, text)
+
+
+def thought_in(
+    response: ModelResponse, parameters: ModelRequestParameters, wanted: Contract[Any] | None
+) -> ModelResponse | None:
+    """The response with the answer that stands in its thinking and nowhere else; None where there is none, too.
+
+    Servers put it there whose parser of reasoning finds no end, or takes all of a constrained reply for reasoning. Only
+    JSON counts that satisfies the contract: words are what thinking is made of.
+    """
+    thoughts = [part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content.strip()]
+    if not thoughts or not says_nothing(response) or response.finish_reason in ("length", "content_filter"):
+        return None
+    text, kept = thoughts[-1], [part for part in response.parts if not _is_blank(part)]
+    if parameters.output_tools and not parameters.allow_text_output:
+        named = [(tool.name, compile_contract(tool.parameters_json_schema)) for tool in parameters.output_tools]
+        meant = [name for name, contract in named if _is_answer(text, contract)]
+        return replace(response, parts=[*kept, ToolCallPart(meant[0], text)]) if len(meant) == 1 else None
+    asked = [wanted] if wanted is not None else []
+    if parameters.output_object is not None:
+        asked.append(compile_contract(parameters.output_object.json_schema))
+    is_answer = any(_is_answer(text, contract) for contract in asked)
+    return replace(response, parts=[*kept, TextPart(text)]) if is_answer else None
+
+
+def _is_answer(text: str, contract: Contract[Any]) -> bool:
+    if contract.mode not in ("json", "event") or contract.risk < Risk.INFERRED:
+        return False
+    outcome = read(text, contract.at_once)
+    if not isinstance(outcome, Accepted) or outcome.trust is Trust.SYNTHESIZED:
+        return False
+    return not isinstance(outcome.value, (str, bool, int, float, NoneType))
 
 
 _BLANK: Final = " "

@@ -59,6 +59,9 @@ class UnhookedAros(AskingAros):
     def ended(self, record: RunRecord, request: ModelRequestContext, response: ModelResponse) -> ModelResponse:
         """The response as the host gets it: with a blank where there is nothing to read, so that the ladder can ask."""
         parameters = self._note(record, request, response)
+        thought = self._thought(response, parameters, record)
+        if thought is not None:
+            return thought
         if says_nothing(response) and self._asks_after_silence(record):
             return with_blank(response, parameters, record.raw_arguments, is_text_read=True)
         return response
@@ -68,6 +71,10 @@ class UnhookedAros(AskingAros):
         added = await self._put_behind(ctx, messages, response)
         record = self._record(ctx)
         asked, stream = record.parameters, record.stream
+        thought = None if added or asked is None else self._thought(response, asked, record)
+        if thought is not None and isinstance(stream, WatchedStream):
+            stream.revise(parts=thought.parts)
+            return added
         silent = not added and says_nothing(response) and self._asks_after_silence(record)
         if silent and asked is not None and isinstance(stream, WatchedStream):
             stream.revise(parts=with_blank(response, asked, record.raw_arguments, is_text_read=True).parts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.echo import Examples
 from flujo_aros.recovery.evidence import Evidence
@@ -51,7 +51,8 @@ class Reply:
     error, if anything), `fault_code` its kind (`http_400`), and `retry_after` the seconds that the provider wants to be
     left alone. `in_words`: the error was about the form that was asked for, so that words alone may do.
     `objections` is what a judge beyond the contract, such as the validator of a host framework, has against a text
-    that the contract accepts. `refused`: the provider says that its filter ended the reply. `unmade` says why there was
+    that the contract accepts. `refused`: the provider says that its filter ended the reply. `thought`: the text is what
+    the model has put into its thinking, and its reply is empty. `unmade` says why there was
     no call at all: then there is nothing to read, and the stage is over. With `used_up` no stage may make a call any
     more, since a limit of the caller's is reached.
     """
@@ -65,6 +66,7 @@ class Reply:
     in_words: bool = False
     objections: tuple[Issue, ...] = ()
     refused: bool = False
+    thought: bool = False
     unmade: str | None = None
     used_up: bool = False
     seconds: float = field(default=0.0, compare=False)
@@ -180,6 +182,8 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         issues = (issue, _FORM_FAILED) if reply.in_words else (issue,)
         return Rejected(reason, issues, reply.text, retry_after=reply.retry_after)
     outcome = read(reply.text, contract, truncated=reply.truncated)
+    if isinstance(outcome, Accepted) and reply.thought:
+        outcome = _out_of_thinking(outcome)
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
     made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
@@ -197,6 +201,13 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     if isinstance(outcome, Rejected) and reply.truncated is False and contract.mode in ("tagged", "text"):
         return _left_open(outcome)
     return outcome
+
+
+def _out_of_thinking(outcome: Accepted[T]) -> Accepted[T]:
+    text = outcome.text
+    moved = Repair("from-thinking", Risk.INFERRED, "$", (0, len(text)), text[:80], text[:80])
+    repairs = (moved, *outcome.repairs)
+    return replace(outcome, repairs=repairs, trust=max(outcome.trust, Trust.of(repairs), key=list(Trust).index))
 
 
 def _left_open(outcome: Rejected) -> Rejected:

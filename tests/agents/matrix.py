@@ -180,6 +180,10 @@ def resumed(mode, shape):
     return [said(mode, shape, whole[:-2], finish="length"), Part(whole[-26:].lstrip())]
 
 
+def thought(mode, shape):
+    return [Part("", thinking=f"They want it as JSON. {json.dumps(shape.good(mode))}")]
+
+
 def then_good(**first):
     def replies(mode, shape):
         return [Part("", **first), said(mode, shape, json.dumps(shape.good(mode)))]
@@ -239,6 +243,7 @@ FAILURES = [
     Failure("empty", then_good(), calls=2),
     Failure("blank text", blank, calls=2),
     Failure("thinking only", then_good(thinking="let me see"), calls=2),
+    Failure("answer in the thinking", thought),
     Failure("content filter, empty", only("", finish="content_filter"), Reason.REFUSED),
     Failure("content filter, text", only("I cannot help with", finish="content_filter"), Reason.REFUSED),
     Failure("provider 400", broken(json_mode_error)),

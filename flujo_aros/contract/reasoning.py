@@ -8,6 +8,15 @@ from typing import Final
 REASONING_TAGS: Final = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad|internal_monologue"
 """The names of the tags that reasoning stands between, for a regular expression."""
 
+END_OF_TURN: Final = (
+    r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|return|call)\|>|<\|end\|>(?!\s*<\|start\|>assistant)"
+    r"|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|<\|(?:im_start|start_header_id)\|>\s*(?:user|system|tool)"
+    r"|<start_of_turn>user|\[INST\]"
+)
+"""The tokens that end the turn of a model, or begin that of somebody else."""
+ROLE_HEADER: Final = r"[ \t]*(?:#{2,4}[ \t]*(?:instructions?|response|user|human|assistant|system|input|question|task)\b[ \t]*:?[ \t]*(?=\n)|(?:user|human):[ \t])"
+"""The line that begins another turn in a plain transcript."""
+
 _BLOCK: Final = re.compile(rf"<({REASONING_TAGS})(?:\s[^>]{{0,80}})?>.*?(?:</\1\s*>|\Z)", re.S | re.I)
 _LEFT: Final = re.compile(rf"</(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>", re.I)
 

@@ -150,9 +150,14 @@ def judge(
     if _is_echo(parsed.node, contract.shape):
         return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
     bent = tuple(edit.start for edit in parsed.edits if edit.code in BRACKETS)
-    coercion = Coercion(text, ceiling=ceiling, pristine=not parsed.edits, bent=bent, counts=contract.counts).run(
-        parsed.node, contract.shape
-    )
+    coercion = Coercion(
+        text,
+        ceiling=ceiling,
+        pristine=not parsed.edits,
+        bent=bent,
+        counts=contract.counts,
+        drops=not isinstance(contract.values, SchemaValues),
+    ).run(parsed.node, contract.shape)
     candidate.edits += coercion.edits
     candidate.names = coercion.names
     candidate.draft = Draft(coercion.value, (candidate.start, candidate.end))

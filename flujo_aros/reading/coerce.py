@@ -7,10 +7,11 @@ not fit becomes an issue; the validator has the last word in any case.
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.output import Counts
-from flujo_aros.contract.schema import ANY, Shape, fold
+from flujo_aros.contract.schema import ANY, Shape, fold, is_dict
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.choose import match_choice, say_choices
@@ -18,6 +19,7 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, Path, unlink
 from flujo_aros.reading.envelope import inner_of, payload_of
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.remainder import Placement, place
 from flujo_aros.reading.scalars import read_amount
 from flujo_aros.reading.tolerant import Machine
 
@@ -54,6 +56,14 @@ def risk_of(shape: Shape, inherited: Risk) -> Risk:
     return _RISKS.get(shape.risk or "", inherited)
 
 
+class Leftover(NamedTuple):
+    """A member that no field of its object holds, and the value that it was left in."""
+
+    out: dict[str, Any]
+    member: Member
+    path: Path
+
+
 class Coercion:
     """One value on its way to what a shape wants."""
 
@@ -66,6 +76,7 @@ class Coercion:
         nested: int = 0,
         bent: tuple[int, ...] = (),
         counts: Counts | None = None,
+        drops: bool = True,
     ) -> None:
         self.text = text
         self.bent = sorted(bent)
@@ -75,6 +86,10 @@ class Coercion:
         """The text was JSON as it stood; a repaired one may not have duplicate keys."""
         self.nested = nested
         self._counts = counts
+        self.drops = drops
+        """The validator drops the keys that it does not know, as a pydantic model does."""
+        self.rest: list[Leftover] = []
+        """Members of the objects read so far that no field holds."""
         self.edits: list[Edit] = []
         self.issues: list[Issue] = []
         self.names: dict[int, str] = {}
@@ -137,17 +152,143 @@ class Coercion:
                 return found[0]
         out: dict[str, Any] = {}
         names = self._real_names(members, shape, path)
-        unknown = 0
+        below = len(self.rest)
+        rest: list[Member] = []
         for member, name in zip(members, names, strict=True):
-            declared = name is not None
-            key = name if name is not None else member.key
-            inner_shape = shape.member(key)
-            if not declared and shape.additional is not True and not isinstance(shape.additional, Shape):
-                unknown += 1
-            value = self.value(member.node, inner_shape, (path, key))
-            self._put(out, key, value, member, path, declared=declared)
+            if name is not None:
+                self._put(
+                    out, name, self.value(member.node, shape.member(name), (path, name)), member, path, declared=True
+                )
+            elif shape.additional is True or isinstance(shape.additional, Shape):
+                value = self.value(member.node, shape.member(member.key), (path, member.key))
+                self._put(out, member.key, value, member, path, declared=False)
+            else:
+                rest.append(member)
+        unknown = self._place_rest(out, rest, below, shape, path) if rest or len(self.rest) > below else 0
         self._judge_keys(out, unknown, shape, path, node)
         return out
+
+    def _place_rest(self, out: dict[str, Any], rest: list[Member], below: int, shape: Shape, path: Path) -> int:
+        """Rename, move, refuse or ignore the members that no field holds; how many are ignored."""
+        lost = shape.properties if self.drops or shape.additional is False else shape.required
+        empty = {name: shape.member(name) for name in lost if name not in out}
+        self._move_up(out, below, empty, shape, path)
+        written: dict[str, list[str]] = {}
+        for key, name in shape.keys.items():
+            written.setdefault(name, []).append(key)
+        places = [
+            place(member, empty, written, partial(self._fits, shape=shape)) if empty else Placement() for member in rest
+        ]
+        taken = [where.name for where in places if where.name]
+        ignored = 0
+        for member, where in zip(rest, places, strict=True):
+            if where.name and taken.count(where.name) == 1:
+                self.names[id(member)] = where.name
+                self._edit(
+                    "near_miss_key", Risk.INFERRED, member.start, member.node.start, where.name, (path, where.name)
+                )
+                out[where.name] = self.value(member.node, shape.member(where.name), (path, where.name))
+            elif where.name or where.unsure:
+                self._unmatched(member, where.name or where.unsure, path)
+            elif not (empty and self._move_in(out, member, rest, empty, shape, path)) and not self._move_down(
+                out, member, rest, shape, path
+            ):
+                ignored += 1
+                self.rest.append(Leftover(out, member, path))
+                value = self.value(member.node, shape.member(member.key), (path, member.key))
+                self._put(out, member.key, value, member, path, declared=False)
+        return ignored
+
+    def _fits(self, node: Node, name: str, shape: Shape) -> bool:
+        """Whether a value can be read as that of a field; nothing is logged."""
+        mark = self._mark()
+        self.value(node, shape.member(name), (None, name))
+        fits = len(self.issues) == mark[1]
+        self._rewind(mark)
+        return fits
+
+    def _unmatched(self, member: Member, name: str, path: Path) -> None:
+        message = f"the key {member.key!r} is none of those asked for; if {name!r} is meant, write {name!r}, else leave it out"
+        self._issue((path, member.key), "unmatched_key", message, member.node)
+
+    def _move_in(
+        self, out: dict[str, Any], member: Member, rest: list[Member], empty: dict[str, Shape], shape: Shape, path: Path
+    ) -> bool:
+        """Take fields of this object out of one that stands in it under a key of its own (`{"settings": {"retries": 5}}`)."""
+        if member.node.kind != OBJECT:
+            return False
+        inner: list[Member] = member.node.value
+        names = [shape.keys.get(m.key) or shape.folded.get(fold(m.key)) for m in inner]
+        meant = [name for name in names if name is not None and name in empty and name not in out]
+        if not meant:
+            return False
+        others = [other.node.value for other in rest if other is not member and other.node.kind == OBJECT]
+        twice = any(shape.keys.get(m.key) in meant for other in others for m in other)
+        whole = len(meant) == len(inner) == len(set(meant)) and not twice
+        if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, meant, strict=True)):
+            self._unmatched(member, meant[0], path)
+            return True
+        for one, name in zip(inner, meant, strict=True):
+            self._edit("moved_key", Risk.INFERRED, one.start, one.node.end, name, (path, name))
+            out[name] = self.value(one.node, shape.member(name), (path, name))
+        return True
+
+    def _move_down(self, out: dict[str, Any], member: Member, rest: list[Member], shape: Shape, path: Path) -> bool:
+        """Put a member into the one object of this one that has a field for it, and got no value for it."""
+        if not self.drops or member.node.value is None:
+            return False
+        homes: list[tuple[str, Shape]] = []
+        for name, part in shape.properties.items():
+            for inner in (part, *part.branches):
+                if inner.properties and (real := inner.keys.get(member.key)) is not None:
+                    here = out.get(name)
+                    if is_dict(here) and real in here:
+                        continue
+                    homes.append((name, inner))
+        if not homes:
+            return False
+        name, inner = homes[0]
+        here = out.get(name)
+        if len(homes) == 1 and is_dict(here) and self._fits(member.node, inner.keys[member.key], inner):
+            real = inner.keys[member.key]
+            self._edit("moved_key", Risk.INFERRED, member.start, member.node.end, real, ((path, name), real))
+            here[real] = self.value(member.node, inner.member(real), ((path, name), real))
+            return True
+        if len(homes) == 1 and here is None:
+            parts = [m for m in rest if m.key in inner.keys and m.key not in shape.keys]
+            node = Node(OBJECT, parts, parts[0].start, parts[-1].node.end)
+            if inner.required <= {inner.keys[m.key] for m in parts} and self._fits(node, name, shape):
+                self._edit("moved_key", Risk.INFERRED, node.start, node.end, name, (path, name))
+                out[name] = self.value(node, shape.member(name), (path, name))
+                return True
+        self._unmatched(member, name, path)
+        return True
+
+    def _move_up(self, out: dict[str, Any], below: int, empty: dict[str, Shape], shape: Shape, path: Path) -> None:
+        """Take what the objects right below have left over, where a field of this one got no value and has its name."""
+        left, kept = self.rest[below:], self.rest[:below]
+        depth = len(unlink(path))
+        found: dict[str, list[Leftover]] = {}
+        for leftover in left:
+            steps = unlink(leftover.path)[depth:]
+            near = len(steps) == 1 or (len(steps) == 2 and isinstance(steps[1], int))
+            name = shape.keys.get(leftover.member.key) or shape.folded.get(fold(leftover.member.key))
+            if near and name in empty and leftover.member.node.value is not None:
+                found.setdefault(name, []).append(leftover)
+            else:
+                kept.append(leftover)
+        for name, leftovers in found.items():
+            node = leftovers[-1].member.node
+            del empty[name]
+            if any(plain(one.member.node) != plain(node) for one in leftovers) or not self._fits(node, name, shape):
+                self._unmatched(leftovers[-1].member, name, leftovers[-1].path)
+                continue
+            for one in leftovers:
+                one.out.pop(one.member.key, None)
+                self._edit("moved_key", Risk.INFERRED, one.member.start, one.member.node.end, name, (path, name))
+            self.ignored -= len(leftovers)
+            out[name] = self.value(node, shape.member(name), (path, name))
+        self.rest[:] = kept
 
     def _real_names(self, members: list[Member], shape: Shape, path: Path) -> list[str | None]:
         """For each member the declared name it is meant for, or None."""
@@ -163,10 +304,21 @@ class Coercion:
                 self._edit("near_miss_key", Risk.INFERRED, member.start, member.node.start, meant, (path, meant))
             elif name is None and member.key in shape.properties:
                 self._issue((path, member.key), "only_aliases", f"{member.key!r} may be written by its aliases only")
+            elif name is None and meant is not None and self.drops and self._conflicts(member, meant, members, shape):
+                message = f"the keys {member.key!r} and {meant!r} mean the same field and have different values"
+                self._issue((path, member.key), "duplicate_key", message)
             elif name is not None and name != member.key:
                 self.names[id(member)] = name
                 self._edit("alias", Risk.LOSSLESS, member.start, member.node.start, name, (path, name))
         return names
+
+    def _conflicts(self, member: Member, meant: str, members: list[Member], shape: Shape) -> bool:
+        """Whether another member stands for the same field and has another value."""
+        mine = plain(member.node)
+        return mine is not None and any(
+            other is not member and shape.folded.get(fold(other.key)) == meant and plain(other.node) != mine
+            for other in members
+        )
 
     def _judge_keys(self, out: dict[str, Any], unknown: int, shape: Shape, path: Path, node: Node) -> None:
         self.ignored += unknown
@@ -325,7 +477,9 @@ class Coercion:
             return self._issue(
                 path, "type", f"expected {_wanted(shape)}, found a text that cannot be read as such", node
             )
-        inner = Coercion(inside, ceiling=self.ceiling, pristine=not parsed.edits, nested=self.nested + 1)
+        inner = Coercion(
+            inside, ceiling=self.ceiling, pristine=not parsed.edits, nested=self.nested + 1, drops=self.drops
+        )
         value = inner.value(parsed.node, shape, path)
         self.issues += inner.issues
         self._edit("stringified", Risk.INFERRED, node.start, node.end, inside, path)
@@ -357,7 +511,9 @@ class Coercion:
 
     def _union(self, node: Node, shape: Shape, path: Path) -> Any:
         """The alternative that fits with the least departure; a tie between different values is an issue."""
-        best: tuple[tuple[int, int, int, int], Any, list[Edit], list[Issue], dict[int, str]] | None = None
+        best: tuple[tuple[int, int, int, int], Any, list[Edit], list[Issue], dict[int, str], list[Leftover]] | None = (
+            None
+        )
         tied = False
         for branch in shape.branches[:_MAX_BRANCHES]:
             mark = self._mark()
@@ -366,32 +522,34 @@ class Coercion:
             risk = max((edit.risk for edit in edits), default=-1)
             score = (len(issues), self.ignored - mark[2], int(risk), len(edits))
             if best is None or score < best[0]:
-                best, tied = (score, value, edits, issues, dict(self.names)), False
-            elif score == best[0] and not issues and edits and value != best[1]:
+                best, tied = (score, value, edits, issues, dict(self.names), self.rest[mark[3] :]), False
+            elif score == best[0] and not issues and ((edits and value != best[1]) or score[1]):
                 tied = True
             self._rewind(mark)
             if score == (0, 0, -1, 0):
                 break
         if best is None:
             return self._free(node, path)
-        score, value, edits, issues, names = best
+        score, value, edits, issues, names, rest = best
         if tied:
             return self._issue(path, "ambiguous", "it can be read as more than one of the alternatives", node)
         self.edits += edits
         self.issues += issues
         self.names.update(names)
         self.ignored += score[1]
+        self.rest += rest
         return value
 
     # --- the log ----------------------------------------------------------------------------------------------
 
-    def _mark(self) -> tuple[int, int, int]:
-        return len(self.edits), len(self.issues), self.ignored
+    def _mark(self) -> tuple[int, int, int, int]:
+        return len(self.edits), len(self.issues), self.ignored, len(self.rest)
 
-    def _rewind(self, mark: tuple[int, int, int]) -> None:
+    def _rewind(self, mark: tuple[int, int, int, int]) -> None:
         del self.edits[mark[0] :]
         del self.issues[mark[1] :]
         self.ignored = mark[2]
+        del self.rest[mark[3] :]
 
     def _convert(self, code: str, node: Node, value: Any, path: Path, risk: Risk = Risk.INFERRED) -> Any:
         self._edit(code, risk, node.start, node.end, str(value), path)

@@ -169,6 +169,7 @@ class Gathering(ABC, Generic[T]):
         if is_quoted(self.text, candidate.start, candidate.end):
             return False
         self.found.append(candidate)
+        self.scout.answered = self.scout.answered or candidate.fits
         return True
 
     def _is_prose(self, candidate: Candidate[T]) -> bool:

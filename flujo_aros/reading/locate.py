@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from flujo_aros.contract.reasoning import REASONING_TAGS
+from flujo_aros.contract.reasoning import END_OF_TURN, REASONING_TAGS, ROLE_HEADER
 from flujo_aros.contract.schema import Shape
 
-JSON_FENCE, FENCE, LINES, INLINE = range(4)
+JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
 _WAITING: Final = -1
 
+_ASIDE: Final = "tool_response|tool_result|function_result|function_results|observation"
+"""Tags around what a tool has said: no answer of the model's."""
 _MARK: Final = re.compile(
-    rf"(?P<think><(?P<name>{REASONING_TAGS})(?:\s[^>]{{0,80}})?>)|(?P<left></(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>)"
-    r"|(?P<fence>```|~~~)|(?P<open>[{\[])",
+    rf"(?P<think><(?P<name>{REASONING_TAGS}|{_ASIDE})(?:\s[^>]{{0,80}})?>)"
+    rf"|(?P<left></(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>)"
+    rf"|(?P<fence>```|~~~)|(?P<open>[{{\[])|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
     re.I,
 )
 _TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
+CODE_FENCES: Final = frozenset(
+    "python py python3 bash sh shell zsh console terminal javascript js jsx typescript ts tsx java kotlin swift go rust ruby"
+    " php c cpp c++ cs csharp sql r html css scss dockerfile makefile powershell perl lua graphql mermaid latex tex".split()  # noqa: SIM905
+)
+"""Fences of programs: what they show is no answer, unless it is all they hold."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = re.compile(
     r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|[uUbBrR](?=[\"'])|\\[\"']|&quot;|,|\.\.\.|…"
@@ -43,7 +51,7 @@ FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 
 
 # What may become a mark, or the begin of an answer, when more of the text comes.
-_MARK_BEGUN: Final = re.compile(r"(?:<[^<>]{0,100}|[`~]{1,2})\Z")
+_MARK_BEGUN: Final = re.compile(r"(?:<[^<>]{0,100}|[`~]{1,2}|\n[ \t]*(?:#{1,4}[^\n]{0,40}|\w{0,9}))\Z")
 _LONGEST_MARK: Final = 100
 _START_BEGUN: Final = re.compile(
     r"[{\[](?:\s|\\[nrt])*+(?:[\w$@][\w $@.-]{0,60}+[\"”']?\s*+|[\\.&].{0,10}|[-\d.]{0,20}+\s*+)\Z", re.S
@@ -77,16 +85,24 @@ class Scout:
         self.prose_to = -1
         """Where the last bracket ended that belongs to prose."""
         self.fence: int | None = None
+        self.code = False
+        """The fence is one of a program."""
         self.fence_start = 0
         self.reasoned_to = 0
         """Everything before this position is reasoning, although nothing opened it."""
         self.reasoning = False
         self.unclosed = False
         """The text ends inside a reasoning block."""
+        self.answered = False
+        """An answer has been found: the header of another turn then ends the reply."""
+        self.ended_at: int | None = None
+        """Where the turn of the model ends: what stands behind is never read."""
 
     def next(self, pos: int) -> Spot | None:
         """The next possible beginning at or after `pos`; None at the end of the text, as far as it goes."""
         text = self.text
+        if self.ended_at is not None:
+            return None
         pos = max(pos, self.seen)
         while (pos := self._behind_reasoning(pos)) >= 0 and (found := _MARK.search(text, pos)) is not None:
             self.seen, pos = found.start(), found.end()
@@ -103,6 +119,10 @@ class Scout:
                 if turned is None:
                     return None
                 pos = turned
+            elif found["ends"] or found["role"]:
+                if self.answered if found["role"] else any(map(str.isalnum, text[self.reasoned_to : found.start()])):
+                    self.ended_at = found.start()
+                    return None
             elif found["left"]:
                 self.reasoned_to, self.reasoning = pos, True
                 self.fence = None
@@ -136,6 +156,7 @@ class Scout:
             return None
         name = tag[1].lower() if tag else ""
         self.fence = JSON_FENCE if name in _JSON_TAGS else FENCE
+        self.code = name in CODE_FENCES
         self.fence_start = tag.end() if tag else end
         return self.fence_start
 
@@ -159,7 +180,8 @@ class Scout:
             first = not text[self.fence_start : start].strip() if start - self.fence_start < _NEAR else False
             if first and (begins or _WORDS.match(text, start)):
                 return self.fence
-            return (self.fence if self.fence == JSON_FENCE else INLINE) if begins else None
+            within = CODE if self.code else INLINE
+            return (self.fence if self.fence == JSON_FENCE else within) if begins else None
         if _QUOTED_LINE.match(line):
             return None
         own = _BULLET.match(line) is not None

@@ -24,8 +24,10 @@ from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.gather import NESTED, UNREADABLE, Gathering
 from flujo_aros.reading.lines import list_of, read_lines
-from flujo_aros.reading.locate import FENCE, FENCED, INLINE, LINES, Spot
+from flujo_aros.reading.locate import CODE, FENCE, FENCED, INLINE, LINES, Spot
+from flujo_aros.reading.grown import as_json
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
+from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number, unescape
 from flujo_aros.reading.tolerant import Machine, Parsed
@@ -34,6 +36,7 @@ T = TypeVar("T")
 
 # Nothing in it is tried twice: a row of slashes can be taken for comments in more ways than anyone can try.
 BETWEEN: Final = re.compile(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+)*+", re.M)
+FENCES: Final = re.compile(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+)*+")
 CLOSER: Final = re.compile(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
 _DECLINED: Final = re.compile(
@@ -242,19 +245,22 @@ class Search(Gathering[T]):
         collected = self._collect(group)
         if collected is not None:
             return collected
-        values = [candidate.valid.value for candidate in group if candidate.valid is not None]
-        if any(value != values[0] for value in values):
+        value = _value_of(chosen)
+        different = [c for c in fitting if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
+        if any(c.rank == best for c in different):
             if self.truncated is True and self.ceiling < Risk.LOSSY:
                 words = "several answers stand in it, and the last one may have been cut off"
                 return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
             if self.pick == "error" or self._is_list() or not self._all_apart(group):
                 words = f"{len(group)} different answers stand in it, and nothing says which one is meant"
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
-            chosen.edits.append(Edit(f"picked-{self.pick}", Risk.INFERRED, chosen.start, chosen.end, "", "$"))
-            if self.ceiling < Risk.INFERRED:
-                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(group)} different answers"),))
-        if any(c.rank > best and c.start > chosen.start and _value_of(c) != values[-1] for c in fitting):
-            chosen.edits.append(Edit("picked-place", Risk.INFERRED, chosen.start, chosen.end, "", "$"))
+        if different and self.pick != "first":
+            doubt = rivalry(self.text, Span(chosen.start, chosen.end), [Span(c.start, c.end) for c in different])
+            if doubt is not None:
+                return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", doubt),))
+        if different:
+            code = f"picked-{self.pick}" if any(c.rank == best for c in different) else "picked-place"
+            chosen.edits.append(Edit(code, Risk.INFERRED, chosen.start, chosen.end, "", "$"))
             if self.ceiling < Risk.INFERRED:
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
         return self._accept(chosen)
@@ -267,7 +273,13 @@ class Search(Gathering[T]):
         if broken is not None:
             return self._rejected(broken.reason or Reason.MALFORMED, broken.issues, broken)
         rivals = [
-            c for c in self.found if not c.fits and self._is_answer(c) and (self._is_list() or c.start > chosen.start)
+            c
+            for c in self.found
+            if not c.fits
+            and c.reason is not Reason.ECHOED_SCHEMA
+            and not self._is_code(c, chosen)
+            and (self._is_list() or c.start > chosen.start)
+            and self._is_answer(c, chosen)
         ]
         if not rivals:
             return None
@@ -283,15 +295,25 @@ class Search(Gathering[T]):
                     return other
         return None
 
-    def _is_answer(self, candidate: Candidate[T]) -> bool:
+    def _is_code(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
+        """Whether it stands in a program that is shown beside the answer."""
+        return candidate.rank == CODE and chosen.rank < CODE
+
+    def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
         """Whether it was meant as an answer: an object with keys of the contract, or a list of such."""
         value = candidate.draft.value if candidate.draft else None
         shape = self.shape
+        if value is None and candidate.reason in UNREADABLE:
+            part = self.text[candidate.start : candidate.end]
+            return names_fields(part, shape) or (not shape.properties and candidate.rank <= chosen.rank)
         if is_list(value):
             value, shape = (value[0] if value else None), shape.element(0)
         elif self._is_list():
             shape = shape.element(0)
-        return is_dict(value) and any(key in shape.properties for key in value)
+        if not is_dict(value):
+            return False
+        inner = [part for part in value.values() if is_dict(part)]
+        return any(key in shape.keys for part in (value, *inner) for key in part)
 
     def _is_list(self) -> bool:
         return self.shape.allows("array") and not self.shape.allows("object") and not self.shape.anything
@@ -303,10 +325,8 @@ class Search(Gathering[T]):
 
     def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
         """Whether words stand between the answers (a fence is a wall too)."""
-        if group[0].rank <= FENCE:
-            return True
-        pairs = pairwise(group)
-        return all(not BETWEEN.fullmatch(self.text, one.end, two.start) for one, two in pairs)
+        walls = FENCES if group[0].rank <= FENCE else BETWEEN
+        return all(not walls.fullmatch(self.text, one.end, two.start) for one, two in pairwise(group))
 
     def _collect(self, group: list[Candidate[T]]) -> Outcome[T] | None:
         """Several values in a row, where the contract is a list of them."""
@@ -331,6 +351,8 @@ class Search(Gathering[T]):
 
     def _accept(self, candidate: Candidate[T]) -> Outcome[T]:
         text = self.text
+        if self.pick != "first" and self.contract.counts is None and (rest := self._unexplained(candidate)) is not None:
+            return self._rejected(Reason.AMBIGUOUS, (rest,), candidate)
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
         said = any(edit.start == 0 and edit.end == len(text) for edit in edits)
@@ -363,6 +385,16 @@ class Search(Gathering[T]):
             raise AssertionError("only a candidate that fits is accepted")
         log = RepairLog(edits, text, partial(self._tree, candidate), candidate.names)
         return Accepted(candidate.valid.value, trust, "first", log, text)
+
+    def _unexplained(self, candidate: Candidate[T]) -> Issue | None:
+        """What in the text around the value speaks against it."""
+        others = [Span(c.start, c.end) for c in self.found if c is not candidate and c.end <= len(self.text)]
+        span = Span(candidate.start, candidate.end)
+        return prose_rest(self.text[: self.scout.ended_at], span, others, self.shape, lambda: self._json_of(candidate))
+
+    def _json_of(self, candidate: Candidate[T]) -> Any:
+        """The JSON of the value that a candidate came to."""
+        return as_json(_value_of(candidate), candidate.draft.value if candidate.draft else None)
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
         """The nodes, for the paths of the repairs; what was rewritten is parsed when somebody looks."""

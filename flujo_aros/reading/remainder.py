@@ -1,0 +1,594 @@
+"""What is left over of a reply must be harmless: the one place that judges what a value does not hold.
+
+Reading chooses a value. Everything else that the model wrote is then one of three things:
+
+- *wrapping*: fences, greetings, reasoning, role tokens;
+- *harmless*: a key nobody asked for while every declared field has its value; prose that does not speak of the answer;
+- *unexplained*: all else. What is unexplained and could change the value refuses the reading; it is never dropped.
+
+`object_rest` judges the members of an object that no field holds: they are renamed, moved, refused or ignored.
+`prose_rest` judges the text around a value, and `rivalry` two values that both fit. Structure decides where it can (a
+field's own name beside another value than the one read, a fence, an opener, a label with nothing behind it); word
+lists (`phrases`) only ever refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from flujo_aros.contract.reasoning import mask_reasoning
+from flujo_aros.contract.schema import Shape, fold, is_dict, is_list
+from flujo_aros.outcome import Issue
+from flujo_aros.reading import phrases
+from flujo_aros.reading.locate import CODE_FENCES
+from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+class Likeness(IntEnum):
+    """How surely a key was meant for a field."""
+
+    NONE = 0
+    LIKE = 1
+    """It may have been meant: enough to refuse, not enough to rename."""
+    SURE = 2
+
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+
+
+def _stem(word: str) -> str:
+    """A word without the endings that do not change which field it names."""
+    for ending, kept in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 4:
+            return word[: len(word) - len(ending)] + kept
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3 else word
+
+
+_ENDINGS: Final = (
+    ("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ions", ""), ("ion", ""), ("ings", ""),
+    ("ing", ""), ("ed", ""),
+)  # fmt: skip
+
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(map(_stem, words.split()))
+
+
+_NEUTRAL: Final = _stems(
+    "is has are the of a an in on at num number nr count list items array field value val attr code name date time"
+    " text str string my your current run data info details"
+)
+"""Words that say nothing about which field is meant."""
+_GENERIC: Final = _stems(
+    "id name type date time value text number key code status data item list info title count kind"
+)
+"""Words that many fields share: alone they name none of them surely."""
+_UNITS: Final = _stems(
+    "ms s sec secs second min mins minute h hr hrs hour day week month year mg g kg lb oz ml l cm mm m km mi ft"
+    " percent pct cent eur usd gbp kb mb gb bytes"
+)
+_OPPOSITES: Final = (
+    "un",
+    "in",
+    "im",
+    "dis",
+    "non",
+    "not",
+    "no",
+    "de",
+    "mis",
+    "ex",
+    "anti",
+    "min",
+    "max",
+    "pre",
+    "post",
+)
+# Field names that stand for the same thing in many schemas. A pair is enough to refuse, never to rename.
+_SYNONYMS: Final = tuple(
+    _stems(group)
+    for group in (
+        "tag label keyword category topic",
+        "location venue place site address city",
+        "assignee owner responsible assigned",
+        "variant option version model",
+        "attribute property feature spec specification trait",
+        "participant attendee member guest invitee people",
+        "rating star score review grade",
+        "note comment remark memo annotation hint",
+        "suggestion fix recommendation proposal advice replacement solution",
+        "email mail",
+        "phone tel telephone mobile cell",
+        "language lang locale idiom",
+        "due deadline expiry expiration expire",
+        "price cost amount rate fee charge",
+        "zip postcode postal plz",
+        "birth dob birthday born",
+        "summary abstract overview synopsis",
+        "description desc detail body explanation",
+        "title subject headline heading",
+        "url link href website homepage",
+        "image picture photo img avatar",
+        "visit appointment follow followup next checkup",
+        "start begin from since",
+        "end finish until till stop",
+        "quantity qty count amount",
+        "company employer organization organisation org firm vendor supplier seller",
+        "role position job occupation",
+        "shipping delivery ship",
+        "billing invoice payment",
+        "duration length minute hour time",
+        "retry attempt try",
+        "timeout deadline limit",
+        "region zone area country state",
+        "enabled active on",
+        "reason rationale why cause explanation",
+        "severity level priority urgency importance",
+        "message msg text content",
+        "step instruction direction procedure",
+        "ingredient component",
+        "allergy allergen intolerance",
+        "medication medicine drug prescription",
+        "skill ability competence competency",
+        "author writer creator",
+        "sentiment tone mood polarity",
+        "source origin provenance",
+        "notification alert reminder",
+    )
+)
+
+
+@lru_cache(maxsize=4_096)
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name, in lower case and without their endings.
+
+    >>> words_of("numRetries")
+    ('num', 'retry')
+    """
+    return tuple(_stem(word.lower()) for word in _WORD.findall(name.replace("'", "")))
+
+
+@lru_cache(maxsize=8_192)
+def likeness(key: str, name: str) -> Likeness:
+    """How surely `key` was meant for the field `name`: by spelling, stem or containment.
+
+    >>> likeness("descrption", "description").name, likeness("timeout_ms", "timeout_s").name, likeness("id", "title").name
+    ('SURE', 'LIKE', 'NONE')
+    """
+    if fold(key) == fold(name) and fold(key):
+        return Likeness.SURE
+    mine, its = words_of(key), words_of(name)
+    if not mine or not its or len(key) > 80:
+        return Likeness.NONE
+    if mine == its:
+        return Likeness.SURE
+    units = set(mine) & _UNITS, set(its) & _UNITS
+    if _is_typo(key, name, mine, its):
+        return Likeness.SURE
+    less, more = set(mine) - set(its), set(its) - set(mine)
+    shared = set(mine) & set(its)
+    if shared and units[0] - shared and (units[1] - shared or not more):
+        return Likeness.LIKE  # another unit
+    if shared - _UNITS and not more:  # `phoneNumber` for `phone`
+        return Likeness.SURE if less <= _NEUTRAL else Likeness.LIKE
+    if shared and not less:  # `due` for `due_date`
+        return Likeness.LIKE if shared <= (_GENERIC | _UNITS) - {"hour", "minute"} else Likeness.SURE
+    if shared - _GENERIC - _NEUTRAL - _UNITS and 2 * len(shared) >= min(len(mine), len(its)):
+        return Likeness.LIKE
+    return Likeness.LIKE if _are_synonyms(set(mine), set(its)) else Likeness.NONE
+
+
+def _are_synonyms(mine: set[str], its: set[str]) -> bool:
+    one, two = mine - _NEUTRAL or mine, its - _NEUTRAL or its
+    return any(one & group and two & group for group in _SYNONYMS)
+
+
+def _is_typo(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> bool:
+    """Whether a slip of the keyboard makes one of the other: in one of the words, or of the whole."""
+    if len(mine) == len(its):
+        odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
+        if len(odd) == 1 and _slipped(*odd[0]):
+            return True
+    return _slipped(fold(key), fold(name), least=6)
+
+
+def _slipped(one: str, two: str, least: int = 3) -> bool:
+    short, long = sorted((one, two), key=len)
+    if len(long) - len(short) > 2 or len(short) < least or any(long == prefix + short for prefix in _OPPOSITES):
+        return False
+    distance = _distance(one, two)
+    swapped = len(one) == len(two) and sorted(one) == sorted(two)
+    if distance == 1 and len(one) == len(two) and not swapped:  # another letter: `name`, `game`
+        return len(long) > 4 and one[0] == two[0]
+    if one[0] != two[0] and not swapped:
+        return len(long) > 5 and distance == 1
+    return distance <= (1 if len(long) < 8 else 2)
+
+
+def _distance(one: str, two: str) -> int:
+    """How many letters were lost, doubled, changed or swapped (at most 3 is told exactly)."""
+    before: list[int] = []
+    last = list(range(len(two) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, other in enumerate(two, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == two[j - 2] and one[i - 2] == other:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
+
+
+# --- members that no field holds ---------------------------------------------------------------------------------------
+
+
+class Placement(NamedTuple):
+    """Where a member belongs that no field holds. `name` is the field; empty with an `issue`, or where it is ignored."""
+
+    name: str = ""
+    unsure: str = ""
+    """The field it may have been meant for: the reading is refused."""
+
+
+def place(
+    member: Member, empty: Mapping[str, Shape], written: Mapping[str, Sequence[str]], fits: Callable[[Node, str], bool]
+) -> Placement:
+    """The field that an undeclared member was meant for.
+
+    `empty` are the declared fields without a value, `written` the keys that stand for each, `fits` tells whether a value
+    can be read as that of a field. A name decides first, then what the value is made of.
+    """
+    if _is_blank(member.node):
+        return Placement()
+    found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in empty}
+    sure = [name for name, how in found.items() if how is Likeness.SURE]
+    if sure:
+        fitting = [name for name in sure if fits(member.node, name)]
+        return Placement(fitting[0]) if len(sure) == len(fitting) == 1 else Placement(unsure=(fitting or sure)[0])
+    made_of = [name for name, shape in empty.items() if _is_made_for(member.node, shape) and fits(member.node, name)]
+    if len(made_of) == 1:
+        return Placement(made_of[0])
+    like = [name for name, how in found.items() if how is Likeness.LIKE and fits(member.node, name)]
+    if like or made_of:
+        return Placement(unsure=(like or made_of)[0])
+    telling = [
+        name for name, shape in empty.items() if _tells_its_field(member.node, shape) and fits(member.node, name)
+    ]
+    return Placement(unsure=telling[0]) if telling else Placement()
+
+
+def _is_blank(node: Node) -> bool:
+    """Whether a value says nothing that could be lost."""
+    return node.value is None or node.value in ("", []) or (node.kind == STRING and not node.value.strip())
+
+
+def _objects_of(shape: Shape) -> Iterator[Shape]:
+    if shape.properties:
+        yield shape
+    for branch in shape.branches:
+        yield from _objects_of(branch)
+
+
+def _is_made_for(node: Node, shape: Shape) -> bool:
+    """Whether an object, or each of a list of them, has the keys of the objects that a field holds, and no others."""
+    if node.kind == ARRAY and node.value:
+        lists = [shape, *shape.branches]
+        return any(
+            part.items is not None and all(_is_made_for(item, part.items) for item in node.value) for part in lists
+        )
+    if node.kind != OBJECT:
+        return False
+    written = {fold(member.key) for member in node.value}
+    return any(
+        len(written) > 1 and written <= part.folded.keys() and {fold(name) for name in part.required} <= written
+        for part in _objects_of(shape)
+    )
+
+
+def _tells_its_field(node: Node, shape: Shape) -> bool:
+    """Whether a value is of so special a kind that it may well be that of a field, whatever its key: a list, an object,
+    a date, one of a few words."""
+    if node.kind in (ARRAY, OBJECT):
+        kind = "array" if node.kind == ARRAY else "object"
+        return shape.allows(kind) and not shape.anything
+    parts = (shape, *shape.branches)
+    if node.kind == STRING and any(
+        part.format in ("date", "date-time", "time", "duration", "email", "uri", "uuid") for part in parts
+    ):
+        return True
+    return node.kind == STRING and any(part.choices is not None and node.value in part.choices for part in parts)
+
+
+# --- text that no value holds ------------------------------------------------------------------------------------------
+
+_FENCE: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:```|~~~|\Z)", re.S)
+_OPEN_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
+_SENTENCE: Final = re.compile(r"\n|(?<=[.!?])\s|[。！？]")
+_CLAUSE: Final = re.compile(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
+_QUOTED: Final = re.compile(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
+_LABEL_AT_END: Final = re.compile(
+    r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?|revised|fixed|answer|result|output|json|response|endgültige?|antwort|ergebnis"
+    r"|korrigierte?|réponse|résultat|corrigée?|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
+    re.I,
+)
+_NUMBER: Final = re.compile(r"-?\d[\d.,]*")
+_BEARS: Final = (
+    r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|be|been|as|ist|sind|war|sein|auf|est|sont|était|être|à|es|son|era|ser|a|como|von|into|is now|instead|gleich)\b"
+    r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be|meant to be|to be|be|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
+)
+"""Between the name of a field and a value that is said to be its own."""
+_OUGHT: Final = re.compile(
+    r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
+    r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直",
+    re.I,
+)
+_TRUE_WORDS: Final = frozenset("true yes wahr ja vrai oui verdadero sí 是 真 はい".split())  # noqa: SIM905
+_FALSE_WORDS: Final = frozenset("false no falsch nein faux non falso 否 假 いいえ".split())  # noqa: SIM905
+_MOST_NAMES: Final = 200
+_NEAR: Final = 300
+
+
+class Span(NamedTuple):
+    """A place of a reply that was read as a value of its own."""
+
+    start: int
+    end: int
+
+
+def label_before(text: str, start: int, floor: int = 0) -> str:
+    """The words that introduce the value at `start`: the end of the clause before it, on its line or the one above.
+
+    >>> label_before("I did it. For comparison, the old one was: {}", 43)
+    'For comparison, the old one was:'
+    """
+    before = _OPEN_FENCE.sub("", text[max(floor, start - _NEAR) : start]).rstrip()
+    return _CLAUSE.split(before)[-1].strip(" \t\r\n\"'`([{*_>|-")[-100:]
+
+
+def is_disowned(text: str, start: int, floor: int) -> bool:
+    """Whether a value is introduced as another than the answer: the old one, an example, what it is not."""
+    label = label_before(text, start, floor)
+    return phrases.DISOWNS.search(label) is not None and phrases.OWNS.search(label) is None
+
+
+def is_aside(text: str, start: int, floor: int) -> bool:
+    """Whether a value stands in parentheses that opened behind `floor`."""
+    before = text[max(floor, start - _NEAR) : start]
+    return before.count("(") + before.count("（") > before.count(")") + before.count("）")
+
+
+def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
+    """Why nobody can say that the chosen one of several different answers is meant; None where it can be said.
+
+    `others` are the places of the other answers, in order. The last one wins, unless the words before it disown it, or
+    they are offered side by side.
+    """
+    ends = [0, *sorted(span.end for span in (*others, chosen))]
+    floor = max(end for end in ends if end <= chosen.start)
+    if any(other.start < chosen.start for other in others):
+        if is_disowned(text, chosen.start, floor):
+            return "the last answer is introduced as another than the answer"
+        if floor and is_aside(text, chosen.start, floor):
+            return "the last answer stands in parentheses behind another one"
+    every = sorted((*others, chosen))
+    for one, two in pairwise(every):
+        if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
+            return "several answers are offered side by side"
+    for other in others:
+        if other.start > chosen.start and not is_disowned(text, other.start, max(e for e in ends if e <= other.start)):
+            return "another answer follows behind the one in the better place"
+    return None
+
+
+def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
+    """What in the text around a value speaks against it; None where all of it is harmless.
+
+    `others` are the places of other values, whose own text is not prose. `value` gives the JSON value where it is
+    needed to compare. Takes time linear in the text.
+    """
+    behind = _without(text, chosen.end, len(text), others)
+    before = text[: chosen.start]
+    found = _rest_behind(behind, shape, value) if _has_words(behind) else None
+    if found is None and _has_words(before):
+        found = _rest_before(text, chosen, others, behind, shape)
+    return None if found is None else Issue("$", "leftover", found)
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalpha, text)) or "..." in text or "…" in text or "❌" in text
+
+
+def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
+    """A part of the text without the values and the reasoning in it."""
+    parts: list[str] = []
+    for other in sorted(others):
+        if start <= other.start < end:
+            parts.append(text[start : other.start])
+            start = max(start, other.end)
+    parts.append(text[start:end])
+    return mask_reasoning(" ".join(parts)) if "<" in text else " ".join(parts)
+
+
+def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:
+    floor = max((other.end for other in others if other.end <= chosen.start), default=0)
+    label = label_before(text, chosen.start, floor)
+    if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label):
+        before = mask_reasoning(text[: chosen.start], unopened=True)
+        if _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), _names(shape)):
+            return f"it is introduced as another than the answer, and what stands before it cannot be read: {label[-60:]!r}"
+    if not others and phrases.NEVER.search(label) and not phrases.OWNS.search(label):
+        return f"the words before it say that it is not the answer: {label[-60:]!r}"
+    if phrases.SAMPLE.search(label):
+        around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
+        if phrases.DECLINES.search(around) or phrases.ASKS.search(behind):
+            return "it is shown as an example by a reply that gives no answer"
+    return None
+
+
+def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | None:
+    names = _names(shape)
+    if (begun := _LABEL_AT_END.search(behind)) is not None:
+        return f"an answer is announced behind it and does not come: {begun[0].strip()[:40]!r}"
+    for fence in _FENCE.finditer(behind):
+        if fence[1].lower() not in CODE_FENCES and _names_in(fence[2], names):
+            return "another answer begins in a fence behind it, and cannot be read"
+    prose = _FENCE.sub(" ", behind)
+    if (elided := phrases.ELIDES.search(prose)) is not None:
+        return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
+    if (taken_back := phrases.CORRECTS.search(prose)) is not None:
+        return f"what follows takes it back or corrects it: {_excerpt(prose, taken_back.start())!r}"
+    if not names:
+        return None
+    return _other_form(prose, names) or _contradiction(prose, names, shape, value)
+
+
+def _excerpt(text: str, at: int) -> str:
+    return " ".join(text[at : at + 80].split())[:60]
+
+
+@lru_cache(maxsize=512)
+def _pattern_of(name: str) -> str:
+    return r"[\s_-]?".join(map(re.escape, _WORD.findall(name))) or re.escape(name)
+
+
+def _names(shape: Shape) -> dict[str, Shape]:
+    """The fields of a contract, of objects in it too, by the names they are written with."""
+    found: dict[str, Shape] = {}
+    pending = [shape]
+    seen: set[int] = set()
+    while pending and len(found) < _MOST_NAMES:
+        here = pending.pop(0)
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        for key, name in here.keys.items():
+            if len(key) > 1:
+                found.setdefault(key, here.member(name))
+        pending += [*here.properties.values(), *here.branches, *([here.items] if here.items else []), *here.prefix]
+    return found
+
+
+def names_fields(text: str, shape: Shape) -> bool:
+    """Whether a text that is no prose names a field of a contract."""
+    return _names_in(text, _names(shape))
+
+
+def _names_in(text: str, names: Iterable[str]) -> bool:
+    """Whether fields are named in a text that is no prose."""
+    named = set(map(fold, _TOKEN.findall(text[:20_000])))
+    return any(fold(name) in named for name in names)
+
+
+_TOKEN: Final = re.compile(r"[^\W\d][\w-]*")
+
+
+def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
+    """An answer in a form that is not read: a call with arguments, a table, a row of tags."""
+    for found in _FORMS.finditer(prose):
+        if sum(fold(word) in {fold(name) for name in names} for word in _TOKEN.findall(found[0])) > 1:
+            return f"another answer stands behind it in a form that is not read: {_excerpt(found[0], 0)!r}"
+    return None
+
+
+_FORMS: Final = re.compile(
+    r"\b[A-Za-z_]\w{0,60}\((?:\s*\w{1,60}\s*=[^()\n]{0,200}){1,20}\)?|^[ \t]*\|[^\n]+\|[ \t]*$|^[ \t]*<\w[^\n]{0,400}</\w+>",
+    re.M,
+)
+
+
+def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: Callable[[], Any]) -> str | None:
+    """A sentence that names a field and gives it another value than the one read."""
+    patterns = {key: _pattern_of(key) for key in names}
+    any_name = re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(patterns.values(), key=len, reverse=True))})(?![\w-])", re.I)
+    cjk = re.compile("|".join(re.escape(key) for key in names), re.I)
+    leaves: dict[str, list[Any]] | None = None
+    by_fold = {fold(key): key for key in names}
+    for sentence in _SENTENCE.split(prose):
+        for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
+            key = by_fold.get(fold(found[0]))
+            if key is None:
+                continue
+            if leaves is None:
+                leaves = _leaves(value(), shape)
+            if _differs(sentence, found.end(), names[key], leaves.get(fold(key), [])):
+                return f"what follows gives {key!r} another value: {_excerpt(sentence, 0)!r}"
+    return None
+
+
+def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
+    """All scalars of a value, by the folded keys that stand for their field."""
+    found: dict[str, list[Any]] = {}
+    pending: list[tuple[Any, Shape]] = [(value, shape)]
+    while pending:
+        here, known = pending.pop()
+        if is_dict(here):
+            for key, part in here.items():
+                real = known.keys.get(key, key)
+                for spelled in {key, *(alias for alias, name in known.keys.items() if name == real)}:
+                    parts = part if is_list(part) else [part]
+                    found.setdefault(fold(spelled), []).extend(p for p in parts if not isinstance(p, (dict, list)))
+                pending.append((part, known.member(real)))
+        elif is_list(here):
+            pending += [(part, known.element(at)) for at, part in enumerate(here)]
+    return found
+
+
+_BEARING: Final = re.compile(_BEARS, re.I)
+
+
+def _differs(sentence: str, at: int, shape: Shape, accepted: list[Any]) -> bool:
+    """Whether a sentence gives a field, named before `at`, a value that it did not get."""
+    bears = _BEARING.search(sentence, at, at + 60)
+    rest = (
+        sentence[bears.end() :] if bears and not sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2 else ""
+    )
+    choices = _choices(shape)
+    if choices:
+        named = {
+            choice
+            for choice in choices
+            if re.search(
+                rf"(?<![\w-]){re.escape(choice)}(?![\w-])",
+                sentence[at:] if rest or not _OUGHT.search(sentence) else sentence,
+                re.I,
+            )
+        }
+        others = named - {str(part) for part in accepted}
+        return bool(others) and not named & {str(part) for part in accepted} and bool(rest or _OUGHT.search(sentence))
+    if not rest:
+        return False
+    if shape.allows("boolean") and not shape.allows("string"):
+        word = (_TOKEN.match(rest) or [""])[0].lower()
+        said = True if word in _TRUE_WORDS else False if word in _FALSE_WORDS else None
+        return said is not None and bool(accepted) and said not in accepted
+    if shape.allows("integer") and not shape.allows("string"):
+        return _other_number(rest, accepted)
+    if _OUGHT.search(sentence) is None:
+        return False
+    quoted = re.match(r"([^\"'”’`\n]{1,80})[\"'”’`]", rest)
+    return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
+
+
+def _choices(shape: Shape) -> list[str]:
+    parts = (shape, *shape.branches, *([shape.items] if shape.items else []))
+    return [choice for part in parts for choice in part.choices or () if isinstance(choice, str) and len(choice) > 1]
+
+
+def _other_number(rest: str, accepted: list[Any]) -> bool:
+    found = _NUMBER.match(rest)
+    if found is None:
+        return False
+    written = found[0].rstrip(".,")
+    try:
+        number = float(written.replace(",", ""))
+    except ValueError:
+        return False
+    return all(isinstance(part, (int, float)) for part in accepted) and number not in [float(part) for part in accepted]

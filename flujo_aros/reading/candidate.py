@@ -14,7 +14,7 @@ from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import Coercion, risk_of
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, steps_of, worst
-from flujo_aros.reading.envelope import is_schema
+from flujo_aros.reading.envelope import is_framed, is_schema
 from flujo_aros.reading.garnished import CLEANED
 from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.tolerant import Parsed
@@ -29,6 +29,8 @@ _SUSPECT: Final = re.compile(
 )
 
 
+ELIDED_ITEM: Final = re.compile(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
+"""Dots in the place of an item beside others, or of a key: they stand for what was left out."""
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
@@ -84,7 +86,12 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     if valid is None:
         return None
     value: object = valid[0]
-    if value.__class__ is dict and is_dict(value) and (_echoes(value, contract) or _has_near_miss(value, shape)):
+    if value.__class__ is dict and is_dict(value):
+        if _echoes(value, contract) or _has_near_miss(value, shape):
+            return None
+        if not shape.anything and is_framed(value, shape):
+            return None
+    if ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
         return None
     if shape.has_options and isinstance(values, SchemaValues) and _misses_below(value, shape):
         return None
@@ -145,6 +152,9 @@ def judge(
         return candidate.lose(parsed.reason, Issue("$", parsed.code, f"{parsed.message} (at character {parsed.at})"))
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
+    if ELIDED_ITEM.search(text, candidate.start, parsed.end):
+        words = "dots in the place of an item or a key stand for something that was left out"
+        return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
     if _fits_as_it_stands(candidate, parsed, contract, ceiling):
         return candidate
     if _is_echo(parsed.node, contract.shape):

@@ -17,7 +17,7 @@ from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.choose import match_choice, say_choices
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, Path, unlink
-from flujo_aros.reading.envelope import inner_of, payload_of
+from flujo_aros.reading.envelope import contradiction, has_required, inner_of, is_call, may_hold, payload_of
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.remainder import Placement, place
 from flujo_aros.reading.scalars import read_amount
@@ -150,6 +150,12 @@ class Coercion:
             inner = inner_of(node, shape)
             if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
                 return found[0]
+            if inner is not None and is_call((member.key for member in members), shape) is not None:
+                return self._issue(
+                    path, "ambiguous", "it is a tool call whose arguments are not what is asked for", node
+                )
+            if (framed := self._framed(node, shape)) is not None:
+                return framed[0]
         out: dict[str, Any] = {}
         names = self._real_names(members, shape, path)
         below = len(self.rest)
@@ -172,7 +178,6 @@ class Coercion:
         """Rename, move, refuse or ignore the members that no field holds; how many are ignored."""
         lost = shape.properties if self.drops or shape.additional is False else shape.required
         empty = {name: shape.member(name) for name in lost if name not in out}
-        self._move_up(out, below, empty, shape, path)
         written: dict[str, list[str]] = {}
         for key, name in shape.keys.items():
             written.setdefault(name, []).append(key)
@@ -197,6 +202,7 @@ class Coercion:
                 self.rest.append(Leftover(out, member, path))
                 value = self.value(member.node, shape.member(member.key), (path, member.key))
                 self._put(out, member.key, value, member, path, declared=False)
+        self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
 
     def _fits(self, node: Node, name: str, shape: Shape) -> bool:
@@ -341,6 +347,43 @@ class Coercion:
         self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
         return (value,)
 
+    def _framed(self, node: Node, shape: Shape) -> tuple[Any] | None:
+        """The value of the one member of an envelope with others beside it that fits the contract alone; as a tuple."""
+        members: list[Member] = node.value
+        written = {member.key for member in members}
+        if len(members) < 2 or written <= shape.keys.keys() or has_required(written, shape):
+            return None
+        holders = [m for m in members if m.key not in shape.keys and may_hold(m.node, shape)]
+        fitting = [m for m in holders if self._reads_as(m.node, shape)]
+        if not fitting:
+            return None
+        if len(fitting) > 1:
+            words = "several members of it could be the answer: " + ", ".join(repr(m.key) for m in fitting)
+            return (self._issue(None, "ambiguous", words, node),)
+        chosen = fitting[0]
+        against = contradiction(members, chosen, shape)
+        if against is not None:
+            return (self._issue(None, "ambiguous", f"the answer in {chosen.key!r} is in doubt: {against}", node),)
+        inner = chosen.node
+        beside = [m for m in members if m is not chosen and m.key in shape.keys and m.node.value is not None]
+        if beside:
+            whole = Node(OBJECT, [*inner.value, *beside], inner.start, inner.end) if inner.kind == OBJECT else None
+            if whole is None or not self._reads_as(whole, shape):
+                words = f"{beside[0].key!r} beside {chosen.key!r} says something else than the answer in it"
+                return (self._issue(None, "ambiguous", words, node),)
+            for member in beside:
+                self._edit("moved_key", Risk.INFERRED, member.start, member.node.end, member.key, (None, member.key))
+            inner = whole
+        return self._envelope(node, inner, shape)
+
+    def _reads_as(self, node: Node, shape: Shape) -> bool:
+        """Whether a node can be read as the whole value; nothing is logged."""
+        mark = self._mark()
+        self._parse_inside(node, shape, None) if node.kind == STRING else self.value(node, shape, None)
+        fits = len(self.issues) == mark[1]
+        self._rewind(mark)
+        return fits
+
     def _misplaced_object(self, node: Node, shape: Shape, path: Path) -> Any:
         if shape.allows("array") and not (path is None and self.bent and self._is_bent(node)):
             mark = self._mark()
@@ -349,6 +392,8 @@ class Coercion:
                 self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
                 return [value]
             self._rewind(mark)
+        if path is None and shape.allows("array") and (framed := self._framed(node, shape)) is not None:
+            return framed[0]
         inner = payload_of(node, shape) if path is None else None
         if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
             return found[0]

@@ -15,7 +15,12 @@ NUMBER_PATTERN = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|<!--.*?-->", re.S)
-LEFT_OUT: Final = re.compile(r"\.\.\.|…|\b(?:more|other|remaining|rest of|omitted|truncated|and so on|etc)\b", re.I)
+LEFT_OUT: Final = re.compile(
+    r"\.\.\.|…|\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
+    r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios|resto|reste)\b"
+    r"|省略|其余|其他|以下略|残り|同上",
+    re.I,
+)
 KEY_AHEAD: Final = re.compile(
     r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{0,120})[\"”“»](?=\s*(?:[:：]|=))|['‘`](?P<s>[^'’`\n:]{1,120})['’`](?=\s*(?:[:：]|=))"
     r"|(?P<b>[\w$][\w$-]{0,60}(?: [\w$-]{1,30}){0,3})(?=\s*[:：]))\s*(?:[:：]|=>?)"
@@ -78,6 +83,8 @@ class Cursor:
         """The string at whose open end a growing text was last left."""
         self.ends = ends
         """The text is known to be whole."""
+        self.guided = False
+        """A schema says what is asked for."""
         self.edits: list[Edit] = []
         self.stack: list[Frame] = []
         self.cut = False

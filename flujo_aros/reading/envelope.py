@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.contract.schema import Shape, fold, is_dict
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
+from flujo_aros.reading.phrases import CORRECTS
 
 _CALL: Final = frozenset(
     {"name", "arguments", "args", "parameters", "params", "input", "id", "type", "function", "tool", "tool_name"}
@@ -30,26 +32,103 @@ WRAPPING: Final = _CALL | _SCHEMA_WORDS
 _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 
 
+_DISOWNING: Final = frozenset(
+    "old older previous prev prior before original initial example examples sample template placeholder rejected wrong incorrect"
+    " invalid bad input inputs request draft schema format expected alternative alternatives deleted removed deprecated outdated"
+    " error errors failed failure failures exception default defaults baseline reference".split()  # noqa: SIM905
+)
+"""Names of members that hold something else than the answer."""
+_FAILURES: Final = frozenset("error errors failure exception refusal refused warning_fatal".split())  # noqa: SIM905
+_SUCCESSES: Final = frozenset("success ok valid isvalid found done complete completed finished".split())  # noqa: SIM905
+_STATES: Final = frozenset("status state outcome result type kind verdict".split())  # noqa: SIM905
+_BAD_STATES: Final = frozenset(
+    "error failed failure fail invalid rejected incomplete partial cancelled canceled denied refused notfound unknown example"
+    " sample draft template outdated".split()  # noqa: SIM905
+)
+_MARKED: Final = frozenset("example isexample sample placeholder dummy mock draft isdraft test hypothetical".split())  # noqa: SIM905
+_THOUGHTS: Final = frozenset(
+    "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot chainofthought reflection".split()  # noqa: SIM905
+)
+
+
+def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | None:
+    """What the other members of an envelope say against the answer in it; None where they are harmless."""
+    if fold(inner.key) in _DISOWNING:
+        return f"{inner.key!r} is not the name of an answer"
+    for member in members:
+        if member is inner:
+            continue
+        name, node = fold(member.key), member.node
+        value = node.value
+        if node.kind == OBJECT and any(part.key in shape.keys for part in value):
+            return f"{member.key!r} beside it holds fields of the answer too"
+        word = fold(value) if isinstance(value, str) else ""
+        if (
+            (name in _FAILURES and value not in (None, False, "", []))
+            or (name in _SUCCESSES and (value is False or word in ("false", "no")))
+            or (name in _STATES and word in _BAD_STATES)
+            or (name in _MARKED and value not in (None, False, ""))
+        ):
+            return f"{member.key!r} beside it says that it is no answer"
+        if name not in _THOUGHTS and isinstance(value, str) and CORRECTS.search(value):
+            return f"{member.key!r} beside it takes it back or corrects it"
+    return None
+
+
+def is_call(keys: Iterable[str], shape: Shape) -> str | None:
+    """The name of the member that holds the arguments, where these are the keys of a tool call and not of the contract."""
+    written = set(keys)
+    if len(written) < 2 or not written <= _CALL:
+        return None
+    return next((name for name in _PAYLOAD if name in written and name not in shape.keys), None)
+
+
+def is_framed(value: dict[str, Any], shape: Shape) -> bool:
+    """Whether valid JSON is a tool call or an envelope that only a permissive schema takes for the answer itself."""
+    name = is_call(value, shape)
+    if name is not None:
+        inner = value[name]
+        return is_dict(inner) or (isinstance(inner, str) and inner.lstrip()[:1] == "{")
+    if len(value) != 1 or shape.required or not shape.properties:
+        return False
+    ((key, only),) = value.items()
+    return key not in shape.keys and is_dict(only) and any(part in shape.keys for part in only)
+
+
 def inner_of(node: Node, shape: Shape) -> Node | None:
     """The node inside an envelope, or None where `node` is no envelope for this shape (or already fits it)."""
     members: list[Member] = node.value
     written = {member.key for member in members}
     known = sum(1 for key in written if key in shape.keys or fold(key) in shape.folded)
-    if not members or (known and (known == len(written) or not shape.required)):
+    if not members:
         return None
-    if shape.required and shape.required <= {shape.keys.get(k) or shape.folded.get(fold(k)) for k in written}:
+    if (call := is_call(written, shape)) is not None:
+        found = next(member.node for member in members if member.key == call)
+        if found.kind == OBJECT or _holds_json(found):
+            return _deeper(found, shape)
+    if (known and (known == len(written) or not shape.required)) or has_required(written, shape):
         return None
     if "properties" in written and written <= _SCHEMA_WORDS and "properties" not in shape.keys:
         frame = next(member.node for member in members if member.key == "properties")
         return frame if frame.kind == OBJECT and not is_schema(node) else None
-    if written <= _CALL:
-        for name in _PAYLOAD:
-            found = next((member.node for member in members if member.key == name), None)
-            if found is not None and (found.kind == OBJECT or _holds_json(found)):
-                return _deeper(found, shape)
     if len(members) == 1 and (members[0].node.kind in (OBJECT, ARRAY) or _holds_json(members[0].node)):
-        return _deeper(members[0].node, shape)
+        return None if fold(members[0].key) in _DISOWNING else _deeper(members[0].node, shape)
     return None
+
+
+def has_required(written: Iterable[str], shape: Shape) -> bool:
+    """Whether all required keys stand among these, and there are any."""
+    return bool(shape.required) and shape.required <= {shape.keys.get(k) or shape.folded.get(fold(k)) for k in written}
+
+
+def may_hold(node: Node, shape: Shape) -> bool:
+    """Whether a member of an envelope with others beside it can be the answer: by its kind, and by a key of it."""
+    if shape.allows("object"):
+        inner = node.value[0] if node.kind == ARRAY and len(node.value) == 1 else node
+        if inner.kind == OBJECT:
+            return any(member.key in shape.keys or fold(member.key) in shape.folded for member in inner.value)
+        return _holds_json(node)
+    return shape.allows("array") and node.kind == ARRAY and bool(node.value)
 
 
 def payload_of(node: Node, shape: Shape) -> Node | None:

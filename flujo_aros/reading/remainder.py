@@ -196,7 +196,7 @@ def _is_typo(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> bo
         odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
         if len(odd) == 1 and _slipped(*odd[0]):
             return True
-    return _slipped(fold(key), fold(name), least=6)
+    return _slipped(fold(key), fold(name), least=5)
 
 
 def _slipped(one: str, two: str, least: int = 3) -> bool:
@@ -299,13 +299,24 @@ def _tells_its_field(node: Node, shape: Shape) -> bool:
     if node.kind in (ARRAY, OBJECT):
         kind = "array" if node.kind == ARRAY else "object"
         return shape.allows(kind) and not shape.anything
+    if node.kind != STRING:
+        return False
     parts = (shape, *shape.branches)
-    if node.kind == STRING and any(
-        part.format in ("date", "date-time", "time", "duration", "email", "uri", "uuid") for part in parts
-    ):
-        return True
-    return node.kind == STRING and any(part.choices is not None and node.value in part.choices for part in parts)
+    formats = [_SPECIAL[part.format] for part in parts if part.format in _SPECIAL]
+    return any(form.match(node.value) for form in formats) or any(node.value in (part.choices or ()) for part in parts)
 
+
+_DATE: Final = re.compile(r"\s*\d{4}-\d\d")
+_TIME: Final = re.compile(r"\s*\d{1,2}:\d\d")
+_SPECIAL: Final = {
+    "date": _DATE,
+    "date-time": _DATE,
+    "time": _TIME,
+    "duration": re.compile(r"\s*P(?:T?\d)"),
+    "email": re.compile(r"\S+@\S+\.\w"),
+    "uri": re.compile(r"\w+://"),
+    "uuid": re.compile(r"[0-9a-fA-F]{8}-"),
+}
 
 # --- text that no value holds ------------------------------------------------------------------------------------------
 
@@ -422,7 +433,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
     label = label_before(text, chosen.start, floor)
     if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label):
         before = mask_reasoning(text[: chosen.start], unopened=True)
-        if _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), _names(shape)):
+        if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), _names(shape)):
             return f"it is introduced as another than the answer, and what stands before it cannot be read: {label[-60:]!r}"
     if not others and phrases.NEVER.search(label) and not phrases.OWNS.search(label):
         return f"the words before it say that it is not the answer: {label[-60:]!r}"
@@ -447,7 +458,7 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         return f"what follows takes it back or corrects it: {_excerpt(prose, taken_back.start())!r}"
     if not names:
         return None
-    return _other_form(prose, names) or _contradiction(prose, names, shape, value)
+    return _other_lines(prose, shape) or _other_form(prose, names) or _contradiction(prose, names, shape, value)
 
 
 def _excerpt(text: str, at: int) -> str:
@@ -488,6 +499,17 @@ def _names_in(text: str, names: Iterable[str]) -> bool:
 
 
 _TOKEN: Final = re.compile(r"[^\W\d][\w-]*")
+
+
+_KEY_LINE: Final = re.compile(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)", re.M)
+
+
+def _other_lines(prose: str, shape: Shape) -> str | None:
+    """An answer in lines of its keys: as many as the contract asks for, and more than one."""
+    written = {shape.keys.get(name) or shape.folded.get(fold(name)) for name in _KEY_LINE.findall(prose)} - {None}
+    if len(written) > 1 and shape.required <= written:
+        return f"another answer stands behind it in lines: {', '.join(sorted(map(str, written)))[:60]}"
+    return None
 
 
 def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:

@@ -96,7 +96,7 @@ class Tokens(Cursor):
         raw = self.text[end.start : end.stop]
         if "\\" not in raw or end.raw:
             return raw
-        literal = literal_escapes(raw, wants_text=not shape.anything and shape.allows("string"))
+        literal = literal_escapes(raw, wants_text=self._wants_text(shape))
         found = unescape(raw, literal)
         value = self._whole_characters(found, end.start)
         if found.kept or literal or literal is None:
@@ -105,6 +105,13 @@ class Tokens(Cursor):
         if found.dangling:
             raise self._stop("a backslash at the end of a string", "invalid-escape", at=end.stop)
         return value
+
+    def _wants_text(self, shape: Shape) -> bool:
+        """Whether a text is asked for here. What an envelope, a key in another case or a list of one holds is unknown
+        here: where a contract says anything at all, it is taken for text."""
+        if shape.anything:
+            return self.guided
+        return shape.allows("string") or (shape.allows("array") and shape.element(0).allows("string"))
 
     def _whole_characters(self, found: Unescaped, start: int) -> str:
         if found.lone:

@@ -105,6 +105,7 @@ class Machine(Brackets):
     ) -> None:
         super().__init__(text, start, max_depth=max_depth, ends=ends, doubled=doubled, growing=growing)
         self.root_shape = shape
+        self.guided = not shape.anything
 
     def parse(self) -> Parsed | Failure:
         """The value, or why there is none. Never raises."""

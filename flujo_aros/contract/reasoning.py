@@ -14,7 +14,10 @@ END_OF_TURN: Final = (
     r"|<start_of_turn>user|\[INST\]"
 )
 """The tokens that end the turn of a model, or begin that of somebody else."""
-ROLE_HEADER: Final = r"[ \t]*(?:#{2,4}[ \t]*(?:instructions?|response|user|human|assistant|system|input|question|task)\b[ \t]*:?[ \t]*(?=\n)|(?:user|human):[ \t])"
+ROLE_HEADER: Final = (
+    r"[ \t]*(?:#{2,4}[ \t]*(?:instructions?|response|user|human|assistant|system|input|question|task)\b"
+    r"[ \t]*:?[ \t]*(?=\n)|(?:user|human):[ \t])"
+)
 """The line that begins another turn in a plain transcript."""
 
 _BLOCK: Final = re.compile(rf"<({REASONING_TAGS})(?:\s[^>]{{0,80}})?>.*?(?:</\1\s*>|\Z)", re.S | re.I)

@@ -214,13 +214,15 @@ class Coercion:
         return fits
 
     def _unmatched(self, member: Member, name: str, path: Path) -> None:
-        message = f"the key {member.key!r} is none of those asked for; if {name!r} is meant, write {name!r}, else leave it out"
+        message = (
+            f"the key {member.key!r} is none of those asked for: write {name!r} if that is meant, else leave it out"
+        )
         self._issue((path, member.key), "unmatched_key", message, member.node)
 
     def _move_in(
         self, out: dict[str, Any], member: Member, rest: list[Member], empty: dict[str, Shape], shape: Shape, path: Path
     ) -> bool:
-        """Take fields of this object out of one that stands in it under a key of its own (`{"settings": {"retries": 5}}`)."""
+        """Take fields of this object out of one inside it that has a key of its own: `{"settings": {"retries": 5}}`."""
         if member.node.kind != OBJECT:
             return False
         inner: list[Member] = member.node.value

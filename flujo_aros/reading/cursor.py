@@ -16,8 +16,9 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|<!--.*?-->", re.S)
 LEFT_OUT: Final = re.compile(
-    r"\.\.\.|…|\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out|not shown|abbreviated"
-    r"|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw|inchangé|sin cambios|resto|reste)\b"
+    r"\.\.\.|…|\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out"
+    r"|not shown|abbreviated|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw"
+    r"|inchangé|sin cambios|resto|reste)\b"
     r"|省略|其余|其他|以下略|残り|同上",
     re.I,
 )

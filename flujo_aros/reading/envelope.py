@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from flujo_aros.contract.schema import Shape, fold, is_dict
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
-from flujo_aros.reading.phrases import CORRECTS
+from flujo_aros.reading.phrases import CORRECTS, word_set
 
 _CALL: Final = frozenset(
     {"name", "arguments", "args", "parameters", "params", "input", "id", "type", "function", "tool", "tool_name"}
@@ -32,22 +32,26 @@ WRAPPING: Final = _CALL | _SCHEMA_WORDS
 _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 
 
-_DISOWNING: Final = frozenset(
-    "old older previous prev prior before original initial example examples sample template placeholder rejected wrong incorrect"
-    " invalid bad input inputs request draft schema format expected alternative alternatives deleted removed deprecated outdated"
-    " error errors failed failure failures exception default defaults baseline reference".split()  # noqa: SIM905
+_DISOWNING: Final = word_set(
+    "old older previous prev prior before original initial example examples sample template placeholder"
+    " rejected wrong incorrect"
+    " invalid bad input inputs request draft schema format expected alternative alternatives deleted"
+    " removed deprecated outdated"
+    " error errors failed failure failures exception default defaults baseline reference"
 )
 """Names of members that hold something else than the answer."""
-_FAILURES: Final = frozenset("error errors failure exception refusal refused warning_fatal".split())  # noqa: SIM905
-_SUCCESSES: Final = frozenset("success ok valid isvalid found done complete completed finished".split())  # noqa: SIM905
-_STATES: Final = frozenset("status state outcome result type kind verdict".split())  # noqa: SIM905
-_BAD_STATES: Final = frozenset(
-    "error failed failure fail invalid rejected incomplete partial cancelled canceled denied refused notfound unknown example"
-    " sample draft template outdated".split()  # noqa: SIM905
+_FAILURES: Final = word_set("error errors failure exception refusal refused warning_fatal")
+_SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
+_STATES: Final = word_set("status state outcome result type kind verdict")
+_BAD_STATES: Final = word_set(
+    "error failed failure fail invalid rejected incomplete partial cancelled canceled denied refused"
+    " notfound unknown example"
+    " sample draft template outdated"
 )
-_MARKED: Final = frozenset("example isexample sample placeholder dummy mock draft isdraft test hypothetical".split())  # noqa: SIM905
-_THOUGHTS: Final = frozenset(
-    "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot chainofthought reflection".split()  # noqa: SIM905
+_MARKED: Final = word_set("example isexample sample placeholder dummy mock draft isdraft test hypothetical")
+_THOUGHTS: Final = word_set(
+    "reasoning thought thoughts thinking analysis explanation rationale scratchpad plan steps cot"
+    " chainofthought reflection"
 )
 
 
@@ -76,7 +80,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
 
 
 def is_call(keys: Iterable[str], shape: Shape) -> str | None:
-    """The name of the member that holds the arguments, where these are the keys of a tool call and not of the contract."""
+    """The name of the member that holds the arguments, where these are the keys of a tool call, not of the contract."""
     written = set(keys)
     if len(written) < 2 or not written <= _CALL:
         return None

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract.reasoning import END_OF_TURN, REASONING_TAGS, ROLE_HEADER
 from flujo_aros.contract.schema import Shape
+from flujo_aros.reading.phrases import word_set
 
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
 _WAITING: Final = -1
@@ -20,9 +21,10 @@ _MARK: Final = re.compile(
     re.I,
 )
 _TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
-CODE_FENCES: Final = frozenset(
-    "python py python3 bash sh shell zsh console terminal javascript js jsx typescript ts tsx java kotlin swift go rust ruby"
-    " php c cpp c++ cs csharp sql r html css scss dockerfile makefile powershell perl lua graphql mermaid latex tex".split()  # noqa: SIM905
+CODE_FENCES: Final = word_set(
+    "python py python3 bash sh shell zsh console terminal javascript js jsx typescript ts tsx java"
+    " kotlin swift go rust ruby"
+    " php c cpp c++ cs csharp sql r html css scss dockerfile makefile powershell perl lua graphql mermaid latex tex"
 )
 """Fences of programs: what they show is no answer, unless it is all they hold."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
@@ -119,21 +121,26 @@ class Scout:
                 if turned is None:
                     return None
                 pos = turned
-            elif found["ends"] or found["role"]:
-                if self.answered if found["role"] else any(map(str.isalnum, text[self.reasoned_to : found.start()])):
-                    self.ended_at = found.start()
-                    return None
-            elif found["left"]:
-                self.reasoned_to, self.reasoning = pos, True
-                self.fence = None
-            else:
-                self.reasoning = True
-                self.inside = re.compile(rf"</{found['name']}\s*>", re.I)
+            elif self._ends_turn(found):
+                return None
             self.seen = pos
         if pos >= 0:
             begun = _MARK_BEGUN.search(text, max(pos, len(text) - _LONGEST_MARK - 1)) if self.growing else None
             self.seen = begun.start() if begun else len(text)
         return None
+
+    def _ends_turn(self, found: re.Match[str]) -> bool:
+        """Whether the reply is over: at a role token, or the header of another turn. Marks of reasoning are noted."""
+        if found["left"]:
+            self.reasoned_to, self.reasoning = found.end(), True
+            self.fence = None
+        elif found["think"]:
+            self.reasoning = True
+            self.inside = re.compile(rf"</{found['name']}\s*>", re.I)
+        elif self.answered if found["role"] else any(map(str.isalnum, self.text[self.reasoned_to : found.start()])):
+            self.ended_at = found.start()
+            return True
+        return False
 
     def _behind_reasoning(self, pos: int) -> int:
         """The position behind the reasoning block that is open, or -1 where it does not end."""

@@ -27,6 +27,7 @@ from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
 from flujo_aros.reading.locate import CODE_FENCES
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
+from flujo_aros.reading.phrases import word_set
 
 # --- names --------------------------------------------------------------------------------------------------------
 
@@ -159,8 +160,8 @@ def words_of(name: str) -> tuple[str, ...]:
 def likeness(key: str, name: str) -> Likeness:
     """How surely `key` was meant for the field `name`: by spelling, stem or containment.
 
-    >>> likeness("descrption", "description").name, likeness("timeout_ms", "timeout_s").name, likeness("id", "title").name
-    ('SURE', 'LIKE', 'NONE')
+    >>> [likeness(key, "timeout_s").name for key in ("timeuot_s", "timeout_ms", "id")]
+    ['SURE', 'LIKE', 'NONE']
     """
     if fold(key) == fold(name) and fold(key):
         return Likeness.SURE
@@ -170,6 +171,8 @@ def likeness(key: str, name: str) -> Likeness:
     if mine == its:
         return Likeness.SURE
     units = set(mine) & _UNITS, set(its) & _UNITS
+    if all(units) and units[0] != units[1]:
+        return Likeness.LIKE if (set(mine) - _UNITS) & set(its) else Likeness.NONE
     if _is_typo(key, name, mine, its):
         return Likeness.SURE
     less, more = set(mine) - set(its), set(its) - set(mine)
@@ -227,11 +230,11 @@ def _distance(one: str, two: str) -> int:
     return last[-1]
 
 
-# --- members that no field holds ---------------------------------------------------------------------------------------
+# --- members that no field holds -------------------------------------------------------------------------------------
 
 
 class Placement(NamedTuple):
-    """Where a member belongs that no field holds. `name` is the field; empty with an `issue`, or where it is ignored."""
+    """Where a member belongs that no field holds. `name` is the field; empty where it is ignored."""
 
     name: str = ""
     unsure: str = ""
@@ -243,8 +246,8 @@ def place(
 ) -> Placement:
     """The field that an undeclared member was meant for.
 
-    `empty` are the declared fields without a value, `written` the keys that stand for each, `fits` tells whether a value
-    can be read as that of a field. A name decides first, then what the value is made of.
+    `empty` are the declared fields without a value, `written` the keys that stand for each, `fits` tells whether a
+    value can be read as that of a field. A name decides first, then what the value is made of.
     """
     if _is_blank(member.node):
         return Placement()
@@ -318,7 +321,7 @@ _SPECIAL: Final = {
     "uuid": re.compile(r"[0-9a-fA-F]{8}-"),
 }
 
-# --- text that no value holds ------------------------------------------------------------------------------------------
+# --- text that no value holds ----------------------------------------------------------------------------------------
 
 _FENCE: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:```|~~~|\Z)", re.S)
 _OPEN_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
@@ -326,23 +329,28 @@ _SENTENCE: Final = re.compile(r"\n|(?<=[.!?])\s|[。！？]")
 _CLAUSE: Final = re.compile(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
 _QUOTED: Final = re.compile(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
 _LABEL_AT_END: Final = re.compile(
-    r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?|revised|fixed|answer|result|output|json|response|endgültige?|antwort|ergebnis"
-    r"|korrigierte?|réponse|résultat|corrigée?|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
+    r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?"
+    r"|revised|fixed|answer|result|output|json|response|endgültige?|antwort|ergebnis"
+    r"|korrigierte?|réponse|résultat|corrigée?|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答"
+    r"|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
     re.I,
 )
 _NUMBER: Final = re.compile(r"-?\d[\d.,]*")
 _BEARS: Final = (
-    r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|be|been|as|ist|sind|war|sein|auf|est|sont|était|être|à|es|son|era|ser|a|como|von|into|is now|instead|gleich)\b"
-    r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be|meant to be|to be|be|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
+    r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|be|been|as|ist|sind|war|sein|auf|est|sont"
+    r"|était|être|à|es|son|era|ser|a|como|von|into|is now|instead|gleich)\b"
+    r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
+    r"|meant to be|to be|be|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
 )
 """Between the name of a field and a value that is said to be its own."""
 _OUGHT: Final = re.compile(
-    r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
+    r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?"
+    r"|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
     r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直",
     re.I,
 )
-_TRUE_WORDS: Final = frozenset("true yes wahr ja vrai oui verdadero sí 是 真 はい".split())  # noqa: SIM905
-_FALSE_WORDS: Final = frozenset("false no falsch nein faux non falso 否 假 いいえ".split())  # noqa: SIM905
+_TRUE_WORDS: Final = word_set("true yes wahr ja vrai oui verdadero sí 是 真 はい")
+_FALSE_WORDS: Final = word_set("false no falsch nein faux non falso 否 假 いいえ")
 _MOST_NAMES: Final = 200
 _NEAR: Final = 300
 
@@ -394,9 +402,19 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
             return "several answers are offered side by side"
     for other in others:
-        if other.start > chosen.start and not is_disowned(text, other.start, max(e for e in ends if e <= other.start)):
+        if other.start > chosen.start and _takes_over(text, other, max(e for e in ends if e <= other.start)):
             return "another answer follows behind the one in the better place"
     return None
+
+
+def _takes_over(text: str, other: Span, floor: int) -> bool:
+    """Whether a later answer in a worse place is meant to replace the one before it: announced, or standing alone."""
+    if is_disowned(text, other.start, floor):
+        return False
+    between = text[floor : other.start]
+    label = label_before(text, other.start, floor)
+    alone = between.rstrip(" \t")[-1:] in ("", "\n", ":", "：")
+    return alone or phrases.OWNS.search(label) is not None or phrases.CORRECTS.search(between) is not None
 
 
 def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
@@ -434,7 +452,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
     if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label):
         before = mask_reasoning(text[: chosen.start], unopened=True)
         if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), _names(shape)):
-            return f"it is introduced as another than the answer, and what stands before it cannot be read: {label[-60:]!r}"
+            return f"it is introduced as another than the answer, and what precedes it cannot be read: {label[-60:]!r}"
     if not others and phrases.NEVER.search(label) and not phrases.OWNS.search(label):
         return f"the words before it say that it is not the answer: {label[-60:]!r}"
     if phrases.SAMPLE.search(label):
@@ -521,7 +539,8 @@ def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
 
 
 _FORMS: Final = re.compile(
-    r"\b[A-Za-z_]\w{0,60}\((?:\s*\w{1,60}\s*=[^()\n]{0,200}){1,20}\)?|^[ \t]*\|[^\n]+\|[ \t]*$|^[ \t]*<\w[^\n]{0,400}</\w+>",
+    r"\b[A-Za-z_]\w{0,60}\((?:\s*\w{1,60}\s*=[^()\n]{0,200}){1,20}\)?|^[ \t]*\|[^\n]+\|[ \t]*$"
+    r"|^[ \t]*<\w[^\n]{0,400}</\w+>",
     re.M,
 )
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from math import isfinite
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from flujo_aros.contract.reasoning import mask_reasoning
 from flujo_aros.contract.schema import Shape, is_dict, is_list
@@ -23,9 +23,9 @@ from flujo_aros.reading.choose import match_choice
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.gather import NESTED, UNREADABLE, Gathering
+from flujo_aros.reading.grown import as_json
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import CODE, FENCE, FENCED, INLINE, LINES, Spot
-from flujo_aros.reading.grown import as_json
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
 from flujo_aros.reading.runaway import MOST_BLANK
@@ -394,7 +394,10 @@ class Search(Gathering[T]):
 
     def _json_of(self, candidate: Candidate[T]) -> Any:
         """The JSON of the value that a candidate came to."""
-        return as_json(_value_of(candidate), candidate.draft.value if candidate.draft else None)
+        return as_json(
+            None if candidate.valid is None else candidate.valid.value,
+            candidate.draft.value if candidate.draft else None,
+        )
 
     def _tree(self, candidate: Candidate[T]) -> tuple[Node | None, Sequence[Edit]]:
         """The nodes, for the paths of the repairs; what was rewritten is parsed when somebody looks."""

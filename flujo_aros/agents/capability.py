@@ -49,10 +49,12 @@ from flujo_aros.contract.payload import Block
 from flujo_aros.contract.reasoning import without_reasoning
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.recovery.defaults import ladder_for
+from flujo_aros.reading.runaway import ran_away
+from flujo_aros.recovery.defaults import PLAIN_TEXT, ladder_for
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Reply, read_reply
+from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.settings import current_settings
 
 
@@ -298,6 +300,8 @@ class Aros(AbstractCapability[Any]):
         own, record = contract_of(output_context.function_name), self._record(ctx)
         wanted = own or self._contract(record)
         plain = output_context.mode == "text" or own is not None
+        if wanted is None and plain and isinstance(output, str) and not ctx.partial_output:
+            return await handler(await self._whole_text(ctx, record, output))
         if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
         wire = self._text_wire(wanted, output)
@@ -426,6 +430,26 @@ class Aros(AbstractCapability[Any]):
             raise record.error from record.fault.error
         raise record.error
 
+    async def _whole_text(self, ctx: RunContext[Any], record: RunRecord, text: str) -> str:
+        """The plain text of a step; where it was cut, or never came to its end, what the ladder makes of it.
+
+        Raises `OutputError` where that is no whole text.
+        """
+        finish = finish_of(ctx, record)
+        cut = was_cut(finish)
+        if not record.is_text_judged or not text.strip() or not (cut or (cut is None and ran_away(text))):
+            return text
+        record.texts.append(text)
+        ladder = record.ladder or _AS_WRITTEN
+        climb = Climb(ctx, record, ladder, PLAIN_TEXT, self.ask, self.capture_content)
+        outcome = await climb.outcome(text, "length" if cut is None else finish)
+        if isinstance(outcome, Accepted):  # a text in quotes is no JSON here
+            record.outcome = replace(outcome, value=outcome.text)
+            return outcome.text
+        record.outcome = outcome
+        record.error = output_error(outcome, record, spent_in(ctx, record), run_context(ctx, None))
+        raise record.error
+
     def _tell(
         self, ctx: RunContext[Any], record: RunRecord, mended: Accepted[Any], call_id: str | None, wire: Wire
     ) -> None:
@@ -472,6 +496,8 @@ class Aros(AbstractCapability[Any]):
 
 
 _ANY: Final = compile_contract({})
+_AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
+"""Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 """The run whose request is made ready: the host does not say whose it is when it asks for the wrapper of a model."""
 

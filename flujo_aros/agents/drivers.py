@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.run import AgentRunResult
@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, checked_contract, named_model
 from flujo_aros.agents.asking import adrive, drive
+from flujo_aros.agents.content import Prompt
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, output_error, recording
@@ -93,7 +94,7 @@ class CallLimits(Protocol):
 
 async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all by name)
     agent: AgentSpec | Agent[Any, Any],
-    prompt: str,
+    prompt: Prompt,
     contract: Contract[T] | None,
     ladder: Ladder | None = None,
     *,
@@ -112,6 +113,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
+    `prompt` is text, or a list of texts and content such as images, which goes to the model as it is.
     Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
     agent's own output, plain text for a spec. `usage_sink` is told what was spent also when the run raises or is
     cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
@@ -133,6 +135,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     record = RunRecord(wanted, ladder, allowance, resolve, beyond, secrets=secrets, evidence=evidence)
     if refusals is not None:
         record.refusals = refusals
+    record.is_text_judged = contract is None
     ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, live and Showing(live, wanted, record))
     try:
         outcome = await _shown(runnable, ask, record, every)
@@ -146,7 +149,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
 class _Asked:
     """What one run is asked, and within which limits."""
 
-    prompt: str
+    prompt: Prompt
     usage: RunUsage
     limits: UsageLimits | None
     settings: Mapping[str, Any] | None
@@ -209,9 +212,16 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
         message = f"the agent cannot be run as described: {str(error).rstrip('.')}{hint}"
         raise UsageError(message) from error
     record.messages = tuple(result.new_messages())
+    return _ended(result, record, runnable.contract)
+
+
+def _ended(result: AgentRunResult[Any], record: RunRecord, contract: Contract[T] | None) -> Outcome[T]:
+    """The outcome of a run that the host has ended with an output."""
+    if isinstance(result.output, DeferredToolRequests):
+        return _deferred(result.output)
     if record.outcome is None:
-        return _unread(result.output, result.response.text or "", runnable.contract)
-    if runnable.contract is None and isinstance(record.outcome, Accepted):
+        return _unread(result.output, result.response.text or "", contract)
+    if contract is None and isinstance(record.outcome, Accepted):
         return replace(record.outcome, value=result.output)  # what the agent's own output functions made of it
     return record.outcome
 
@@ -264,6 +274,15 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
     if isinstance(verdict, Invalid):
         return Rejected(Reason.INVALID, verdict.issues, text)
     return Accepted(verdict.value, Trust.CLEAN, "first", (), text)
+
+
+def _deferred(requests: DeferredToolRequests) -> Rejected:
+    """The rejection of a run that has ended with tool calls for somebody else: no value, and nobody to give one."""
+    waiting = [("approval", call.tool_name) for call in requests.approvals]
+    waiting += [("a result from outside", call.tool_name) for call in requests.calls]
+    named = ", ".join(f"{name} ({what})" for what, name in waiting)
+    words = f"the agent waits for tool calls that were deferred: {named}; a pipeline cannot answer them"
+    return Rejected(Reason.NO_JSON, (Issue("$", "deferred_tool_calls", words),), "")
 
 
 def _no_output(record: RunRecord, error: Exception) -> Rejected | None:

@@ -111,6 +111,8 @@ class RunRecord:
     """Which schemas were refused by which models in this run, and why."""
     schema_refused: str = ""
     """Why the schema was asked for in words, in one sentence; empty while the provider takes it."""
+    is_text_judged: bool = False
+    """Whether plain text that was cut is no output: so it is for steps, where nobody looks at how a reply ended."""
     schema_ignored: bool = False
     """Whether the provider was asked to enforce the schema and the latest reply shows that it did not."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])

@@ -42,7 +42,8 @@ class UnhookedAros(AskingAros):
         """
         if self.contract is not None:
             await self._recovered(ctx, self._record(ctx), self._text_wire(self.contract, text), text, _as_read)
-        return text
+            return text
+        return await self._whole_text(ctx, self._record(ctx), text)
 
     def asking(self, model: Model) -> Model:
         """The model of such an agent."""

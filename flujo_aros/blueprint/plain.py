@@ -18,6 +18,7 @@ from flujo_aros.contract.written import WrittenContract, written_contract
 from flujo_aros.errors import ContractError, TemplateError
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.common import STEP_NAME
+from flujo_aros.pipeline.facts import warnings_of
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.inputs import compile_input
 from flujo_aros.pipeline.processing import Processing
@@ -132,7 +133,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         **said(block, "input", "model", "max_iterations", "completion_signal"),
         **making.common,
     )
-    for key, message in step.facts.warnings:
+    for key, message in warnings_of(step):
         place = (making.member("processing", *key.split(".")) or making.node).place
         making.loading.warn(place, f"processing.{key} {message}")
     return step

@@ -77,8 +77,8 @@ def bound(pipeline: Pipeline, limits: StepLimits | None = None) -> Bound:
 
     >>> from flujo_aros.pipeline.flow import Pipeline
     >>> step = Step("greet", agent=AgentSpec(model="m"))
-    >>> bound(Pipeline([step])).calls
-    1
+    >>> bound(Pipeline([step])).calls  # the second one asks for the rest of a text that was cut
+    2
     """
     steps = tuple((step.name, _step(step, step.name)) for step in pipeline.steps)
     total = _within(_sum(each for _, each in steps), limits)

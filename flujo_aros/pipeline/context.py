@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pydantic_core import to_jsonable_python
 
+from flujo_aros.agents.content import has_content, is_content
 from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.usage import Allowance, Usage
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.ledger import StepResult
     from flujo_aros.pipeline.shared import SharedContext, Write
     from flujo_aros.recovery.evidence import Evidence
+
+
+AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ input }}"]'
+"""What to write where content that is no text stands in a text."""
 
 
 class StepOutputs(Mapping[str, Any]):
@@ -240,8 +245,35 @@ def as_json(value: Any) -> str:
 def as_text(value: Any) -> str:
     """A value as the text that a model reads: text as it is, all else as JSON, never as a Python repr.
 
+    Raises `TypeError` for an image and other content that is no text: JSON of its bytes would tell a model nothing.
+
     >>> as_text({"ok": True, "who": None})
     '{"ok": true, "who": null}'
     """
+    refuse_content(value)
     plain = as_plain(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def refuse_content(value: Any) -> None:
+    """Raise a `TypeError` for a value that cannot be written as text: it is or holds an image or the like."""
+    if not isinstance(value, (str, int, float)) and has_content(value):
+        kind = type(value).__name__
+        raise TypeError(f"{kind} is or holds an image or other content that cannot be written as text; {AS_CONTENT}")
+
+
+def as_parts(value: Any) -> list[Any] | None:
+    """The parts of a prompt for content that is no text, alone or in a list; None for a value that is none of both.
+
+    >>> from pydantic_ai import ImageUrl
+    >>> [type(part).__name__ for part in as_parts(["What is this?", ImageUrl("https://example.com/a.png"), {"n": 1}])]
+    ['str', 'ImageUrl', 'str']
+    """
+    if is_content(value):
+        return [value]
+    if not isinstance(value, (list, tuple)) or not has_content(value):
+        return None
+    parts: list[Any] = []
+    for each in cast("list[object]", value):
+        parts += as_parts(each) or [as_text(each)]
+    return parts

@@ -20,7 +20,7 @@ from flujo_aros.contract.values import SchemaValues
 from flujo_aros.contract.written import WrittenContract
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
 from flujo_aros.pipeline.processing import Enforcement
-from flujo_aros.recovery.defaults import ladder_for
+from flujo_aros.recovery.defaults import PLAIN_TEXT, ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.settings import current_settings
@@ -48,7 +48,7 @@ class Facts:
     `contract` is what its reply must satisfy; None: any text. `schema_source` says where
     the schema in force was written, and `promoted` that only the agent has it, so that the step enforces what it does
     not mention. `mode` is how the output is asked for; "own": the step's agent is made in Python and decides that.
-    `mergeable`: whether the value is a mapping; None: not known. `warnings` tell what is written and changes nothing.
+    `mergeable`: whether the value is a mapping; None: not known.
     """
 
     agent: Any
@@ -60,7 +60,6 @@ class Facts:
     ladder: Ladder | None
     mergeable: bool | None
     settings: Mapping[str, Any]
-    warnings: tuple[tuple[str, str], ...] = ()
 
 
 def effective(step: Step) -> Facts:
@@ -81,10 +80,9 @@ def effective(step: Step) -> Facts:
         promoted=source == "agent" and (contract is not None or own),
         mode=_mode(step),
         enforcement=step.processing.enforcement,
-        ladder=None if contract is None else _ladder(step, contract),
+        ladder=_ladder(step, contract),
         mergeable=_mergeable(step, contract),
         settings={} if not own else dict(step.model_settings),
-        warnings=tuple(_warnings(step, like)),
     )
 
 
@@ -159,7 +157,14 @@ def _contract(step: Step, like: Any) -> Contract[Any] | None:
     return made if ceiling is None else replace(made, risk=ceiling)
 
 
-def _warnings(step: Step, like: Any) -> Iterator[tuple[str, str]]:
+def contract_of(step: Step) -> Contract[Any] | None:
+    """What the reply of an agent step must satisfy; None: any text."""
+    return _contract(step, _like(step)[0])
+
+
+def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
+    """What the `processing` of a step says without any effect, as pairs of a key and a sentence."""
+    like, _ = _like(step)
     yield from step.processing.warnings
     if step.processing.conversions is not None and like is not None and not isinstance(like, dict):
         key = "aop" if step.processing.coercion.allow is None else "coercion.allow"
@@ -192,11 +197,16 @@ def _mode(step: Step) -> Mode:
     return "prompted" if step.processing.structured_output == "off" else "auto"
 
 
-def _ladder(step: Step, contract: Contract[Any]) -> Ladder:
+def _ladder(step: Step, contract: Contract[Any] | None) -> Ladder | None:
     """The stages that the step may climb: those that it names, else those that suit its contract.
 
-    Text in place of a value is offered where the step names `degrade` or accepts it (`on_degraded: accept`).
+    None where nothing is enforced, or only the agent's own output type says what is wanted. Text in place of a value
+    is offered where the step names `degrade` or accepts it (`on_degraded: accept`).
     """
+    if contract is None:
+        if step.processing.enforcement == "off" or getattr(step.agent, "output_type", str) is not str:
+            return None
+        contract = PLAIN_TEXT
     ladder = step.processing.ladder(ladder_for(contract, current_settings()))
     if step.processing.enforcement == "validate":
         ladder = ladder.model_copy(update={"stages": ()})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias, cast
 
+from flujo_aros.agents.content import Prompt
 from flujo_aros.errors import TemplateError
-from flujo_aros.pipeline.context import as_text
+from flujo_aros.pipeline.context import as_parts, as_text
 from flujo_aros.pipeline.template import InputTemplate
 
 InputLike: TypeAlias = "str | Mapping[str, Any] | list[Any]"
@@ -25,6 +27,10 @@ class Input(Protocol):
         """What a model reads. Raises `TemplateError`."""
         ...
 
+    def prompt(self, names: Mapping[str, Any]) -> Prompt:
+        """What a model is asked: the text, or its parts where there is an image or other content. Raises the same."""
+        ...
+
     def value(self, names: Mapping[str, Any]) -> Any:
         """What a callable gets. Raises `TemplateError`."""
         ...
@@ -40,6 +46,7 @@ class ShapedInput:
     """
 
     def __init__(self, source: Mapping[str, Any] | list[Any], *, where: str) -> None:
+        self._where = where
         try:
             self._shape = _compiled(source, where, "")
         except RecursionError as error:
@@ -48,7 +55,22 @@ class ShapedInput:
 
     def text(self, names: Mapping[str, Any]) -> str:
         """The rendered object as JSON."""
-        return as_text(self.value(names))
+        with self._placed():
+            return as_text(self.value(names))
+
+    def prompt(self, names: Mapping[str, Any]) -> Prompt:
+        """The rendered object as JSON; of a list with content in it each element by itself."""
+        with self._placed():
+            value = self.value(names)
+            return as_parts(value) or as_text(value)
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Say whose input it is that cannot be written as text."""
+        try:
+            yield
+        except TypeError as error:
+            raise TemplateError(f"{self._where}: {error}") from error
 
     def value(self, names: Mapping[str, Any]) -> Any:
         """The object with every template replaced by its value."""

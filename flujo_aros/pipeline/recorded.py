@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from flujo_aros.agents.content import has_content
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import Attempt, UsageError
@@ -169,6 +170,11 @@ def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
 
 def as_saved(value: Any, what: str) -> Any:
     """A value as plain JSON that comes back as the same JSON. Raises `UsageError` where there is none."""
+    if has_content(value):
+        raise UsageError(
+            f"the run paused, but cannot be saved: {what} holds an image or other content for a model, "
+            "which does not come back from JSON as what it was"
+        )
     try:
         return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:

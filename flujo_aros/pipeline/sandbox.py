@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import test_none
 from pydantic import BaseModel
 
-from flujo_aros.pipeline.context import as_json, as_text
+from flujo_aros.pipeline.context import as_json, as_text, refuse_content
 from flujo_aros.pipeline.names import nearest
 
 MAX_OUTPUT_CHARS: Final = 4_000_000
@@ -180,6 +180,7 @@ def _join(values: Iterable[Any], separator: str = "") -> str:
 
 
 def _tojson(value: Any) -> str:
+    refuse_content(value)
     return as_json(_present(value))
 
 

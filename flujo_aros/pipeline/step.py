@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
@@ -21,16 +21,18 @@ from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejec
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.common import Common, StepLimits
 from flujo_aros.pipeline.context import StepContext
-from flujo_aros.pipeline.facts import Facts, effective, missing_keys, returns_mapping, takes_mapping
+from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import OnDegraded, Settlement
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.read import read
 from flujo_aros.recovery.named import SecretsIn
 
 if TYPE_CHECKING:
+    from flujo_aros.agents.content import Prompt
     from flujo_aros.agents.drivers import AgentRun, StageRecord
     from flujo_aros.pipeline.condition import Condition
     from flujo_aros.pipeline.flow import Pipeline
@@ -201,7 +203,7 @@ class Step(Common):
             raise UsageError(f"{where}: max_iterations above 1 and completion_signal belong together; give both")
         if self.completion_signal is not None:
             CompletionSignal(self.completion_signal)
-            refuse_iterations(self.facts.contract, self.max_iterations, where)
+            refuse_iterations(contract_of(self), self.max_iterations, where)
 
     @cached_property
     def facts(self) -> Facts:
@@ -245,16 +247,25 @@ class Step(Common):
         if missing:
             words = f"the context has no value for {', '.join(missing)}, which the step requires"
             return Settlement(Rejected(Reason.INVALID, (Issue("$", "missing_context", words),), ""), attempts=0)
-        prompt = self._given.text(names)
+        prompt = self._given.prompt(names)
         if self.completion_signal is not None:
             return await self._iterate(prompt, CompletionSignal(self.completion_signal), context)
         run = await self._ask(prompt, context, self.checks)
-        return Settlement(run.outcome, run.calls, run.stages, messages=run.messages)
+        return Settlement(self._refused(run.outcome), run.calls, run.stages, messages=run.messages)
 
-    async def _iterate(self, prompt: str, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
+    def _refused(self, outcome: Outcome[Any]) -> Outcome[Any]:
+        """The outcome; where text would stand in for a value that a check has refused, the rejection itself."""
+        contract = self.facts.contract
+        if contract is None or not isinstance(outcome, Degraded) or self.on_degraded == "accept":
+            return outcome
+        is_value = isinstance(read(outcome.text, replace(contract, checks=())), Accepted)
+        return outcome.because if is_value and (self.checks or contract.checks) else outcome
+
+    async def _iterate(self, prompt: Prompt, signal: CompletionSignal, context: StepContext) -> Settlement[Any]:
         calls, said = 0, ""
         stages: tuple[StageRecord, ...] = ()
-        text = f"{prompt}\n\n{signal.instruction()}"
+        told = signal.instruction()
+        text = f"{prompt}\n\n{told}" if isinstance(prompt, str) else [*prompt, told]
         for _ in range(self.max_iterations):
             run = await self._ask(text, context, ())  # what is not the last word is not judged
             calls, stages = calls + run.calls, (*stages, *run.stages)
@@ -266,7 +277,7 @@ class Step(Common):
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
 
-    def _ask(self, prompt: str, context: StepContext, checks: Sequence[Check]) -> Awaitable[AgentRun[Any]]:
+    def _ask(self, prompt: Prompt, context: StepContext, checks: Sequence[Check]) -> Awaitable[AgentRun[Any]]:
         known = self.facts
         adapts = known.ladder is not None and known.ladder.adaptive
         return _driver()(

@@ -19,7 +19,9 @@ from jinja2 import nodes
 from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 
+from flujo_aros.agents.content import Prompt
 from flujo_aros.errors import FilterError, TemplateError
+from flujo_aros.pipeline.context import as_parts
 from flujo_aros.pipeline.names import (
     ROOTS,
     VARIABLES,
@@ -89,6 +91,22 @@ class InputTemplate:
         if type(lone) is str and len(lone) <= MAX_OUTPUT_CHARS:
             return lone  # the common case, `{{ previous_step }}`: there is nothing to render
         return "".join(self._run(self._parsed.program, names)[0])
+
+    def prompt(self, names: Mapping[str, Any]) -> Prompt:
+        """What a model is asked: the text, or of a lone expression the parts, where there is an image or the like.
+
+        Raises `TemplateError`.
+        """
+        if self._parsed.lone is not None:
+            name = self._parsed.name
+            found = self.value(names) if name is None else names.get(name)
+            try:
+                parts = None if isinstance(found, str) else as_parts(found)
+            except TypeError as error:
+                raise TemplateError(f"{self._where}: {error}") from error
+            if parts is not None:
+                return parts
+        return self.text(names)
 
     def value(self, names: Mapping[str, Any]) -> Any:
         """The value that a callable gets: of a lone `{{ expression }}` the value itself, else the text."""

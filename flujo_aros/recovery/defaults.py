@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from flujo_aros.contract.output import Contract, TaggedContract
+from flujo_aros.contract.output import Contract, TaggedContract, compile_contract
 from flujo_aros.recovery.ladder import AnyStage, Ladder
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.recovery.stages.extract import Extract
@@ -15,6 +15,9 @@ from flujo_aros.recovery.stages.retry import Retry
 from flujo_aros.recovery.stages.simplify import Simplify
 from flujo_aros.recovery.stages.synthesize import Synthesize
 from flujo_aros.settings import Settings
+
+PLAIN_TEXT: Final = compile_contract({"type": "string"})
+"""Any text: what a step without a contract asks for. Only a reply that was cut, or that never ends, is none."""
 
 _NOTHING: Final = Ladder(stages=())
 _DEFAULTS: Final = Settings()
@@ -26,10 +29,14 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     *json*: `resume`, `llm_repair`, `retry`, `extract`, `degrade`. *tagged* and *text* are strict: as many retries in
     the conversation as the contract says, none by default. *block*: one more ask, then a made-up block that says so.
     *event*: one more ask where a check fails or the prompt's example comes back; then a verdict names no winner.
+    `PLAIN_TEXT`: `resume` for a reply that was cut, then `degrade`.
     """
     settings = settings or _DEFAULTS
     if not settings.enabled:
         return _NOTHING
+    if contract is PLAIN_TEXT:
+        stages = (Resume(), Degrade()) if settings.fallback.degrade_to_string else (Resume(),)
+        return Ladder(stages=stages, max_calls=1)
     if isinstance(contract, TaggedContract):
         retries = contract.max_retries
         return Ladder(stages=(Resume(), Retry(attempts=retries)), max_calls=retries) if retries else _NOTHING

@@ -183,6 +183,7 @@ WARM = (
     "  - {kind: loop, name: l, loop: {body: [{name: i, uses: 'os:x'}]}}\n"
     "  - {kind: map, name: m, map: {iterable_input: x, body: [{name: i, uses: 'os:x'}]}}\n"
     "  - {kind: parallel, name: p, branches: {x: [{name: i, agent: {id: 'os:x'}}]}}\n"
+    "  - {kind: cache, name: k, wrapped_step: {name: i, uses: agents.a}}\n"
 )
 
 

@@ -17,7 +17,7 @@ from flujo_aros.contract.written import contract_from, written_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.builtins import wrap_dict
-from flujo_aros.pipeline.facts import effective, handed_on, mergeable
+from flujo_aros.pipeline.facts import effective, handed_on, mergeable, warnings_of
 from flujo_aros.pipeline.processing import Coercion, Processing
 from flujo_aros.pipeline.results import StepResult, StepStatus
 from flujo_aros.pipeline.step import Call, PipelineStep, Step
@@ -262,12 +262,12 @@ def test_what_cannot_be_is_one_clear_sentence(make: Any, message: str):
     ],
 )
 def test_what_is_written_and_changes_nothing_is_a_warning(processing: Processing, key: str):
-    assert [warned for warned, _ in effective(Step("a", agent=AGENT, processing=processing)).warnings] == [key]
+    assert [warned for warned, _ in warnings_of(Step("a", agent=AGENT, processing=processing))] == [key]
 
 
 def test_conversions_of_a_python_type_are_its_own_which_is_a_warning():
     step = Step("a", agent=AGENT, contract=Order, processing=Processing(coercion=Coercion(allow={})))
-    assert [key for key, _ in effective(step).warnings] == ["coercion.allow"]
+    assert [key for key, _ in warnings_of(step)] == ["coercion.allow"]
 
 
 def test_a_grammar_that_is_to_be_enforced_is_the_providers_own_schema_mode():

@@ -62,7 +62,10 @@ def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
         (lambda: Call("a", function=3), "the function of step 'a' cannot be called: 3"),
         (lambda: Step("a", agent="test:model"), "must be an AgentSpec or an Agent, not 'test:model'"),
         (lambda: Step("a", agent=AGENT, contract=int, processing=Processing(schema=SCHEMA)), "give one of them"),
-        (lambda: Processing(enforcement="of"), "enforcement must be one of off, validate, repair, not 'of'"),
+        (
+            lambda: Processing(enforcement="of"),
+            "enforcement must be one of off, validate, repair, validate+repair, not 'of'",
+        ),
     ],
 )
 def test_a_wrong_step_is_one_clear_sentence(make: Any, message: str):

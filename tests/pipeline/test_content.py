@@ -1,0 +1,79 @@
+"""Images and other content in the input of a run: they go to the model as they are, never as JSON of their bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, BinaryContent, ImageUrl
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros import Call, Human, Runner, RunStatus, Step
+
+IMAGE = BinaryContent(b"\x89PNG", media_type="image/png")
+LINK = ImageUrl("https://example.com/a.png")
+
+
+def shown(source: Any, given: Any) -> Any:
+    """What the model of a step with this input sees of the input of the run."""
+    seen: list[Any] = []
+
+    def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        (request,) = messages
+        assert isinstance(request, ModelRequest)
+        seen.extend(part.content for part in request.parts if isinstance(part, UserPromptPart))
+        return ModelResponse(parts=[TextPart("a cat")])
+
+    run = Runner(Step("look", Agent(FunctionModel(reply)), input=source)).run_sync(given)
+    assert run.status is RunStatus.COMPLETED, run.error
+    return seen[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "parts"),
+    [
+        ("{{ previous_step }}", ["Describe it.", IMAGE], ["Describe it.", IMAGE]),
+        ("{{ input }}", LINK, [LINK]),
+        ("{{ input.picture }}", {"picture": IMAGE}, [IMAGE]),
+        (["What is in this?", "{{ input }}"], IMAGE, ["What is in this?", IMAGE]),
+        (["Compare.", "{{ input }}"], [IMAGE, LINK], ["Compare.", IMAGE, LINK]),
+        (
+            ["Data:", "{{ input.n }}", "{{ input.picture }}"],
+            {"n": {"a": 1}, "picture": LINK},
+            ["Data:", '{"a": 1}', LINK],
+        ),
+    ],
+)
+def test_content_goes_to_the_model_as_it_is(source: Any, given: Any, parts: list[Any]) -> None:
+    assert shown(source, given) == parts
+
+
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [
+        ("Describe {{ input }}", IMAGE),
+        ("{{ input }}", {"picture": IMAGE}),
+        ({"picture": "{{ input }}"}, IMAGE),
+        (["x", "{{ input }}"], {"picture": LINK}),
+        ("{{ input | tojson }}", LINK),
+    ],
+)
+def test_content_inside_of_text_or_data_is_refused_before_any_call(source: Any, given: Any) -> None:
+    calls: list[object] = []
+    agent = Agent(FunctionModel(lambda messages, _: calls.append(messages)))  # type: ignore[func-returns-value,arg-type,return-value]  # never called
+    run = Runner(Step("look", agent, input=source)).run_sync(given)
+    assert (run.status, calls) == (RunStatus.FAILED, [])
+    message = str(run.step("look").error)
+    assert message.startswith("input of step 'look'")
+    assert 'make it an element of the input: ["What is in this?", "{{ input }}"]' in message
+
+
+def test_a_function_gets_content_as_it_is() -> None:
+    assert Runner(Call("kind", lambda value: value.media_type)).run_sync(IMAGE).output == "image/png"
+
+
+def test_a_run_with_an_image_that_pauses_says_that_it_cannot_be_saved() -> None:
+    run = Runner(Human("ask", "Well?")).run_sync([IMAGE])
+    assert run.status is RunStatus.FAILED
+    assert "the input holds an image" in str(run.error)

@@ -1,0 +1,141 @@
+"""Text that a token limit has cut is no success: it is resumed, or ends as what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros import AgentSpec, Call, Degraded, Processing, Reason, Runner, RunStatus, Step, StepStatus, bound, check
+from flujo_aros.pipeline.flow import Pipeline
+
+CUT = "Dear Ann, I hope this mail finds you well and that "
+REST = "well and that the boat is ready."
+WHOLE = "Dear Ann, I hope this mail finds you well and that the boat is ready."
+
+
+class Replies:
+    """A model that gives these replies, one after the other, each cut or not; it is also the source of models."""
+
+    def __init__(self, *replies: tuple[str, str]) -> None:
+        self.left = list(replies)
+        self.function = FunctionModel(self.reply)
+
+    def reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        text, finish = self.left.pop(0)
+        return ModelResponse(parts=[TextPart(text)], finish_reason=finish)  # type: ignore[arg-type]  # words of the host
+
+    async def model(self, name: str) -> Model:
+        return self.function
+
+
+def ran(replies: Replies, *, own: bool, **options: Any) -> Any:
+    agent = Agent(replies.function) if own else AgentSpec(model="local:x")
+    return Runner(Step("mail", agent, **options), models=replies).run_sync("write")
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_text_that_was_cut_is_resumed(own: bool) -> None:
+    run = ran(Replies((CUT, "length"), (REST, "stop")), own=own)
+    step = run.step("mail")
+    assert (run.status, run.output, step.outcome.origin) == (RunStatus.COMPLETED, WHOLE, "resume")
+    assert ([stage.stage for stage in step.stages], step.usage.requests) == (["resume"], 2)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_text_that_stays_cut_degrades(own: bool) -> None:
+    run = ran(Replies((CUT, "length"), ("well and that the", "length")), own=own)
+    outcome = run.step("mail").outcome
+    assert (run.status, run.step("mail").status) == (RunStatus.DEGRADED, StepStatus.DEGRADED)
+    assert isinstance(outcome, Degraded)
+    assert outcome.because.reason is Reason.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "calls"),
+    [
+        ({"on_degraded": "fail"}, RunStatus.FAILED, 2),
+        ({"on_degraded": "accept"}, RunStatus.COMPLETED, 2),
+        ({"processing": Processing(enforcement="validate")}, RunStatus.FAILED, 1),
+        ({"processing": Processing(enforcement="off")}, RunStatus.DEGRADED, 1),
+        ({"processing": Processing(stages=("degrade",))}, RunStatus.DEGRADED, 1),
+    ],
+)
+@pytest.mark.parametrize("own", [True, False])
+def test_the_step_says_what_cut_text_comes_to(
+    own: bool, options: dict[str, Any], status: RunStatus, calls: int
+) -> None:
+    run = ran(Replies((CUT, "length"), ("well and that the", "length")), own=own, **options)
+    assert (run.status, run.usage.requests) == (status, calls)
+
+
+def test_a_fallback_runs_in_place_of_text_that_stays_cut() -> None:
+    run = ran(
+        Replies((CUT, "length"), ("well and that the", "length")), own=False, fallback=Call("sorry", lambda _: "sorry")
+    )
+    assert (run.status, run.output) == (RunStatus.COMPLETED, "sorry")
+
+
+@pytest.mark.parametrize("finish", ["length", None])
+def test_the_same_words_without_end_are_no_text_and_not_asked_for_again(finish: str) -> None:
+    run = ran(Replies(("Dear Ann, " + "a customer service, " * 300, finish)), own=False)
+    assert (run.status, run.usage.requests) == (RunStatus.DEGRADED, 1)
+    assert "runaway_repetition" in {issue.code for issue in run.step("mail").outcome.because.issues}
+
+
+@pytest.mark.parametrize("finish", ["stop", None])
+def test_text_that_ended_by_itself_is_success_at_one_call(finish: str) -> None:
+    run = ran(Replies((CUT, finish)), own=False)
+    assert (run.status, run.output, run.usage.requests) == (RunStatus.COMPLETED, CUT, 1)
+
+
+def test_the_bound_counts_the_call_for_the_rest() -> None:
+    assert bound(Pipeline([Step("mail", AgentSpec(model="local:x"))])).calls == 2
+
+
+TOTAL = {"type": "object", "required": ["total"], "properties": {"total": {"type": "number"}}}
+
+
+def test_a_value_that_failed_a_check_is_not_handed_on() -> None:
+    seen: list[Any] = []
+    step = Step("sum", AgentSpec(model="local:x"), contract=TOTAL, checks=[check("output.total == 12")])
+    replies = Replies(*[('{"total": 10}', "stop")] * 9)
+    run = Runner(step >> Call("pay", seen.append), models=replies).run_sync("x")
+    assert (run.status, seen) == (RunStatus.FAILED, [])
+    assert "output.total == 12 does not hold" in run.error["message"]  # type: ignore[index]  # it failed
+    assert [each.status for each in run.steps] == [StepStatus.FAILED, StepStatus.SKIPPED]
+
+
+def test_a_value_that_failed_a_check_is_handed_on_as_text_where_the_step_accepts_that() -> None:
+    seen: list[Any] = []
+    step = Step(
+        "sum", AgentSpec(model="local:x"), contract=TOTAL, checks=[check("output.total == 12")], on_degraded="accept"
+    )
+    run = Runner(step >> Call("pay", seen.append), models=Replies(*[('{"total": 10}', "stop")] * 9)).run_sync("x")
+    assert (run.status, seen) == (RunStatus.COMPLETED, ['{"total": 10}'])
+
+
+def test_a_reply_that_does_not_fit_the_schema_still_degrades_to_text() -> None:
+    step = Step("sum", AgentSpec(model="local:x"), contract=TOTAL, checks=[check("output.total == 12")])
+    run = Runner(step, models=Replies(*[("It is ten.", "stop")] * 9)).run_sync("x")
+    assert run.status is RunStatus.DEGRADED
+
+
+def test_a_deferred_tool_call_is_no_value() -> None:
+    agent = Agent(
+        FunctionModel(lambda _, __: ModelResponse(parts=[ToolCallPart("remove", {"path": "x"})])),
+        output_type=[str, DeferredToolRequests],
+    )
+
+    @agent.tool_plain(requires_approval=True)
+    def remove(path: str) -> str:
+        raise AssertionError(path)
+
+    seen: list[Any] = []
+    run = Runner(Step("tidy", agent) >> Call("next", seen.append)).run_sync("x")
+    assert (run.status, seen) == (RunStatus.FAILED, [])
+    assert "remove (approval)" in str(run.step("tidy").error)

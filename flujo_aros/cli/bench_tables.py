@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from flujo_aros.cli.benching.cases import REFUSED, WRONG
 from flujo_aros.cli.benching.readers import OURS
@@ -21,7 +20,7 @@ from flujo_aros.cli.benching.words import (
     unasked,
     versions,
 )
-from flujo_aros.cli.screen import stderr_console, stdout_console
+from flujo_aros.cli.screen import Text, stderr_console, stdout_console
 from flujo_aros.telemetry.words import counted
 
 _LISTED: Final = 12

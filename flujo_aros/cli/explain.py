@@ -10,10 +10,9 @@ from typing import Any, Final
 from pydantic_core import to_jsonable_python
 from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from flujo_aros.cli.marks import Mark, marked
-from flujo_aros.cli.screen import STYLES, worded
+from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair
 from flujo_aros.telemetry.words import code_words, counted, repair_words
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.marks import Mark, marked
-from flujo_aros.cli.screen import STYLES, stdout_console, worded
+from flujo_aros.cli.screen import STYLES, Text, stdout_console, worded
 from flujo_aros.cli.show import reading_words
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Reason, Repair, Risk
@@ -145,7 +144,7 @@ def _reading_told(reading: JournalReading, console: Console, width: int) -> Iter
     if labelled:
         with console.capture() as listed:
             console.print(repair_rows([(label, as_repair(each)) for label, each in labelled], width), width=width)
-        yield Text.from_ansi(listed.get().rstrip("\n"))
+        yield Text.of_ansi(listed.get().rstrip("\n"))
     for issue in reading.issues:
         place = "" if issue.path in ("", "$") else f"{issue.path}: "
         yield Text.assemble("- ", f"{place}{issue.message or issue.code}")

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.table import Table
-from rich.text import Text
+
+from flujo_aros.cli.screen import Text
 
 
 def fitted_table(

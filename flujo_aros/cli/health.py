@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.journalled import open_to_read
 from flujo_aros.cli.runs import given_time
-from flujo_aros.cli.screen import STYLES, complain, print_json, stdout_console, worded
+from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.words import code_words, cost_words, counted, time_words, token_words
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.text import Text
 
-from flujo_aros.cli.screen import print_json, stderr_console, stdout_console
+from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console, without_commands
 from flujo_aros.errors import UsageError
 
 if TYPE_CHECKING:
@@ -154,9 +153,7 @@ def _print_diff(report: Report) -> int:
     from flujo_aros.lint.fix import unified_diff
 
     patches = [unified_diff(each.path, each.before, each.text) for each in report.files]
-    sys.stdout.flush()
-    sys.stdout.buffer.write("".join(patches).encode())  # as bytes: a carriage return stays what it is
-    sys.stdout.buffer.flush()
+    print_lines("".join(patches))
     changed = sum(bool(patch) for patch in patches)
     _print_fixes(report, "Would fix")
     said = "Nothing to mend." if not changed else f"{changed} file{'s' if changed > 1 else ''} would change."
@@ -186,7 +183,7 @@ def _print(report: Report, form: Format) -> None:
     elif form is Format.sarif:
         print_json(to_sarif(report, RULES, version("flujo_aros")))
     elif form is Format.github:
-        sys.stdout.write(to_github(report))
+        print_lines(to_github(report))
     else:
         _print_text(report)
         stderr_console().print(summary_line(report))
@@ -202,7 +199,7 @@ def _print_text(report: Report) -> None:
             console.print(Text(text, style=_STYLES[style]), end="", soft_wrap=True)
         return captured.get()
 
-    sys.stdout.write(write_text(report, paint) if console.is_terminal else write_text(report))
+    sys.stdout.write(write_text(report, paint) if console.is_terminal else without_commands(write_text(report)))
     sys.stdout.flush()
 
 

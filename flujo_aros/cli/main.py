@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import warnings
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 from typer.main import get_command
@@ -32,8 +35,12 @@ from flujo_aros.cli.screen import complain
 from flujo_aros.cli.secrecy import new_mask
 from flujo_aros.cli.show import show_command
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
+from flujo_aros.visible import visible
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
+
+_WRONG_USAGE: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What typer raises for wrong options. It has no public name since typer brings its own click."""
 
 app = typer.Typer(
     name="aros",
@@ -93,9 +100,17 @@ def main() -> None:
     sys.path[:] = [entry for entry in sys.path if entry]  # an empty one is the working folder, which nobody has named
     new_mask()
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the host's advertisement would stand among our progress
+    _speak_visibly()
     command = get_command(app)
     try:
-        command(prog_name="aros")
+        sys.exit(command.main(prog_name="aros", standalone_mode=False) or 0)
+    except _WRONG_USAGE as error:
+        words = StringIO()
+        error.show(words)
+        sys.stderr.write(visible(words.getvalue()))  # what was typed may be the name of a file
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(FAILED)
     except ArosError as error:
         show_traceback(error)
         complain(str(error))
@@ -104,6 +119,31 @@ def main() -> None:
         sys.exit(stop.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _speak_visibly() -> None:
+    """Show in log lines and warnings, too, what would command a terminal; a program's own handlers are its own."""
+    last = logging.StreamHandler()
+    last.setLevel(logging.WARNING)
+    last.setFormatter(_VisibleLines())
+    logging.lastResort = last
+    warnings.showwarning = _show_warning
+
+
+class _VisibleLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    (file or sys.stderr).write(visible(warnings.formatwarning(message, category, filename, lineno, line)))
 
 
 def exit_code_of(error: ArosError) -> int:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
-from rich.text import Text
+
+from flujo_aros.cli.screen import Text
+from flujo_aros.visible import visible_line
 
 _CONTEXT: Final = 1
-_CONTROL: Final = {**{code: 0x2400 + code for code in range(32)}, 0x7F: 0x2421, 0xFEFF: 0xFFFD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def marked(text: str, marks: Sequence[Mark], width: int) -> Iterator[Text]:
         last = index
         row = rows[index]
         gutter = f"{row.number:>3}" if row.number else "   "
-        yield Text.assemble((f"{gutter} │ ", "dim"), row.text.translate(_CONTROL))
+        yield Text.assemble((f"{gutter} │ ", "dim"), visible_line(row.text))
         yield from _beneath(row, marks)
     if shown and any(row.text for row in rows[last + 1 :]):
         yield Text("    ┆", style="dim")
@@ -70,7 +71,7 @@ def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
     """The line cut into pieces of at most `width` cells, with their offsets; an empty line is one empty piece."""
     at, used = 0, 0
     for index, char in enumerate(line):
-        cells = cell_len(char.translate(_CONTROL))
+        cells = cell_len(visible_line(char))
         if used + cells > width:
             yield at, line[at:index]
             at, used = index, 0
@@ -124,5 +125,5 @@ def _columns(mark: Mark, row: _Row) -> tuple[int, int]:
     """Where the mark stands on the row, in cells; at least one cell wide."""
     first = max(0, mark.start - row.start)
     last = min(len(row.text), max(mark.start, mark.end) - row.start)
-    start = cell_len(row.text[:first].translate(_CONTROL))
-    return start, max(start + 1, cell_len(row.text[:last].translate(_CONTROL)))
+    start = cell_len(visible_line(row.text[:first]))
+    return start, max(start + 1, cell_len(visible_line(row.text[:last])))

@@ -14,10 +14,9 @@ import typer
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from flujo_aros.cli.options import Allow, Blueprint, ModulePath
-from flujo_aros.cli.screen import print_json, stderr_console, stdout_console
+from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.words import counted

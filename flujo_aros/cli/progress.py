@@ -13,9 +13,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
-from rich.text import Text
 
-from flujo_aros.cli.screen import worded
+from flujo_aros.cli.screen import Text, worded
 from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.events import (
     AskStarted,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.text import Text
 
 from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.given import file_text, given_contract
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.options import ModulePath
-from flujo_aros.cli.screen import STYLES, print_json, stderr_console, stdout_console, worded
+from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import is_dict
 from flujo_aros.contract.values import path_of

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
-from flujo_aros.cli.screen import print_json, stdout_console
+from flujo_aros.cli.screen import Text, print_json, stdout_console
 from flujo_aros.errors import UsageError
 
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.journalled import open_to_read
-from flujo_aros.cli.screen import print_json, stderr_console, stdout_console, worded
+from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.words import cost_words, counted, time_words, token_words
 

@@ -6,19 +6,22 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stdout
-from typing import IO, Any, Final, TextIO, cast
+from typing import IO, Any, Final, Self, TextIO, cast
 
-from rich.console import Console
-from rich.text import Text
+from rich import text as rich_text
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from flujo_aros.cli.secrecy import without_secrets
+from flujo_aros.visible import visible, visible_json
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _UNWRAPPED: Final = 1_000
 _FILLED: Final = re.compile(r" +(?=\n)")
+_COMMAND: Final = re.compile(r"(?m)^(\s*:):|##\[")
 
 STYLES = {
     "success": "green",
@@ -39,6 +42,53 @@ STYLES = {
 """One colour for each word of status, trust and risk, so that a word looks the same everywhere."""
 
 
+class Text(rich_text.Text):
+    """A text of the command line: what came from a model, a file or an error commands no terminal in it.
+
+    Every text that is printed is one of these; `rich.text.Text` would drop some control characters and keep others.
+    """
+
+    def __init__(self, text: str = "", *args: Any, **options: Any) -> None:
+        super().__init__(visible(text), *args, **options)
+
+    def append(self, text: rich_text.Text | str, style: Any = None) -> Self:
+        """Append a string in a style, or a text in its own."""
+        super().append(visible(text) if isinstance(text, str) else text, style)
+        return self
+
+    @classmethod
+    def assemble(cls, *parts: str | rich_text.Text | tuple[str, Any], **options: Any) -> Self:
+        """A text of several, each a string, a string with its style, or a text."""
+        return cast("Self", super().assemble(*parts, **options))
+
+    def __add__(self, other: object) -> Self:
+        """Both, one after the other."""
+        return cast("Self", super().__add__(visible(other) if isinstance(other, str) else other))
+
+    def join(self, lines: Iterable[rich_text.Text]) -> Self:
+        """The lines with this text between them."""
+        return cast("Self", super().join(lines))
+
+    @classmethod
+    def of_ansi(cls, printed: str) -> Self:
+        """What one of our consoles has printed, with its colours."""
+        return cls.assemble(rich_text.Text.from_ansi(printed))
+
+
+class Screen(Console):
+    """A console without markup and emoji codes, which prints only what can be seen."""
+
+    def render_str(self, text: str, **options: Any) -> rich_text.Text:
+        """A string that was printed as a text."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces of anything that is printed; control codes are those of the console itself."""
+        for segment in super().render(renderable, options):
+            shown = segment.text if segment.control else visible(segment.text)
+            yield segment if shown == segment.text else Segment(shown, segment.style)
+
+
 def stderr_console() -> Console:
     """A console on stderr: colours and live display only in a terminal; `NO_COLOR` is honoured."""
     piped = not sys.stderr.isatty() and "COLUMNS" not in os.environ
@@ -55,7 +105,21 @@ def _console(stream: str, width: int | None = None) -> Console:
     """A console on the stream as it is now; outside of a terminal without the spaces that fill a line up."""
     found: TextIO | None = getattr(sys, stream)
     file = cast("IO[str]", _Trimmed(found)) if found is not None and not found.isatty() else None
-    return Console(file=file, stderr=stream == "stderr", width=width, highlight=False, emoji=False, markup=False)
+    return Screen(file=file, stderr=stream == "stderr", width=width, highlight=False, emoji=False, markup=False)
+
+
+def in_github() -> bool:
+    """Whether what is printed is the log of a GitHub job, which takes lines like `::set-output …` for commands."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def without_commands(text: str) -> str:
+    """Lines for a person, none of which is a command to the GitHub job whose log they are in."""
+    return _COMMAND.sub(_apart, text) if in_github() else text
+
+
+def _apart(found: re.Match[str]) -> str:
+    return f"{found[1]} :" if found[1] else "## ["
 
 
 class _Trimmed:
@@ -65,8 +129,8 @@ class _Trimmed:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write lines as a person would have typed them."""
-        return self._stream.write(_FILLED.sub("", text))
+        """Write lines as a person would have typed them, none of which is a command to the GitHub job it is read by."""
+        return self._stream.write(without_commands(_FILLED.sub("", text)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -78,19 +142,36 @@ def worded(word: str | None) -> Text:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """A JSON document on stdout, unwrapped and uncoloured, so that it can be piped anywhere."""
-    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=_ascii_only()) + "\n")
+    """A JSON document on stdout, unwrapped and uncoloured, so that it can be piped anywhere.
+
+    Its strings are as they are; on a terminal what would command it is escaped, which says the same.
+    """
+    document = json.dumps(value, indent=indent, ensure_ascii=_ascii_only())
+    if sys.stdout.isatty():
+        document = visible_json(document)
+    elif in_github():
+        document = document.replace("##[", r"#\u0023[")
+    sys.stdout.write(document + "\n")
     sys.stdout.flush()
 
 
 def print_result(value: Any) -> None:
-    """The result of a run on stdout: a text as it is, anything else as JSON."""
+    """The result of a run on stdout: a text as it is, and as it can be seen on a terminal; anything else as JSON."""
     if isinstance(value, str):
-        sys.stdout.write(value.encode(_encoding(), "backslashreplace").decode(_encoding()))
+        text = visible(value) if sys.stdout.isatty() else value
+        sys.stdout.write(text.encode(_encoding(), "backslashreplace").decode(_encoding()))
         sys.stdout.write("" if value.endswith("\n") else "\n")
         sys.stdout.flush()
     else:
         print_json(value)
+
+
+def print_lines(text: str) -> None:
+    """Lines for a person or a log on stdout, as they are where nobody looks: patches, findings, tables in Markdown."""
+    sys.stdout.flush()
+    shown = visible(text) if sys.stdout.isatty() else text
+    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))  # a carriage return stays what it is
+    sys.stdout.buffer.flush()
 
 
 @contextmanager

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from flujo_aros.cli.fitted import fitted_table
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.runs import run_dict
-from flujo_aros.cli.screen import STYLES, print_json, stdout_console, worded
+from flujo_aros.cli.screen import STYLES, Text, print_json, stdout_console, worded
 from flujo_aros.telemetry.words import clipped, cost_words, counted, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database

@@ -10,10 +10,9 @@ from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from flujo_aros.cli.explain import repair_rows
-from flujo_aros.cli.screen import STYLES, worded
+from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair

@@ -21,6 +21,7 @@ from flujo_aros.events import (
 )
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.where import where
+from flujo_aros.visible import visible_line
 
 _WELL: Final = ("completed", "success", "accepted")
 
@@ -29,8 +30,8 @@ class Logging:
     """Tells a logger what happens: give it to a runner, or to `observing`, as an observer.
 
     What went well is INFO (runs) or DEBUG (the rest), what did not is WARNING. A line has no text of a prompt, a reply
-    or an issue, unless `content` is on; secrets are masked even then. The facts are also fields of the record:
-    `aros_run`, `aros_step`, `aros_stage`.
+    or an issue, unless `content` is on; secrets are masked even then, and line ends are symbols. The facts are also
+    fields of the record: `aros_run`, `aros_step`, `aros_stage`.
 
     >>> Logging().logger.name
     'flujo_aros'
@@ -122,5 +123,5 @@ class Logging:
             "aros_step": getattr(step, "name", None),
             "aros_stage": getattr(stage, "stage", None),
         }
-        told = [self._mask(fact) if isinstance(fact, str) else fact for fact in facts]
+        told = [visible_line(self._mask(fact)) if isinstance(fact, str) else fact for fact in facts]
         self.logger.log(level, words, *told, extra=extra)

@@ -15,6 +15,7 @@ from flujo_aros.telemetry.records import Chapter, Story
 from flujo_aros.telemetry.report_steps import Section, sections
 from flujo_aros.telemetry.report_timeline import bars, seconds_of
 from flujo_aros.telemetry.words import code_words, cost_words, counted, repair_parts, time_words, token_words
+from flujo_aros.visible import visible
 
 _FEW: Final = 5
 """Of so many steps all are open that a model was asked in."""
@@ -26,13 +27,6 @@ _TONES: Final = {
     "synthesized": "made",
 }
 _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "made": "◆", "plain": "–"}
-_ODD: Final[dict[int, str | int]] = {
-    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
-    0x7F: 0x2421,
-    # What turns the direction of text around could make a reply look like another one.
-    **{code: f"‹U+{code:04X}›" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200B, 0xFEFF)},
-    **dict.fromkeys(range(0xD800, 0xE000), 0xFFFD),
-}
 
 
 def report_html(run: Story) -> str:
@@ -85,7 +79,7 @@ def _sign(word: str | None) -> str:
 
 def _seen(value: Any) -> Any:
     """A text as it can be shown: what is no letter is made visible."""
-    return value.translate(_ODD) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache

@@ -6,6 +6,7 @@ from typing import Final
 
 from flujo_aros.lint.finding import Severity
 from flujo_aros.lint.report import Report
+from flujo_aros.visible import visible
 
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -25,7 +26,7 @@ def to_github(report: Report) -> str:
 
 
 def _message(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

@@ -11,6 +11,7 @@ from flujo_aros.lint.fix import unified_diff
 from flujo_aros.lint.positions import Positions
 from flujo_aros.lint.report import Linted, Report
 from flujo_aros.recovery.secrets import Vault
+from flujo_aros.visible import visible, visible_line
 
 Paint: TypeAlias = Callable[[str, str], str]
 """Puts a style (`error`, `warning`, `info`, `dim`, `bold`) on a text, or leaves it as it is."""
@@ -62,8 +63,8 @@ def summary_line(report: Report) -> str:
 
 def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -> str:
     place = finding.place
-    head = f"{paint(f'{file.path}:{place.line}:{place.column}', 'bold')}: "
-    head += f"{paint(finding.severity.value, finding.severity.value)}[{finding.code}] {finding.message}"
+    head = f"{paint(visible_line(f'{file.path}:{place.line}:{place.column}'), 'bold')}: "
+    head += f"{paint(finding.severity.value, finding.severity.value)}[{finding.code}] {visible(finding.message)}"
     lines = [head, *_excerpt(positions, finding, paint)]
     if finding.fix:
         how = {
@@ -71,7 +72,7 @@ def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -
             Applicability.UNSAFE: "--unsafe-fixes",
             Applicability.DISPLAY: "by hand",
         }[finding.fix.applicability]
-        lines.append(paint(f"  = fix ({how}): ", "dim") + finding.fix.title)
+        lines.append(paint(f"  = fix ({how}): ", "dim") + visible_line(finding.fix.title))
     return "\n".join(lines) + "\n"
 
 
@@ -87,9 +88,9 @@ def _excerpt(positions: Positions, finding: Finding, paint: Paint) -> list[str]:
     number = str(finding.place.line)
     bar = paint("|", "dim")
     pad = " " * len(number)
-    before = "".join("\t" if char == "\t" else " " * _width(char) for char in source[:at])
-    carets = "^" * max(1, sum(_width(char) for char in source[at:end]))
-    shown = "".join(char if char.isprintable() or char == "\t" else "?" for char in _masked(source))
+    before = "".join("\t" if char == "\t" else " " * _width(char) for char in visible(source[:at]))
+    carets = "^" * max(1, sum(_width(char) for char in visible(source[at:end])))
+    shown = visible(_masked(source)).replace("\n", "")
     return [
         f" {pad} {bar}",
         f" {paint(number, 'dim')} {bar} {shown}",

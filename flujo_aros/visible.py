@@ -1,0 +1,62 @@
+"""Text of strangers as it may be printed: what cannot be seen, or would command a terminal, is shown by a symbol.
+
+Everything that came from a model, a file or an error goes through here before a person sees it: on the screen, in log
+lines, in findings and in reports.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+_KEPT: Final = "\t\n"
+_UNSEEN: Final = (
+    *range(0x80, 0xA0),  # C1: a terminal may take U+009B for ESC [
+    *(0x00AD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F),
+    *range(0x2028, 0x202F),  # line separators; what turns the direction of text around
+    *range(0x2060, 0x2070),  # isolates, and characters without a width
+    *(0xFEFF, *range(0xFFF9, 0xFFFC)),
+    *range(0xD800, 0xE000),  # halves of characters, which cannot be encoded
+    *range(0xE0000, 0xE0080),  # tags, in which text can be hidden
+)
+_SYMBOLS: Final[dict[int, str]] = {
+    **{code: chr(0x2400 + code) for code in range(0x20)},
+    0x7F: "\u2421",
+    **{code: f"‹U+{code:04X}›" for code in _UNSEEN},
+}
+_IN_LINES: Final = {code: symbol for code, symbol in _SYMBOLS.items() if chr(code) not in _KEPT}
+_HOSTILE: Final = re.compile("[" + "".join(f"\\U{code:08x}" for code in _IN_LINES) + "]")
+
+
+def visible(text: str) -> str:
+    r"""The text with a symbol for each character that would not be seen as one; line ends and tabs stay.
+
+    Control characters are shown as their pictures, all others by their number.
+
+    >>> visible("\x1b[31mred\x07 \x9b1m \u202eexe.txt\n")
+    '␛[31mred␇ ‹U+009B›1m ‹U+202E›exe.txt\n'
+    """
+    return text.translate(_IN_LINES) if _HOSTILE.search(text) else text
+
+
+def visible_line(text: str) -> str:
+    r"""The same on one line: line ends and tabs, too, are shown as symbols.
+
+    >>> visible_line("one\ttwo\nthree")
+    'one␉two␊three'
+    """
+    return text.translate(_SYMBOLS)
+
+
+def visible_json(document: str) -> str:
+    r"""The same for a JSON document, which says what it said: such characters are escaped in its strings.
+
+    >>> visible_json('{"a": "\u202e\x7f"}')
+    '{"a": "\\u202e\\u007f"}'
+    """
+    return _HOSTILE.sub(_escaped, document)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1] if ord(found[0]) > 0x7F else f"\\u{ord(found[0]):04x}"

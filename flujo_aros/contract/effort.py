@@ -60,6 +60,8 @@ def _member(shape: Shape, key: str) -> Shape | None:
     if shape.types and "object" not in shape.types:
         return None
     found = shape.properties.get(key)
+    if found is None:
+        found = next((part for pattern, part in shape.patterns if pattern.matches(key)), None)
     return found if found is not None or not isinstance(shape.additional, Shape) else shape.additional
 
 
@@ -108,5 +110,6 @@ def _loops(root: Shape) -> bool:
 
 def _parts(shape: Shape) -> list[Shape]:
     parts = [*shape.properties.values(), *shape.branches, *shape.prefix]
+    parts += [part for _, part in shape.patterns]
     parts += [part for part in (shape.items, shape.additional) if isinstance(part, Shape)]
     return parts

@@ -7,12 +7,13 @@ keywords that only a validator needs (`minimum`, `pattern`, `not`, …) do not a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeGuard, cast
 
 from flujo_aros.contract.endless import objects_in, refuse_endless
+from flujo_aros.contract.patterns import Pattern
 from flujo_aros.errors import ContractError
 
 JsonSchema = dict[str, Any]
@@ -35,6 +36,8 @@ class Shape:
     types: frozenset[str] = frozenset()
     properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
     required: frozenset[str] = frozenset()
+    patterns: tuple[tuple[Pattern, Shape], ...] = ()
+    """What stands under keys that `properties` does not name and that have a form (`patternProperties`)."""
     additional: Shape | bool | None = None
     """`None`: the schema does not say (extra keys are allowed, and a pydantic model ignores them)."""
     items: Shape | None = None
@@ -52,8 +55,8 @@ class Shape:
     """At the root: some place below has a risk of its own."""
     has_only_aliases: bool = False
     """At the root: some real name below may not be written."""
-    has_options: bool = False
-    """At the root: some place below has keys that may be missing, and allows others."""
+    has_aliases: bool = False
+    """At the root: some place below has keys that stand for others."""
     _keys: dict[str, str] | None = None
     _folded: dict[str, str] | None = None
 
@@ -68,7 +71,7 @@ class Shape:
     @property
     def anything(self) -> bool:
         """Whether the schema says nothing about this place."""
-        return not (self.types or self.properties or self.branches or self.choices or self.items)
+        return not (self.types or self.properties or self.patterns or self.branches or self.choices or self.items)
 
     @property
     def keys(self) -> dict[str, str]:
@@ -104,7 +107,17 @@ class Shape:
         for branch in self.branches:
             if key in branch.keys.values():
                 return branch.member(key)
-        return self.additional if isinstance(self.additional, Shape) else ANY
+        return next(self._under(key), self.additional if isinstance(self.additional, Shape) else ANY)
+
+    def keeps(self, key: str) -> bool:
+        """Whether the schema says of an undeclared key that it may stand here."""
+        return self.additional is True or isinstance(self.additional, Shape) or next(self._under(key), None) is not None
+
+    def _under(self, key: str) -> Iterator[Shape]:
+        """What the schema and its alternatives say of keys of this form."""
+        yield from (shape for pattern, shape in self.patterns if pattern.matches(key))
+        for branch in self.branches:
+            yield from branch._under(key)
 
     def element(self, index: int) -> Shape:
         """The shape of the element at this place of an array."""
@@ -152,11 +165,7 @@ def compile_shape(schema: JsonSchema) -> Shape:
     if root is not ANY:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
-        root.has_options = any(
-            shape.additional is None and not shape.properties.keys() <= shape.required
-            for shape in compiler.done.values()
-            if shape is not root
-        )
+        root.has_aliases = any(shape.aliases for shape in compiler.done.values())
     return root
 
 
@@ -232,6 +241,8 @@ class _Compiler:
         more = node.get("additionalProperties")
         if more is not None:
             shape.additional = more if isinstance(more, bool) else self.shape(more)
+        for pattern, part in _dict(node.get("patternProperties")).items():
+            shape.patterns += ((Pattern(pattern), self.shape(part)),)
         if "items" in node and not isinstance(node["items"], list):
             shape.items = self.shape(node["items"])
         shape.prefix = tuple(self.shape(part) for part in _list(node.get("prefixItems"))) or shape.prefix
@@ -305,6 +316,7 @@ def _merge(into: Shape, other: Shape) -> None:
     into.types = (into.types & other.types or other.types) if into.types else other.types
     into.properties = {**other.properties, **into.properties}
     into.required |= other.required
+    into.patterns += other.patterns
     into.additional = into.additional if into.additional is not None else other.additional
     into.items = into.items or other.items
     into.prefix = into.prefix or other.prefix

@@ -20,6 +20,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from flujo_aros.contract.effort import Effort
 from flujo_aros.contract.keys import count_keys
+from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Issue
@@ -29,7 +30,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _MAX_ISSUES: Final = 50
-_BACKTRACKS: Final = 100_000
 _MOST_TRIED: Final = 60_000
 _MOST_EXPLAINED: Final = 1_000
 """How many places are looked at to tell what is wrong, which is dearer than to tell that something is."""
@@ -256,12 +256,7 @@ class SchemaValues:
 
 
 def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
-    # Linear-time patterns first; look-around needs the other engine, whose backtracking is then bounded.
-    engines: tuple[jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions, ...] = (
-        jsonschema_rs.RegexOptions(),
-        jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS),
-    )
-    for last, engine in enumerate(engines):
+    for last, engine in enumerate(engines()):
         try:
             return jsonschema_rs.validator_for(schema, pattern_options=engine, validate_formats=True, offline=True)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import Shape, fold, is_dict, is_list
+from flujo_aros.contract.schema import Shape, is_dict, is_list
 from flujo_aros.contract.values import Invalid, SchemaValues, Valid
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.coerce import Coercion, risk_of
@@ -87,38 +87,27 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
         return None
     value: object = valid[0]
     if value.__class__ is dict and is_dict(value):
-        if _echoes(value, contract) or _has_near_miss(value, shape):
-            return None
-        if not shape.anything and is_framed(value, shape):
+        if _echoes(value, contract) or (not shape.anything and is_framed(value, shape)):
             return None
     if ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
         return None
-    if shape.has_options and isinstance(values, SchemaValues) and _misses_below(value, shape):
-        return None
-    return valid
+    return None if shape.has_aliases and _uses_alias(value, shape) else valid
 
 
 def _echoes(value: dict[str, Any], contract: Contract[Any]) -> bool:
+    """Whether an object looks like a schema, or has the frame of one around it."""
     if contract.shape.anything or "properties" in contract.shape.keys:
         return False
-    return "$schema" in value or isinstance(value.get("properties"), dict) or value == contract.json_schema
+    return isinstance(value.get("properties"), dict) or value == contract.json_schema
 
 
-def _has_near_miss(value: dict[str, Any], shape: Shape) -> bool:
-    if any(shape.keys.get(k, k) != k for k in value):
-        return True
-    if shape.additional is not None or not shape.properties:
-        return False
-    return any(k not in shape.keys and shape.folded.get(fold(k), k) not in value for k in value)
-
-
-def _misses_below(value: object, shape: Shape) -> bool:
-    """Whether an object below the root has a key that is written otherwise; a type tells of such keys itself."""
+def _uses_alias(value: object, shape: Shape) -> bool:
+    """Whether a key is written that stands for another, in a value that may have any keys."""
     pending = [(value, shape)]
     while pending:
         here, known = pending.pop()
         if is_dict(here):
-            if here is not value and _has_near_miss(here, known):
+            if any(known.keys.get(key, key) != key for key in here):
                 return True
             pending += [(part, known.member(key)) for key, part in here.items() if part.__class__ in (dict, list)]
         elif is_list(here):

@@ -165,7 +165,7 @@ class Coercion:
                 self._put(
                     out, name, self.value(member.node, shape.member(name), (path, name)), member, path, declared=True
                 )
-            elif shape.additional is True or isinstance(shape.additional, Shape):
+            elif shape.keeps(member.key):
                 value = self.value(member.node, shape.member(member.key), (path, member.key))
                 self._put(out, member.key, value, member, path, declared=False)
             else:
@@ -304,6 +304,8 @@ class Coercion:
         names: list[str | None] = [keys.get(member.key) for member in members]
         taken = {name for name in names if name is not None}
         near = [shape.folded.get(fold(m.key)) if name is None else None for m, name in zip(members, names, strict=True)]
+        if not self.drops and shape.additional is not False and not (shape.required - taken).intersection(near):
+            near = [None] * len(near)  # all keys are kept and none is missing: nothing is lost
         for index, (member, name) in enumerate(zip(members, names, strict=True)):
             meant = near[index]
             if name is None and meant is not None and meant not in taken and near.count(meant) == 1:
@@ -333,9 +335,10 @@ class Coercion:
         for name in sorted(shape.required - out.keys()):
             self._issue((path, name), "missing", f"the required key {name!r} is missing")
         if shape.additional is False and unknown:
-            extra = next((key for key in out if key not in shape.keys.values()), "?")
+            extra = next((key for key in out if key not in shape.keys.values() and not shape.keeps(key)), "?")
             self._issue((path, extra), "extra_key", f"the key {extra!r} is not allowed here", node)
-        if unknown and unknown == len(out) and shape.properties and not shape.required and shape.additional is None:
+        lost = (self.drops or not self.pristine) and shape.additional is None and not shape.required
+        if lost and unknown and unknown == len(out) and shape.properties:
             known = ", ".join(list(shape.properties)[:8])
             self._issue(path, "no_known_key", f"none of the keys asked for stands here ({known})", node)
 

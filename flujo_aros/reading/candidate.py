@@ -86,9 +86,8 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     if valid is None:
         return None
     value: object = valid[0]
-    if value.__class__ is dict and is_dict(value):
-        if _echoes(value, contract) or (not shape.anything and is_framed(value, shape)):
-            return None
+    if not shape.anything and is_dict(value) and (_echoes(value, contract) or is_framed(value, shape)):
+        return None
     if ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
         return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
@@ -96,7 +95,7 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
 
 def _echoes(value: dict[str, Any], contract: Contract[Any]) -> bool:
     """Whether an object looks like a schema, or has the frame of one around it."""
-    if contract.shape.anything or "properties" in contract.shape.keys:
+    if "properties" in contract.shape.keys:
         return False
     return isinstance(value.get("properties"), dict) or value == contract.json_schema
 

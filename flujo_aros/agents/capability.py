@@ -33,7 +33,7 @@ from flujo_aros.agents.faults import PROVIDER_FAULTS, Fault, issue_of, reason_of
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
 from flujo_aros.agents.growing import Growing
 from flujo_aros.agents.outputs import agent_contract, contract_of, model_contract, settled_as
-from flujo_aros.agents.record import RunRecord, claim_record, output_error
+from flujo_aros.agents.record import AgentOutputError, RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import fault_in, reply_of, response_of
 from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, thought_in, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
@@ -48,6 +48,7 @@ from flujo_aros.contract.output import BlockContract, Contract, compile_contract
 from flujo_aros.contract.payload import Block
 from flujo_aros.contract.reasoning import without_reasoning
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
+from flujo_aros.errors import OutputError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery.defaults import PLAIN_TEXT, ladder_for
@@ -91,6 +92,7 @@ class Aros(AbstractCapability[Any]):
     """The records of the runs that are under way, by their ids."""
 
     def __post_init__(self) -> None:
+        current_settings()  # read their files now: in a run that would block the event loop
         if self.contract is not None:
             self.contract = compile_contract(self.contract)
 
@@ -328,10 +330,14 @@ class Aros(AbstractCapability[Any]):
         return result
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
-        """Say of a reply with no output in it why there is none; raise every other error again."""
+        """Say of a reply with no output in it why there is none; raise every other error again, ours as the host's."""
         record = self._record(ctx)
+        if isinstance(error, OutputError) and error is record.error:
+            record.error = AgentOutputError.of(error)
+            raise record.error
         response, parameters = record.response, record.parameters
-        silent = isinstance(error, UnexpectedModelBehavior) and record.outcome is None and record.is_read
+        hosts = isinstance(error, UnexpectedModelBehavior) and not isinstance(error, OutputError)
+        silent = hosts and record.outcome is None and record.is_read
         wanted = self._wanted(ctx, record)
         rejected = None
         if silent and response is not None and parameters is not None:
@@ -342,7 +348,8 @@ class Aros(AbstractCapability[Any]):
             raise error
         record.outcome = rejected
         record.texts.append(rejected.text)
-        record.error = output_error(rejected, record, record.spent(ctx.usage), run_context(ctx, wanted))
+        found = output_error(rejected, record, record.spent(ctx.usage), run_context(ctx, wanted))
+        record.error = AgentOutputError.of(found)
         raise record.error from error
 
     def _known(self, ctx: RunContext[Any]) -> RunRecord | None:

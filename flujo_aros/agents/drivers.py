@@ -242,6 +242,8 @@ async def _told(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> A
     with agent_span(run_id, runnable.agent, record, ask.usage):
         try:
             return await _ran(runnable, ask, run_id=run_id)
+        except OutputError:
+            raise
         except UnexpectedModelBehavior as error:
             rejected = _no_output(record, error) if record.is_read else None
             if rejected is None:

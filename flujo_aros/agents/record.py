@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import TracebackType
 from typing import Any
 
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
@@ -78,6 +79,8 @@ class RunRecord:
     """What the run has added to its conversation; nothing before it has ended with an output."""
     own_calls: int = 0
     """How many of the calls were the agent's own, and none of a stage."""
+    broken_off: int = 0
+    """How many streams of the agent's own ended before the provider could report their usage."""
     failed: int = 0
     """How many calls of stages gave no reply: the host does not count them."""
     used: tuple[ModelResponse | None, Usage] | None = None
@@ -142,13 +145,17 @@ class RunRecord:
 
     def spent(self, usage: RunUsage) -> Usage:
         """The usage of the run, with the calls that failed and that the host therefore does not count."""
-        failed = max(0, self.calls - usage.requests)
-        return Usage(
-            usage.requests + failed,
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cost,
-            usage.unmeasured_requests + failed,
+        return self.counted(difference(usage, RunUsage()))
+
+    def counted(self, used: Usage) -> Usage:
+        """What the host has counted, with the calls that failed; those and streams that broke off are not measured."""
+        failed = max(0, self.calls - used.requests)
+        unmeasured = failed + self.broken_off
+        if not unmeasured:
+            return used
+        requests = used.requests + failed
+        return replace(
+            used, requests=requests, unmeasured_requests=min(requests, used.unmeasured_requests + unmeasured)
         )
 
 
@@ -199,6 +206,24 @@ def claim_record() -> RunRecord:
         record = RunRecord()
     record.claimed = True
     return record
+
+
+class AgentOutputError(OutputError, UnexpectedModelBehavior):
+    """What a run of an agent raises without a value: also the host's own error, for code that already catches that."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Everything that is known, where the host's error would keep its message alone."""
+        return type(self), (self.message,), self.__dict__
+
+    @classmethod
+    def of(cls, error: OutputError) -> AgentOutputError:
+        """The same error as one of the host; itself where it is."""
+        if isinstance(error, cls):
+            return error
+        made = cls(*error.args)
+        made.__dict__.update(error.__dict__)
+        made.__cause__ = error.__cause__
+        return made.with_traceback(error.__traceback__)
 
 
 def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, context: dict[str, Any]) -> OutputError:

@@ -147,7 +147,7 @@ class WatchedModel(WrapperModel):
                     await end(stream.so_far())
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
-                call.response, call.first_at = stream.so_far(), stream.first_at
+                call.response, call.first_at = _come(stream, record), stream.first_at
 
     @asynccontextmanager
     async def _opened(
@@ -198,8 +198,8 @@ class WatchedStream(StreamedResponse):
         self.first_at: float | None = None
         self._given: ModelResponse | None = None
         self.watched: PartsWatched | None = None
-        self._broken_off = False
-        """It has begun and not ended: most providers tell its usage with the last event."""
+        self.broken_off = False
+        """It has begun and not ended. Once nobody reads on, its usage is not known: most providers report it last."""
 
     def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         """The events of the stream, as the live one gives them."""
@@ -235,7 +235,7 @@ class WatchedStream(StreamedResponse):
 
     async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
         """The events of the live stream, to its end or to where the model has lost its way."""
-        self._broken_off = True
+        self.broken_off = True
         async for event in self.live:
             if isinstance(event, FinalResultEvent) and not self.ends_with_text:
                 continue
@@ -244,7 +244,7 @@ class WatchedStream(StreamedResponse):
             if part is not None:
                 yield await self._stopped(part)
                 return
-        self._broken_off = False
+        self.broken_off = False
 
     async def _stopped(self, index: int) -> PartEndEvent:
         """End the live stream in the middle of a part: what has come is the reply."""
@@ -314,10 +314,7 @@ class WatchedStream(StreamedResponse):
 
     def so_far(self) -> ModelResponse:
         """The same, for a look that takes nothing away."""
-        if self.final is not None:
-            return self.final
-        so_far = self.live.get()
-        return replace(so_far, usage=self.usage) if self._broken_off else so_far
+        return self.live.get() if self.final is None else self.final
 
     def revise(
         self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
@@ -349,9 +346,7 @@ class WatchedStream(StreamedResponse):
     @property
     def usage(self) -> RequestUsage:
         """What the reply has used so far."""
-        if self.final is not None:
-            return self.final.usage
-        return self.live.usage + RequestUsage(unmeasured_requests=1) if self._broken_off else self.live.usage
+        return self.live.usage if self.final is None else self.final.usage
 
     @property
     def model_name(self) -> str:
@@ -382,6 +377,16 @@ def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: Finis
     """The reply that ends here, before its provider has ended it: most report the usage with the last event."""
     usage = so_far.usage + RequestUsage(unmeasured_requests=1)
     return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
+
+
+def _come(stream: WatchedStream, record: RunRecord | None) -> ModelResponse:
+    """What has come of a stream at its end. The usage of one that broke off is not measured."""
+    so_far = stream.so_far()
+    if stream.final is not None or not stream.broken_off:
+        return so_far
+    if record is not None:
+        record.broken_off += bool(so_far.parts)  # the host counts no other
+    return replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
 
 
 def _is_answer(part: ModelResponsePart) -> bool:

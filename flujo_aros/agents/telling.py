@@ -7,7 +7,6 @@ import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.agent import AbstractAgent
@@ -79,7 +78,7 @@ def agent_span(
                     outcome=_ended(sys.exception(), record),
                     trust=None if outcome is None or isinstance(outcome, Rejected) else outcome.trust.value,
                     reason=outcome.reason.value if isinstance(outcome, Rejected) else None,
-                    usage=_spent(usage, before, record),
+                    usage=record.counted(difference(usage, before)),
                     seconds=time.perf_counter() - started,
                 )
             )
@@ -99,12 +98,3 @@ def _ended(raised: BaseException | None, record: RunRecord) -> str:
     if record.outcome is not None and raised is record.error:
         return record.outcome.kind
     return "failed" if isinstance(raised, Exception) else "cancelled"
-
-
-def _spent(after: RunUsage, before: RunUsage, record: RunRecord) -> Usage:
-    """What the run has used, with the calls that failed and that the host therefore does not count."""
-    used = difference(after, before)
-    failed = max(0, record.calls - used.requests)
-    if not failed:
-        return used
-    return replace(used, requests=used.requests + failed, unmeasured_requests=used.unmeasured_requests + failed)

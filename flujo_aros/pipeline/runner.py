@@ -27,6 +27,7 @@ from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
 from flujo_aros.pipeline.telling import run_span, tell_run
 from flujo_aros.recovery.named import secrets_among
+from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
@@ -75,6 +76,7 @@ class Runner:
             usage_limits=usage_limits,
             models=models,
         )
+        current_settings()  # read their files now: in a run that would block the event loop
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result

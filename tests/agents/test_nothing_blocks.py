@@ -1,0 +1,97 @@
+"""Nothing that is done inside the event loop blocks it: each case in a process that keeps nothing yet."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BEFORE = """
+import asyncio
+from blockbuster import blockbuster_ctx
+from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput, PromptedOutput
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.usage import RequestUsage
+from flujo_aros import AgentSpec, Aros, Journal, Pipeline, Runner, Step, StepLimits
+from flujo_aros.testing import ScriptedModel
+
+class City(BaseModel):
+    name: str
+
+ROME = ModelResponse(
+    [TextPart('{"name": "Rome"}')], usage=RequestUsage(input_tokens=9, output_tokens=5),
+    model_name="gpt-4o-mini", provider_name="openai", finish_reason="stop",
+)
+
+class Source:
+    async def model(self, name):
+        return ScriptedModel("I will not.", ROME, then=ROME)
+
+async def watched(made):
+    with blockbuster_ctx(scanned_modules=["flujo_aros"]):
+        return await made
+
+async def streamed(agent):
+    async with agent.run_stream("Where?") as result:
+        return await result.get_output()
+"""
+CASES = {
+    "an agent": """
+agent = Agent(ScriptedModel(ROME), output_type=PromptedOutput(City), capabilities=[Aros()])
+assert asyncio.run(watched(agent.run("Where?"))).output.name == "Rome"
+""",
+    "a reply that is repaired": """
+agent = Agent(ScriptedModel("I will not.", then=ROME), output_type=NativeOutput(City), capabilities=[Aros()])
+assert asyncio.run(watched(agent.run("Where?"))).output.name == "Rome"
+""",
+    "a stream": """
+agent = Agent(ScriptedModel(ROME), output_type=PromptedOutput(City), capabilities=[Aros()])
+assert asyncio.run(watched(streamed(agent))).name == "Rome"
+""",
+    "a pipeline": """
+step = Step("ask", AgentSpec(model="local:any"), City, input="Say {{ input | upper }}")
+result = asyncio.run(watched(Runner(Pipeline([step]), models=Source()).run("Where?")))
+assert result.output.name == "Rome", result
+""",
+    "a pipeline without a contract": """
+result = asyncio.run(watched(Runner(Step("ask", AgentSpec(model="local:any")), models=Source()).run("Where?")))
+assert result.output == "I will not.", result
+""",
+    "a limit on money": """
+from decimal import Decimal
+step = Step("ask", AgentSpec(model="local:any"), City, usage_limits=StepLimits(max_cost=Decimal(1)))
+result = asyncio.run(watched(Runner(Pipeline([step]), models=Source()).run("Where?")))
+assert result.output.name == "Rome", result
+""",
+    "a journal": """
+with Journal("runs.sqlite") as journal:
+    runner = Runner(Step("ask", AgentSpec(model="local:any"), City), models=Source(), journal=journal)
+    assert asyncio.run(watched(runner.run("Where?"))).output.name == "Rome"
+    assert journal.runs()[0].usage.requests == 2
+""",
+}
+
+
+def ran(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return subprocess.run(
+        [sys.executable, "-c", BEFORE + code], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_blocks_the_event_loop_in(case: str, tmp_path: Path) -> None:
+    done = ran(CASES[case], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_blocks_is_found(tmp_path: Path) -> None:
+    reads = "\nfrom flujo_aros.settings import read_settings\nasync def late(): read_settings()\n"
+    done = ran(f"{reads}asyncio.run(watched(late()))", tmp_path)
+    assert "BlockingError: Blocking call to os.getcwd" in done.stderr

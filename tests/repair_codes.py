@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,11 +19,12 @@ from pydantic import BaseModel
 
 import flujo_aros.reading
 from flujo_aros import Accepted, Output, Risk, read
+from flujo_aros.reading import amounts
 
 READING = Path(flujo_aros.reading.__file__ or "").parent
-LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "_adopt"}
-NOT_LOGGED = {"read_amount"}
-"""Its callers say `string-to-number`, however the number was written."""
+LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "Time", "_adopt"}
+AMOUNTS = {code for _, _, codes in amounts.FORMS for code in codes} | amounts.CODES
+"""How a number was written, which is logged as it was found."""
 CODE = re.compile(r"[a-z]+(?:[-_][a-z]+)*")
 
 
@@ -36,6 +37,18 @@ class Boat(BaseModel):
     name: str = ""
     built: date | None = None
     crew: int = 0
+
+
+class Meeting(BaseModel):
+    """What the start of something is read as."""
+
+    start: datetime
+
+
+class Nap(BaseModel):
+    """What a length of time is read as."""
+
+    length: timedelta
 
 
 class Example(NamedTuple):
@@ -112,10 +125,22 @@ EXAMPLES: dict[str, Example] = {
     "foreign-literal": Example('{"a": None}'),
     "loose-number": Example('{"a": .5}'),
     "digit-groups": Example('{"a": 1,500}', has(a=INT)),
+    "decimal-comma": Example('{"a": "1.234,56"}', has(a=NUM)),
+    "odd-digits": Example('{"a": "−５"}', has(a=INT)),
+    "currency": Example('{"price": "€ 19.90"}', has(price=NUM)),
+    "percent": Example('{"share": "85%"}', has(share={**NUM, "maximum": 1})),
+    "unit": Example('{"dose_mg": "500 mg"}', has(dose_mg=NUM)),
+    "magnitude": Example('{"a": "1.5 million"}', has(a=NUM)),
+    "fraction": Example('{"a": "1 ½"}', has(a=NUM)),
+    "hex-number": Example('{"a": "0x1F"}', has(a=INT)),
+    "leading-zeros": Example('{"a": "007"}', has(a=INT)),
+    "written-date": Example('{"day": "3 April 2025"}', has(day={**TEXT, "format": "date"})),
+    "written-time": Example('{"length": "1h 30m"}', Nap),
     # what the schema wants
     "string-to-number": Example('{"a": "3"}', has(a=INT)),
     "string-to-boolean": Example('{"a": "yes"}', has(a=BOOL)),
     "string-to-null": Example('{"a": "None"}', has(a=OR_NULL)),
+    "no-value": Example('{"a": "N/A"}', has(a=OR_NULL)),
     "number-to-string": Example('{"a": 1.10}', has(a=TEXT)),
     "number-to-boolean": Example('{"a": 1}', has(a=BOOL)),
     "literal-to-string": Example('{"a": true}', has(a=TEXT)),
@@ -123,11 +148,11 @@ EXAMPLES: dict[str, Example] = {
     "whole-number": Example('{"crew": 4.0}', Boat),
     "rounded": Example('{"a": 3.7}', has(a=INT), LOSSY),
     "enum-case": Example('{"a": "High"}', has(a=LEVEL)),
-    "enum-word": Example('{"a": "quite high"}', has(a=LEVEL)),
+    "enum-word": Example('{"level": "level: high"}', has(level=LEVEL)),
     "wrapped-in-list": Example('{"a": 1}', has(a=INTS)),
     "unwrapped-list": Example('{"a": [1]}', has(a=INT)),
     "stringified": Example('{"a": "[1, 2]"}', has(a=INTS)),
-    "lax-conversion": Example('{"built": "2020-01-01T00:00:00"}', Boat),
+    "lax-conversion": Example('{"start": "2020-01-01"}', Meeting),
     "emphasis": Example("**42**", INT),
     "picked-place": Example('```json\n{"a": 1}\n```\nnot {"a": 2}', has(a=INT)),
     "earlier-tag": Example("<n>1</n> no: <n>2</n>", Output.tagged("n", INT)),
@@ -140,10 +165,10 @@ EXAMPLES: dict[str, Example] = {
 
 def codes_in_source() -> set[str]:
     """Every repair code that the reader can write down, found where edits are made."""
-    found: set[str] = set()
+    found = set(AMOUNTS)
     for file in sorted(READING.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and node.name not in NOT_LOGGED:
+            if isinstance(node, ast.FunctionDef):
                 found.update(_codes_of(node))
     return found
 

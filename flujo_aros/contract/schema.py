@@ -14,6 +14,7 @@ from typing import Any, Final, TypeGuard, cast
 
 from flujo_aros.contract.endless import objects_in, refuse_endless
 from flujo_aros.contract.patterns import Pattern
+from flujo_aros.contract.times import TIMES
 from flujo_aros.errors import ContractError
 
 JsonSchema = dict[str, Any]
@@ -45,6 +46,10 @@ class Shape:
     branches: tuple[Shape, ...] = ()
     choices: tuple[Any, ...] | None = None
     format: str | None = None
+    most: float | None = None
+    """The largest number allowed: a percent sign or `4/5` fits no other scale."""
+    note: str = ""
+    """Title and description: words that a reply may repeat beside its value."""
     unique: bool = False
     """A list without doubles: a Python type may keep it as a set, in no order."""
     aliases: tuple[str, ...] = ()
@@ -57,6 +62,8 @@ class Shape:
     """At the root: some real name below may not be written."""
     has_aliases: bool = False
     """At the root: some place below has keys that stand for others."""
+    has_times: bool = False
+    """At the root: some text below is a date, time or duration."""
     _keys: dict[str, str] | None = None
     _folded: dict[str, str] | None = None
 
@@ -67,6 +74,13 @@ class Shape:
         if not self.types:
             return self.choices is None or any(kind_of(choice) == kind for choice in self.choices)
         return kind in self.types or (kind == "integer" and "number" in self.types)
+
+    @property
+    def time_forms(self) -> list[str]:
+        """The formats of dates, times and durations that a text may have here."""
+        if self.branches:
+            return [form for branch in self.branches for form in branch.time_forms]
+        return [self.format] if self.format in TIMES else []
 
     @property
     def anything(self) -> bool:
@@ -164,6 +178,7 @@ def compile_shape(schema: JsonSchema) -> Shape:
     root = compiler.shape(schema)
     if root is not ANY:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
+        root.has_times = any(shape.format in TIMES for shape in compiler.done.values())
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
         root.has_aliases = any(shape.aliases for shape in compiler.done.values())
     return root
@@ -255,6 +270,7 @@ class _Compiler:
             shape.choices = tuple(node["enum"])
         if isinstance(node.get("format"), str):
             shape.format = node["format"]
+        _fill_scale(shape, node)
         shape.unique = shape.unique or node.get("uniqueItems") is True
         _check_bounds(node)
         _fill_hints(shape, _dict(node.get("x-aros")))
@@ -275,6 +291,13 @@ def _check_bounds(node: Mapping[str, Any]) -> None:
         if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
             message = f"no value satisfies the schema: {least} is {low} and {most} is {high}; swap or widen them"
             raise ContractError(message)
+
+
+def _fill_scale(shape: Shape, node: Mapping[str, Any]) -> None:
+    most = node.get("maximum", node.get("exclusiveMaximum"))
+    if isinstance(most, (int, float)) and not isinstance(most, bool):
+        shape.most = most
+    shape.note = " ".join(part for part in (node.get("title"), node.get("description")) if isinstance(part, str))
 
 
 _HINTS: Final = ("aliases", "descriptions", "only_aliases", "risk")
@@ -323,6 +346,8 @@ def _merge(into: Shape, other: Shape) -> None:
     into.branches = into.branches or other.branches
     into.choices = into.choices if into.choices is not None else other.choices
     into.format = into.format or other.format
+    into.most = other.most if into.most is None else into.most
+    into.note = f"{into.note} {other.note}".strip()
     into.unique = into.unique or other.unique
     into.choice_aliases = {**other.choice_aliases, **into.choice_aliases}
     into.risk = into.risk or other.risk

@@ -22,6 +22,7 @@ from flujo_aros.contract.effort import Effort
 from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
+from flujo_aros.contract.times import MISREAD, is_misread
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Issue
 
@@ -139,6 +140,20 @@ def _overflows(value: Any, data: str | bytes) -> bool:
         return False
 
 
+def _is_misdated(value: object, shape: Shape) -> bool:
+    """Whether pydantic takes some text in it for a date, time or duration that it does not say."""
+    pending = [(value, shape)]
+    while pending:
+        here, known = pending.pop()
+        if is_dict(here):
+            pending += [(part, known.member(key)) for key, part in here.items()]
+        elif is_list(here):
+            pending += [(part, known.element(at)) for at, part in enumerate(here)]
+        elif isinstance(here, str) and any(is_misread(here, form) for form in known.time_forms):
+            return True
+    return False
+
+
 class TypeValues(Generic[T]):
     """The values of a Python type, judged by pydantic as JSON input."""
 
@@ -167,6 +182,8 @@ class TypeValues(Generic[T]):
             value = self._validate_json(text, strict=True, extra="forbid")
         except ValidationError:
             return None
+        if self.shape.has_times and MISREAD.search(text) and _is_misdated(parse_json(text), self.shape):
+            return None
         # Without white space each key is followed by `":`, and in valid JSON little else is.
         if count_keys(value) == text.encode().translate(None, b" \t\n\r").count(b'":'):
             return Valid(value)
@@ -180,6 +197,8 @@ class TypeValues(Generic[T]):
             data = to_json(value, inf_nan_mode="constants")
             strict = self.adapter.validate_json(data, strict=True, extra="forbid")
         except (ValidationError, PydanticSerializationError, UnicodeEncodeError):
+            return None
+        if self.shape.has_times and _is_misdated(value, self.shape):
             return None
         return None if _overflows(strict, data) else Valid(strict)
 

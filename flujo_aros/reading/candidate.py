@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import Shape, is_dict, is_list
-from flujo_aros.contract.values import Invalid, SchemaValues, Valid
+from flujo_aros.contract.values import Invalid, SchemaValues, Valid, path_of
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
+from flujo_aros.reading.amounts import Scale, read_amount
+from flujo_aros.reading.choose import is_placeholder, name_words
 from flujo_aros.reading.coerce import Coercion, risk_of
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, steps_of, worst
@@ -143,7 +146,7 @@ def judge(
     if ELIDED_ITEM.search(text, candidate.start, parsed.end):
         words = "dots in the place of an item or a key stand for something that was left out"
         return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
-    if _fits_as_it_stands(candidate, parsed, contract, ceiling):
+    if _fits_as_it_stands(candidate, parsed, text, contract, ceiling):
         return candidate
     if _is_echo(parsed.node, contract.shape):
         return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
@@ -182,10 +185,33 @@ def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> li
     return [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
 
 
-def _fits_as_it_stands(candidate: Candidate[T], parsed: Parsed, contract: Contract[T], ceiling: Risk) -> bool:
+def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
+    """Whether a word without quotes may stand for a value: what the coercion then judges at its place."""
+    for edit in candidate.edits:
+        if edit.code == "key-value-lines":
+            return True
+        if edit.code == "unquoted-value":
+            key = _KEY_BEFORE.search(text, max(0, edit.start - _LONGEST_KEY), edit.start)
+            if is_placeholder(edit.after, tuple(name_words(key[1])) if key else ()):
+                return True
+    return False
+
+
+_LONGEST_KEY: Final = 100
+_KEY_BEFORE: Final = re.compile(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
+
+
+def _fits_as_it_stands(
+    candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk
+) -> bool:
     """Whether what was parsed needs no conversion at all: the common case, and the quick one."""
     risk = worst(parsed.edits)
-    if contract.shape.has_risks or parsed.doubtful or (risk is not None and (risk > ceiling or candidate.bent)):
+    if (
+        contract.shape.has_risks
+        or parsed.doubtful
+        or _holds_placeholder(candidate, text)
+        or (risk is not None and (risk > ceiling or candidate.bent))
+    ):
         return False
     candidate.valid = contract.values.strict(parsed.plain)
     return candidate.valid is not None
@@ -222,13 +248,44 @@ def _over_the_ceiling(candidate: Candidate[T], over: list[Edit]) -> Candidate[T]
 
 def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceiling: Risk) -> Candidate[T]:
     verdict = contract.validate(value)
+    edits = _decimals(value, verdict.issues, candidate) if isinstance(verdict, Invalid) else []
+    if edits:
+        candidate.edits += edits
+        verdict = contract.validate(value)
     if isinstance(verdict, Invalid):
         return candidate.lose(Reason.INVALID, *verdict.issues)
     for bent in verdict.conversions:
         code = "ignored_key" if bent.code == "extra_forbidden" else "lax-conversion"
         after = "" if code == "ignored_key" else bent.message
         candidate.edits.append(Edit(code, Risk.INFERRED, candidate.start, candidate.end, after, bent.path))
-    if verdict.conversions and ceiling < Risk.INFERRED:
-        return _over_the_ceiling(candidate, candidate.edits[-len(verdict.conversions) :])
+    late = len(edits) + len(verdict.conversions)
+    if late and ceiling < Risk.INFERRED:
+        return _over_the_ceiling(candidate, candidate.edits[-late:])
     candidate.valid = verdict
     return candidate
+
+
+def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) -> list[Edit]:
+    """Write the texts that a `Decimal` cannot be made of as plain digits, where they are one amount.
+
+    The schema of a `Decimal` takes any text, so only the validator knows that a number is wanted.
+    """
+    wanted = {issue.path for issue in issues if issue.code == "decimal_parsing"}
+    edits: list[Edit] = []
+    pending: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())] if wanted else []
+    while pending:
+        here, path = pending.pop()
+        parts: list[tuple[Any, Any]] = list(here.items()) if is_dict(here) else list(enumerate(here))
+        for key, part in parts:
+            place = (*path, key)
+            if isinstance(part, (dict, list)):
+                pending.append((part, place))
+            elif isinstance(part, str) and path_of(place) in wanted:
+                names = next((tuple(name_words(step)) for step in reversed(place) if isinstance(step, str)), ())
+                amount = read_amount(part, Scale(names))
+                if amount is not None:
+                    here[key] = amount.digits
+                    codes = amount.codes or ("string-to-number",)
+                    at = (candidate.start, candidate.end, amount.digits, path_of(place))
+                    edits += [Edit(code, Risk.INFERRED, *at) for code in codes]
+    return edits

@@ -6,25 +6,35 @@ not fit becomes an issue; the validator has the last word in any case.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract.output import Counts
 from flujo_aros.contract.schema import ANY, Shape, fold, is_dict
+from flujo_aros.contract.times import TIMES, is_misread
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Issue, Risk
-from flujo_aros.reading.choose import match_choice, say_choices
+from flujo_aros.reading.amounts import Amount, Scale, read_amount
+from flujo_aros.reading.choose import (
+    Company,
+    is_no_value,
+    is_placeholder,
+    match_boolean,
+    match_choice,
+    name_words,
+    say_choices,
+)
 from flujo_aros.reading.cursor import Failure
+from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.edits import Edit, Path, unlink
 from flujo_aros.reading.envelope import contradiction, has_required, inner_of, is_call, may_hold, payload_of
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.remainder import Placement, place
-from flujo_aros.reading.scalars import read_amount
 from flujo_aros.reading.tolerant import Machine
 
-_TRUE: Final = frozenset({"true", "yes", "on", "1", "y", "t"})
-_FALSE: Final = frozenset({"false", "no", "off", "0", "n", "f"})
+_NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})
 _LIST_MARKS: Final = (",", ";", "\n", "|")
 _WORK_FOR_EACH_NODE: Final = 64
@@ -32,8 +42,7 @@ _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
-_TIMES: Final = frozenset({"date", "date-time", "time", "duration"})
-"""A number in the place of one of these would be read as seconds since 1970."""
+_LEADING_ZERO: Final = re.compile(r"0\d+\Z", re.A)
 _BENT: Final = "a bracket is missing or too much, and it could stand elsewhere"
 _LISTS: Final = ("wrapped-in-list", "unwrapped-list")
 _NEAR: Final = 200
@@ -94,6 +103,8 @@ class Coercion:
         self.issues: list[Issue] = []
         self.names: dict[int, str] = {}
         self.ignored = 0
+        self.around: tuple[Path, Shape] | None = None
+        """The alternatives that are being tried, and where: what they say of a place holds for each of them."""
         self.work = max(_LEAST_WORK, len(text)) * (_WORK_FOR_EACH_NODE // 8)
 
     def run(self, node: Node, shape: Shape) -> Coerced:
@@ -345,7 +356,8 @@ class Coercion:
     def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
         """The value inside an envelope, when it fits; as a tuple, because the value may be None."""
         mark = self._mark()
-        value = self.value(inner, shape, None) if inner.kind != STRING else self._parse_inside(inner, shape, None)
+        holds_json = inner.kind == STRING and inner.value.lstrip()[:1] in ("{", "[")
+        value = self._parse_inside(inner, shape, None) if holds_json else self.value(inner, shape, None)
         if len(self.issues) > mark[1]:
             self._rewind(mark)
             return None
@@ -415,7 +427,17 @@ class Coercion:
             return self._array(items[0], shape, path)
         mark = len(self.edits)
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
+        numbers = len(items) > 1 and element.allows("integer") and not element.allows("string")
+        if numbers and any(item.kind == BARE and _LEADING_ZERO.match(item.value) for item in items):
+            return self._issue(path, "ambiguous", "digits behind a comma that could belong to the number before it")
         made = any(e.code in _LISTS and e.path[:1] == (path,) for e in self.edits[mark:] if isinstance(e.path, tuple))
+        if (
+            made
+            and len(items) > 1
+            and shape.items is not None
+            and not any(item.kind in (ARRAY, OBJECT) for item in items)
+        ):
+            return self._issue(path, "ambiguous", "a list of lists is wanted, and nothing says where each one ends")
         if made and ((self.bent and self._is_bent(node)) or self._is_mixed(items, shape)):
             return self._issue(path, "ambiguous", _BENT)
         return values
@@ -461,7 +483,7 @@ class Coercion:
         source = self.text[node.start : node.end]
         if shape.allows("integer"):
             return self._whole(float(value), node, path, source, risk_of(shape, self.ceiling))
-        if shape.allows("string") and shape.format not in _TIMES:
+        if shape.allows("string") and shape.format not in TIMES:
             return self._convert("number-to-string", node, source, path)
         if shape.allows("boolean") and value in (0, 1):
             return self._convert("number-to-boolean", node, bool(value), path)
@@ -486,29 +508,60 @@ class Coercion:
 
     def _text(self, node: Node, shape: Shape, path: Path) -> Any:
         text: str = node.value
-        if shape.allows("string"):
+        if shape.allows("string") and shape.format not in TIMES:
+            if node.kind == BARE and is_placeholder(text, _name_at(path)):
+                return self._issue(path, "placeholder", f"{text!r} stands for a value that is missing", node)
             return text
         word = text.strip()
-        if shape.allows("integer") and (amount := read_amount(word)) is not None:
-            if isinstance(amount.value, float) and not shape.allows("number"):
-                if amount.value.is_integer():
-                    return self._convert("string-to-number", node, int(amount.value), path)
-            else:
-                return self._convert("string-to-number", node, amount.value, path)
-        if shape.allows("boolean") and word.lower() in _TRUE | _FALSE:
-            return self._convert("string-to-boolean", node, word.lower() in _TRUE, path)
-        if shape.allows("null") and word.lower() in _NULL:
-            return self._convert("string-to-null", node, None, path)
+        if self._counts is None and shape.allows("null") and is_no_value(text):
+            return self._no_value(node, path)
+        if shape.allows("string"):
+            return self._time(node, shape, path)
+        if shape.allows("integer") and (amount := read_amount(word, self._scale(shape, path))) is not None:
+            value = amount.value
+            if isinstance(value, int) or shape.allows("number"):
+                return self._amount(node, amount, value, path)
+            if value.is_integer():
+                return self._amount(node, amount, int(value), path)
+        if shape.allows("boolean") and (truth := match_boolean(word, self._company(shape, path))) is not None:
+            return self._convert("string-to-boolean", node, truth, path)
         if word[:1] in ("{", "[") and word and (shape.allows("object") or shape.allows("array")):
             return self._parse_inside(node, shape, path)
         return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the text {word[:40]!r}")
+
+    def _no_value(self, node: Node, path: Path) -> None:
+        code = "string-to-null" if node.value.strip().lower() in _NULL else "no-value"
+        self._convert(code, node, None, path)
+
+    def _amount(self, node: Node, amount: Amount, value: float, path: Path) -> Any:
+        for code in amount.codes or ("string-to-number",):
+            self._convert(code, node, value, path)
+        return value
+
+    def _time(self, node: Node, shape: Shape, path: Path) -> Any:
+        found = read_time(node.value, shape.format or "")
+        if found is None:
+            return self._issue(path, "type", f"expected a {shape.format}, found the text {node.value[:40]!r}", node)
+        return self._convert(found.code, node, found.iso, path) if found.code else node.value
+
+    def _scale(self, shape: Shape, path: Path) -> Scale:
+        return Scale(_name_at(path), self._described(shape, path), shape.most)
+
+    def _company(self, shape: Shape, path: Path) -> Company:
+        return Company(frozenset(_name_at(path)), self._described(shape, path))
+
+    def _described(self, shape: Shape, path: Path) -> frozenset[str]:
+        around = self.around[1].note if self.around is not None and self.around[0] is path else ""
+        return frozenset(name_words(f"{around} {shape.note}"))
 
     def _wrapped(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
         """A scalar where a list of such is wanted: a list of one, unless the text looks like a list itself."""
         if not shape.allows("array"):
             return None
-        if node.kind in (STRING, BARE) and (not node.value.strip() or any(mark in node.value for mark in _LIST_MARKS)):
-            return None
+        if node.kind in (STRING, BARE):
+            text: str = node.value
+            if is_no_value(text) or any(mark in text for mark in _LIST_MARKS):
+                return None
         mark = self._mark()
         value = self.value(node, shape.element(0), (path, 0))
         if len(self.issues) > mark[1]:
@@ -549,7 +602,10 @@ class Coercion:
             return self._misplaced_array(node, shape, path)
         value = plain(node)
         source = self.text[node.start : node.end] if node.kind in (NUMBER, LITERAL) else value
-        found = match_choice(value, source, shape)
+        inner = payload_of(node, shape) if node.kind == OBJECT and path is None else None
+        if inner is not None and (opened := self._envelope(node, inner, shape)) is not None:
+            return opened[0]
+        found = match_choice(value, source, shape, self._company(shape, path))
         if found is None:
             allowed = say_choices(shape)
             return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)
@@ -565,7 +621,15 @@ class Coercion:
             None
         )
         tied = False
+        blank = node.kind in (STRING, BARE) and shape.allows("null") and is_no_value(node.value)
+        if blank and self._counts is None and not _is_text(shape, node.value):
+            return self._no_value(node, path)
+        if node.kind in (STRING, BARE) and any(is_misread(node.value, form) for form in shape.time_forms):
+            return self._type_issue(node, shape, path, f"the text {node.value[:40]!r}")
+        outer, self.around = self.around, (path, shape)
         for branch in shape.branches[:_MAX_BRANCHES]:
+            if blank and branch.types == _NOTHING:
+                continue  # the word is a choice, or text that may stand here
             mark = self._mark()
             value = self.value(node, branch, path)
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
@@ -578,6 +642,7 @@ class Coercion:
             self._rewind(mark)
             if score == (0, 0, -1, 0):
                 break
+        self.around = outer
         if best is None:
             return self._free(node, path)
         score, value, edits, issues, names, rest = best
@@ -630,6 +695,24 @@ _WORDS: Final = {
     "boolean": "true or false",
     "null": "null",
 }
+
+
+def _name_at(path: Path) -> tuple[str, ...]:
+    """The words of the key that a value stands at, or that its list stands at."""
+    while path is not None:
+        path, step = path
+        if isinstance(step, str):
+            return tuple(name_words(step))
+    return ()
+
+
+def _is_text(shape: Shape, text: str) -> bool:
+    """Whether a text may stand here as it is: where any text may, or as a choice."""
+    if shape.branches:
+        return any(_is_text(branch, text) for branch in shape.branches)
+    if shape.choices is not None:
+        return any(isinstance(choice, str) and fold(choice) == fold(text) for choice in shape.choices)
+    return shape.allows("string") and shape.format is None
 
 
 def _wanted(shape: Shape) -> str:

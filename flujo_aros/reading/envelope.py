@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from flujo_aros.contract.schema import Shape, fold, is_dict
+from flujo_aros.reading.choose import ANNOUNCING, name_words
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import CORRECTS, word_set
 
@@ -40,7 +41,20 @@ _DISOWNING: Final = word_set(
     " error errors failed failure failures exception default defaults baseline reference"
 )
 """Names of members that hold something else than the answer."""
+_ENVELOPES: Final = word_set(
+    "result results output outputs data value values response content payload json object item items list"
+    " count total number amount sum score text return returned is"
+)
+"""What a key around a scalar says about it, beside the words that announce an answer."""
 _FAILURES: Final = word_set("error errors failure exception refusal refused warning_fatal")
+_DENIALS: Final = (
+    _DISOWNING
+    | _FAILURES
+    | word_set(
+        "refused declined missing excluded ignored skipped omitted discarded false not no reason reasons warnings"
+    )
+)
+"""What a key around a list says where the list is no answer."""
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict")
 _BAD_STATES: Final = word_set(
@@ -139,12 +153,21 @@ def payload_of(node: Node, shape: Shape) -> Node | None:
     """The list or scalar inside an envelope around no object: its only member, or what a call takes."""
     members: list[Member] = node.value
     if len(members) == 1:
-        return None if members[0].node.kind == OBJECT else members[0].node
+        inner = members[0].node
+        return inner if inner.kind != OBJECT and _may_hold(members[0].key, inner, shape) else None
     if shape.allows("array") and {member.key for member in members} <= _CALL:
         named = {member.key: member.node for member in members}
         found = next((named[name] for name in _PAYLOAD if name in named), None)
         return found if found is not None and found.kind == ARRAY else None
     return None
+
+
+def _may_hold(name: str, inner: Node, shape: Shape) -> bool:
+    """Whether a key may stand around the answer: `result` or `priority`, but neither `error_code` nor `rejected`."""
+    words = set(name_words(name))
+    if inner.kind == ARRAY:
+        return not words & _DENIALS
+    return words <= _ENVELOPES | ANNOUNCING | set(name_words(shape.note))
 
 
 def _deeper(node: Node, shape: Shape) -> Node:

@@ -10,9 +10,11 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flujo_aros.contract.schema import ANY, Shape, fold, is_dict, is_list
+from flujo_aros.contract.times import TIMES
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.cursor import Frame
+from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.edits import Path
 from flujo_aros.reading.envelope import WRAPPING
 from flujo_aros.reading.live import NOTHING, Finals, OpenText, Slice, Snapshot
@@ -320,12 +322,18 @@ class Grown:
         value = coercion.value(node, shape, (level.path, step))
         if coercion.issues:
             return Part(node.value, stands=False)
-        return Part(value, all(self._stays(value, branch) for branch in shape.branches or (shape,)))
+        if coercion.edits and value is None:  # of what does not count, an event leaves it out
+            return Part(value, stands=False)
+        unsure = self.rules.typed and isinstance(value, str) and shape.allows("number")  # a `Decimal`, for all we know
+        return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
 
     def _stays(self, value: Any, shape: Shape) -> bool:
-        """Whether a Python type keeps such a text as it is written."""
-        if not self.rules.typed or shape.format is None or not isinstance(value, str):
+        """Whether such a text is kept as it is written."""
+        if shape.format is None or not isinstance(value, str):
             return True
+        if not self.rules.typed:
+            read = read_time(value, shape.format) if shape.format in TIMES else None
+            return shape.format not in TIMES or (read is not None and not read.code)
         return shape.format == "date" and _DAY.match(value) is not None
 
     def _is_complete(self, value: Any, shape: Shape | None) -> bool:

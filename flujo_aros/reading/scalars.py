@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.outcome import Risk
@@ -29,12 +30,7 @@ NON_FINITE: Final = re.compile(r"[+-]?(?:nan|inf(?:inity)?)\Z", re.I)
 
 NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
 _LOOSE_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.A)
-_HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")
 _GROUPED: Final = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A)
-_UNDERSCORED: Final = re.compile(r"[+-]?\d+(?:_\d+)+(?:\.\d+)?\Z", re.A)
-_CURRENCY: Final = re.compile(
-    r"\A([+-]?)\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF|US\$)\s*|(?<!\s)\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF)\Z"
-)
 _MAX_DIGITS: Final = 4_000
 
 
@@ -66,25 +62,6 @@ def read_number(raw: str) -> Reading | None:
     return None
 
 
-def read_amount(raw: str) -> Reading | None:
-    """A number where one is wanted: as `read_number`, and leading zeros, hexadecimal, `1_000` and one currency sign."""
-    text = raw.strip()
-    found = read_number(text)
-    if found is not None:
-        return found
-    if _HEX.match(text) and len(text) <= _MAX_DIGITS:
-        return Reading(int(text, 16), "hex-number", Risk.INFERRED)
-    if _UNDERSCORED.match(text) and len(text) <= _MAX_DIGITS:
-        return _finite(text.replace("_", ""), "digit-groups", Risk.INFERRED)
-    bare = _CURRENCY.sub(r"\1", text, count=1)
-    if bare != text:
-        found = read_number(bare)
-        return found and Reading(found.value, "currency", Risk.INFERRED)
-    if len(text) <= _MAX_DIGITS and re.fullmatch(r"[+-]?0\d+(?:\.\d+)?", text, re.A):
-        return _finite(text, "leading-zeros", Risk.INFERRED)
-    return None
-
-
 def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
     if "." in raw or "e" in raw or "E" in raw:
         value = float(raw)
@@ -93,6 +70,9 @@ def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
 
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|\Z)", re.S)
+_PYTHON_ESCAPE: Final = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|(x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{[A-Z][A-Z0-9 -]{0,80}\}|.)|\Z)", re.S
+)
 _SIMPLE: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WINDOWS: Final = re.compile(r"(?:^|[\s\"'(=])(?:[A-Za-z]:\\|\\\\[\w.-]+\\)(?![\\/])")
 # Letters after a backspace or form feed are no text; the other commands could be a line break and a short word.
@@ -144,8 +124,10 @@ class Unescaped(NamedTuple):
     """Ends in the middle of an escape."""
 
 
-def unescape(raw: str, literal: frozenset[int] | None = frozenset()) -> Unescaped:
+def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: bool = False) -> Unescaped:
     """Decode JSON escapes; what is no escape keeps its backslash.
+
+    With `python` also `\\xa0`, `\\U0001F600` and `\\N{BULLET}` are decoded.
 
     At the places in `literal` (None: everywhere) letters after a backslash are kept as they are (`C:\\new`,
     `\\nabla`); quotes, backslashes and `\\uXXXX` are decoded still.
@@ -156,21 +138,31 @@ def unescape(raw: str, literal: frozenset[int] | None = frozenset()) -> Unescape
         nonlocal kept, dangling
         if match[1]:
             return chr(int(match[1], 16))
-        letter = match[2]
+        letter: str | None = match[2]
         if letter is None:
             dangling = True
             return "\\"
         if letter in _SIMPLE and not (letter in "bfnrt" and (literal is None or match.start() in literal)):
             return _SIMPLE[letter]
         kept = True
+        if len(letter) > 1 and literal is not None and (char := _python_character(letter)) is not None:
+            return char
         if letter in "'`\n":
             return letter if letter != "\n" else "\n"
         return f"\\{letter}"
 
-    value = _ESCAPE.sub(one, raw)
+    value = (_PYTHON_ESCAPE if python else _ESCAPE).sub(one, raw)
     lone = False
     if "\\u" in raw and any("\ud800" <= c <= "\udfff" for c in value):
         joined = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         lone = "\ufffd" in joined and "\ufffd" not in value
         value = value if lone else joined
     return Unescaped(value, kept, lone, dangling)
+
+
+def _python_character(escape: str) -> str | None:
+    """The character of `xa0`, `U0001F600` or `N{BULLET}`; None where it is none."""
+    try:
+        return unicodedata.lookup(escape[2:-1]) if escape[0] == "N" else chr(int(escape[1:], 16))
+    except (KeyError, ValueError):
+        return None

@@ -15,11 +15,12 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 
 from flujo_aros.contract.reasoning import mask_reasoning
-from flujo_aros.contract.schema import Shape, is_dict, is_list
+from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.contract.times import TIMES
 from flujo_aros.contract.values import Invalid, Valid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
-from flujo_aros.reading.choose import match_choice
+from flujo_aros.reading.choose import boolean_word
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.gather import NESTED, UNREADABLE, Gathering
@@ -107,6 +108,8 @@ class Search(Gathering[T]):
     def _text_as_written(self) -> Outcome[T]:
         if self.truncated is True and self.ceiling < Risk.LOSSY:
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
+        if self.shape.format in TIMES:
+            return self._scalar(*_bare_scalar(mask_reasoning(self.text, unopened=True)))
         verdict = self.contract.validate(self.text)
         if isinstance(verdict, Invalid):
             return Rejected(Reason.INVALID, verdict.issues, self.text)
@@ -121,7 +124,8 @@ class Search(Gathering[T]):
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
         start, end = self._place(body)
         node = _scalar_node(body, start, end, edits)
-        value = _boolean_word(body) if self.shape.types == frozenset({"boolean"}) else None
+        is_word = body.lower() not in ("true", "false")
+        value = boolean_word(body) if is_word and self.shape.types == frozenset({"boolean"}) else None
         if value is not None:
             node = Node("literal", value, start, end)
             edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, end, str(value).lower())]
@@ -477,14 +481,3 @@ def _scalar_node(body: str, start: int, end: int, edits: list[Edit]) -> Node:
     """A number where one stands without quotation marks, else text."""
     number = None if any(edit.code == "quotes" for edit in edits) else read_number(body)
     return Node(STRING, body, start, end) if number is None else Node(NUMBER, number.value, start, end)
-
-
-def _boolean_word(body: str) -> bool | None:
-    """The one boolean word of a sentence that neither denies, doubts nor asks."""
-    if body.strip(".!").lower() in ("yes", "no"):
-        return body[0] in "yY"
-    if body.lower() in ("true", "false"):
-        return None
-    shape = Shape(choices=("true", "false"))
-    found = match_choice(body, body, shape)
-    return None if found is None else found.value == "true"

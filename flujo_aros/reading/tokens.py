@@ -30,6 +30,10 @@ _JOINED: Final = re.compile(r"\s*\+\s*(?=[\"'“])")
 _JOIN_BEGUN: Final = re.compile(r"\s*(?:\+\s*)?\Z")
 _CALL_BEGUN: Final = re.compile(r"[A-Za-z_$][\w$.\s]*(?:\(\s*)?\Z")
 _BARE_KEY_BEGUN: Final = re.compile(r"[^:：=,，{}\[\]\"“”`\n]*[\"'”’`]?\s*\Z")
+_DECIMAL_COMMA: Final = re.compile(
+    r"[-+]?(?:\d{1,3}(?:\.\d{3})+|0|[1-9]\d{0,15}),\d{1,15}(?=\s{0,20}(?:[}\n]|,\s{0,20}[\"'}]))", re.A
+)
+"""A number with a decimal comma, behind which the object ends or another key stands."""
 PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'](?!\s*[,}\]:]))")
 
 
@@ -97,7 +101,7 @@ class Tokens(Cursor):
         if "\\" not in raw or end.raw:
             return raw
         literal = literal_escapes(raw, wants_text=self._wants_text(shape))
-        found = unescape(raw, literal)
+        found = unescape(raw, literal, python=self.text[end.start - 1] == "'")
         value = self._whole_characters(found, end.start)
         if found.kept or literal or literal is None:
             code = "invalid-escape" if literal == frozenset() else "control_escape"
@@ -237,9 +241,13 @@ class Tokens(Cursor):
         wanted = frame.shape.member(frame.shape.keys.get(frame.key, frame.key))
         self._need(comma + 4)
         ahead = re.compile(r"\d{3}(?=[,.}\s]|\Z)").match(self.text, comma + 1)
+        if ahead is None or "." in self.text[pos:comma]:
+            self._need(comma + 20)
+            plain = wanted.allows("number") and not (wanted.anything or wanted.allows("string"))
+            found = _DECIMAL_COMMA.match(self.text, pos) if plain else None
+            return found is not None and comma < found.end()
         return (
-            ahead is not None
-            and wanted.allows("integer")
+            wanted.allows("integer")
             and not wanted.anything
             and self.text[pos:comma].replace(",", "").lstrip("$€£+-").isdigit()
         )

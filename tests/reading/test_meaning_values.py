@@ -1,0 +1,618 @@
+"""What a value says, beyond its syntax: each test is a consequence of "what is left over must be harmless"."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, TypeAdapter
+
+from flujo_aros import Accepted, Outcome, Reason, Rejected, Risk, StreamReader, read
+
+
+def reading(value: object, contract: Any, name: str = "v") -> Outcome[Any]:
+    """The outcome of a reply with this value under this key."""
+    schema = TypeAdapter(contract).json_schema()
+    return read(
+        json.dumps({name: value}, ensure_ascii=False),
+        {"type": "object", "properties": {name: schema}, "required": [name]},
+    )
+
+
+def given(outcome: Outcome[Any], name: str = "v") -> Any:
+    """The value under the key, or `refused`."""
+    return outcome.value[name] if isinstance(outcome, Accepted) else "refused"
+
+
+def codes(outcome: Outcome[Any]) -> list[str]:
+    """The codes of the repairs, all of them INFERRED."""
+    assert isinstance(outcome, Accepted)
+    assert {repair.risk for repair in outcome.repairs} <= {Risk.INFERRED}
+    return [repair.code for repair in outcome.repairs]
+
+
+# --- choices --------------------------------------------------------------------------------------------------
+
+Level = Literal["low", "medium", "high"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("High", "**high**", "(high)", "high.", "level: high", "Level - high", "The level is high.", "HIGH_LEVEL"),
+        *("Level.HIGH", "high level", "high (as stated)", "high - see text", "high (default)", "✅ high", "- high"),
+        *("Answer: high", "<answer>high</answer>", "答案：high", "Antwort: high", "la réponse est high", "🔴 high"),
+    ],
+)
+def test_a_choice_is_read_in_neutral_company(said: str) -> None:
+    outcome = reading(said, Level, "level")
+    assert given(outcome, "level") == "high"
+    assert len(codes(outcome)) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("formerly high", "partially high", "very high", "verry high", "below high", "possibly high", "high-ish"),
+        *("not high", "nicht high", "pas high", "no es high", "不 high", "不high", "high, if it rains", "high or low"),
+        *("~~high~~", "❌ high", "✗ high", "!high", "high?", "high+", ">high", "2x high", "high: 0.1", "high: false"),
+        *(
+            "the opposite of high",
+            "free of high",
+            "high by mistake",
+            "was high",
+            "should be high",
+            "too high",
+            "higher",
+        ),
+        *("high (not confirmed)", "high - just kidding", "-high", "high/low", "un high"),
+    ],
+)
+def test_any_other_word_or_sign_beside_a_choice_refuses(said: str) -> None:
+    outcome = reading(said, Level, "level")
+    assert given(outcome, "level") == "refused"
+
+
+def test_the_words_of_a_description_count_before_a_colon_or_copula_only() -> None:
+    field = Annotated[Level, Field(description="How urgent the ticket is, not how loud")]
+    assert given(reading("The ticket is high", field)) == "high"
+    assert given(reading("not high", field)) == "refused"
+    assert given(reading("loud high", field)) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("c++", "C++"), ("C ++", "C++"), ("The language is C++.", "C++"), ("c", "C"), ("C#", "C#"), ("C/C++", "refused")],
+)
+def test_signs_that_belong_to_a_choice_are_part_of_it(said: str, meant: str) -> None:
+    assert given(reading(said, Literal["C", "C++", "C#"], "language"), "language") == meant
+
+
+def test_a_grade_is_not_its_letter() -> None:
+    grades = Literal["A", "B"]
+    assert [given(reading(said, grades)) for said in ("A+", "A-", "b-", "A/B")] == ["refused"] * 4
+
+
+@pytest.mark.parametrize(
+    "said", ["b", "B.", "(B)", "**B**", "Answer: B", "Option B", "The answer is B.", "answer: b", "[b]"]
+)
+def test_a_choice_of_one_letter_stands_alone_or_behind_a_label(said: str) -> None:
+    assert read(said, Literal["A", "B", "C"]).value == "B"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "This is a hard question.",
+            "It's a tie",
+            "It is a",
+            "Give me a minute",
+            "A hard question indeed",
+            "a good one",
+        ),
+        *("N/A", "N.A.", "I would need more data", "A is it or B", "The answer is a"),
+    ],
+)
+def test_an_article_is_no_choice_of_one_letter(said: str) -> None:
+    assert isinstance(read(said, Literal["A", "B", "I", "N"]), Rejected)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "Error: high traffic, request dropped",
+            "I have low confidence in any answer.",
+            "that's high",
+            "Wrong label: high",
+        ),
+        *(
+            "high is incorrect",
+            "Only a maintainer can go high.",
+            "I hesitate to say high.",
+            "Confidence: low. I cannot rate this.",
+        ),
+    ],
+)
+def test_a_sentence_that_only_holds_the_word_of_a_choice_is_no_answer(said: str) -> None:
+    assert isinstance(read(said, Level), Rejected)
+
+
+@pytest.mark.parametrize(
+    "said", ["The priority is **high**.", "Priority: high", "优先级：high", "優先度は high です。", "high"]
+)
+def test_a_sentence_that_says_the_choice_is_an_answer(said: str) -> None:
+    assert read(said, Level).value == "high"
+
+
+# --- booleans -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Yes.", True),
+        ("**no**", False),
+        ("True!", True),
+        ('"true"', True),
+        ("[x]", True),
+        ("[ ]", False),
+        ("ja", True),
+        ("nein", False),
+        ("sí", True),
+        ("oui", True),
+        ("non", False),
+        ("是", True),
+        ("否", False),
+        ("ok: yes", True),
+    ],
+)
+def test_a_boolean_is_one_word_in_neutral_company(said: str, meant: bool) -> None:
+    assert given(reading(said, bool, "ok"), "ok") is meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["mostly yes", "yes and no", "never", "unknown", "true/false", "true if tested", "0 errors", "yesterday", "!true"],
+)
+def test_a_boolean_that_is_weakened_is_none(said: str) -> None:
+    assert given(reading(said, bool, "ok"), "ok") == "refused"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "Half true",
+            "It used to be true.",
+            "A true friend.",
+            "I doubt it is true.",
+            "almost true",
+            "It is far from true.",
+        ),
+        *("True or false?", "No comment.", "I have no idea.", "The yes vote won.", "That would be true if x > 3."),
+    ],
+)
+def test_a_sentence_with_a_boolean_word_in_it_is_no_boolean(said: str) -> None:
+    assert isinstance(read(said, bool), Rejected)
+
+
+@pytest.mark.parametrize(
+    "said", ["The statement is true.", "Answer: true", "That is true.", "Yes, it is.", "**Yes.**", "答案：是"]
+)
+def test_a_sentence_that_says_a_boolean_is_an_answer(said: str) -> None:
+    assert read(said, bool).value is True
+
+
+# --- numbers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "meant", "how"),
+    [
+        ("1.234,56", 1234.56, ["digit-groups", "decimal-comma"]),
+        ("12,5", 12.5, ["decimal-comma"]),
+        ("0,500", 0.5, ["decimal-comma"]),
+        ("1 234", 1234, ["digit-groups"]),
+        ("1\u202f234,5", 1234.5, ["digit-groups", "decimal-comma"]),
+        ("1'234.50", 1234.5, ["digit-groups"]),
+        ("1,23,456", 123456, ["digit-groups"]),
+        ("1.234.567", 1234567, ["digit-groups"]),
+        ("1,234", 1234, ["digit-groups"]),
+        ("−5", -5, ["odd-digits"]),
+        ("１２３", 123, ["odd-digits"]),
+        ("١٢٣", 123, ["odd-digits"]),
+        ("€1.200,00", 1200, ["currency", "digit-groups", "decimal-comma"]),
+        ("12 USD", 12, ["currency"]),
+        ("-$5", -5, ["currency"]),
+        ("10k", 10_000, ["magnitude"]),
+        ("$1.2M", 1_200_000, ["currency", "magnitude"]),
+        ("½", 0.5, ["fraction"]),
+        ("1 1/2", 1.5, ["fraction"]),
+        ("**12.50**", 12.5, ["emphasis"]),
+    ],
+)
+def test_a_number_is_read_where_one_reading_is_possible(said: str, meant: float, how: list[str]) -> None:
+    outcome = reading(said, float)
+    assert given(outcome) == meant
+    assert codes(outcome) == how
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "€1.200",
+            "$1.234",
+            "1,000,00",
+            "00,500",
+            "12 34",
+            "1 2 3",
+            "3.14.15",
+            "2024-05-01",
+            "10:30",
+            "5-6",
+            "5 %",
+            "~12",
+        ),
+        *(
+            "<5",
+            "18+",
+            "over 18",
+            "12-",
+            "(12.50)",
+            "5 kg",
+            "5 cents",
+            "10m",
+            "4/5",
+            "8/10",
+            "1O0",
+            "- 3",
+            "five or six",
+        ),
+    ],
+)
+def test_a_number_that_could_be_another_is_refused(said: str) -> None:
+    assert given(reading(said, float)) == "refused"
+
+
+def test_a_whole_number_is_not_made_of_a_fraction() -> None:
+    assert [given(reading(said, int)) for said in ("3,5", "3.7", "½", "1.234,00", "12,345")] == ["refused"] * 3 + [
+        1234,
+        12345,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "meant"),
+    [
+        ("dose_mg", "500 mg", 500),
+        ("doseMg", "0,5mg", 0.5),
+        ("timeout_s", "30 seconds", 30),
+        ("reminder_minutes", "5 min", 5),
+        ("distance_km", "12 km", 12),
+        ("age", "30 years old", 30),
+        ("speed_kmh", "40 km/h", 40),
+        ("quantity", "3 pcs", 3),
+        ("servings", "serves 3", 3),
+        ("retries", "3 retries", 3),
+        ("page_count", "12 pages", 12),
+        ("rating", "3 out of 5", 3),
+        ("price_eur", "5 €", 5),
+        ("percent", "85%", 85),
+    ],
+)
+def test_a_unit_that_the_name_says_is_read(name: str, said: str, meant: float) -> None:
+    assert given(reading(said, float, name), name) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("dose_mg", "500 mcg"),
+        ("dose_mg", "1.500 mg"),
+        ("estimate_hours", "150 min"),
+        ("timeout_s", "500 ms"),
+        ("age", "30s"),
+        ("price_usd", "5 €"),
+        ("price_cents", "$5"),
+        ("min", "5 min"),
+        ("unit_price", "5 units"),
+        ("value", "12 °C"),
+        ("mg_per_ml", "5 mg"),
+    ],
+)
+def test_another_unit_than_the_name_says_refuses(name: str, said: str) -> None:
+    assert given(reading(said, float, name), name) == "refused"
+
+
+def test_a_description_says_the_unit_where_the_name_does_not() -> None:
+    field = Annotated[float, Field(description="How long to wait, in seconds")]
+    assert given(reading("30 s", field, "wait"), "wait") == 30
+    assert given(reading("30 min", field, "wait"), "wait") == "refused"
+    optional = Annotated[float | None, Field(description="How long to wait, in seconds")]
+    assert given(reading("30 s", optional, "wait"), "wait") == 30
+
+
+def test_a_percent_sign_fits_the_scale_of_the_field() -> None:
+    assert given(reading("85%", Annotated[float, Field(le=100)])) == 85
+    assert given(reading("1%", Annotated[float, Field(le=1)])) == 0.01
+    assert given(reading("85%", float)) == "refused"
+
+
+def test_a_mark_out_of_five_needs_a_scale_of_five() -> None:
+    assert given(reading("4/5", Annotated[int, Field(le=5)])) == 4
+    assert given(reading("8/10", Annotated[int, Field(le=5)])) == "refused"
+
+
+def test_a_decimal_keeps_its_digits() -> None:
+    class Price(BaseModel):
+        amount: Decimal
+
+    outcome = read('{"amount": "$1,234.50"}', Price)
+    assert str(outcome.value.amount) == "1234.50"
+    assert codes(outcome) == ["currency", "digit-groups"]
+    assert isinstance(read('{"amount": "€1.200"}', Price), Rejected)
+    assert read('{"amount": "$5"}', dict[str, float | str]).value == {"amount": "$5"}
+
+
+def test_digits_behind_a_comma_in_a_list_may_belong_to_the_number_before() -> None:
+    assert read("[1.299,00, 2.499,50]", list[float]).reason is Reason.AMBIGUOUS
+
+
+def test_a_decimal_comma_without_quotes_is_read_where_no_key_could_follow() -> None:
+    class Price(BaseModel):
+        amount: float
+        note: str = ""
+
+    assert read('{"amount": 12,5, "note": "x"}', Price).value.amount == 12.5
+    assert read('{"amount": 1.234,56}', Price).value.amount == 1234.56
+    assert isinstance(read('{"amount": 1.234,56}', {}), Rejected)
+
+
+# --- dates, times, durations ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("like", [date, datetime, time, timedelta])
+@pytest.mark.parametrize("said", ["2025", "20250415", "0", "15", "15.5", "-1", "900"])
+def test_digits_alone_are_no_date(like: type, said: str) -> None:
+    for reply, contract in (
+        (json.dumps({"v": said}), dict[str, like]),
+        (json.dumps([said]), list[like]),
+        (json.dumps({"v": {"w": [said]}}), dict[str, dict[str, list[like]]]),
+        (json.dumps({"v": said}), dict[str, like | None]),
+        (json.dumps({"result": [said]}), list[like]),
+        (json.dumps(said), like),
+        (said, like),
+    ):
+        assert isinstance(read(reply, contract), Rejected), (reply, contract)
+
+
+def test_digits_are_kept_where_pydantic_keeps_them() -> None:
+    assert isinstance(read('{"v": "2025"}', dict[str, datetime | str]), Rejected)  # 1970 to pydantic
+    assert read('{"v": "about 2025"}', dict[str, datetime | str]).value == {"v": "about 2025"}
+    assert read('["2025-04-03T10:30:00", "12"]', tuple[datetime, str]).repairs == ()
+
+
+@pytest.mark.parametrize("said", ["10:30-11:00", "10:00-12:00", "22:00-06:00", "10:30-1100"])
+def test_a_span_of_time_is_no_time_zone(said: str) -> None:
+    assert isinstance(read(json.dumps([said]), list[time]), Rejected)
+    assert isinstance(read(json.dumps([f"2025-04-03 {said}"]), list[datetime]), Rejected)
+
+
+@pytest.mark.parametrize(
+    "said", ["2025-04-03T10:30:00-05:00", "2025-04-03T10:30-05:00", "2025-04-03 10:30", "2025-04-03T10:30Z"]
+)
+def test_an_iso_moment_is_clean(said: str) -> None:
+    assert read(json.dumps([said]), list[datetime]).repairs == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("2025/04/03", "2025.4.3", "April 3, 2025", "Apr 3rd 2025", "3 April 2025", "3. April 2025", "03.04.2025"),
+        *(
+            "3-Apr-2025",
+            "Thursday, April 3, 2025",
+            "3 avril 2025",
+            "3 de abril de 2025",
+            "2025年4月3日",
+            "２０２５-０４-０３",
+        ),
+        *("2025‑04‑03", " 2025-04-03", "3 апреля 2025"),
+    ],
+)
+def test_a_written_date_is_read(said: str) -> None:
+    outcome = read(json.dumps([said]), list[date])
+    assert outcome.value == [date(2025, 4, 3)]
+    assert codes(outcome) == ["written-date"]
+    plain = read(json.dumps([said]), {"type": "array", "items": {"type": "string", "format": "date"}})
+    assert plain.value == ["2025-04-03"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "03/04/2025",
+        "3-4-2025",
+        "03.04.25",
+        "April 2025",
+        "Friday, April 3, 2025",
+        "31/02/2025",
+        "next week",
+        "3 Foo 2025",
+    ],
+)
+def test_a_date_that_could_be_another_is_refused(said: str) -> None:
+    assert isinstance(read(json.dumps([said]), list[date]), Rejected)
+
+
+def test_a_day_above_twelve_settles_the_order() -> None:
+    assert read('["13/04/2025", "04/13/2025", "04/04/2025"]', list[date]).value == [
+        date(2025, 4, 13),
+        date(2025, 4, 13),
+        date(2025, 4, 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("2025-04-03 10:30 PM", "2025-04-03T22:30:00"),
+        ("2025-04-03 9pm", "2025-04-03T21:00:00"),
+        ("April 3, 2025 at 10:30", "2025-04-03T10:30:00"),
+        ("03.04.2025, 10:30 Uhr", "2025-04-03T10:30:00"),
+        ("2025-04-03T10:30:00 +02:00", "2025-04-03T10:30:00+02:00"),
+        ("2025-04-03T10:30:00+02:00[Europe/Berlin]", "2025-04-03T10:30:00+02:00"),
+        ("2025-04-03 10:30 UTC", "2025-04-03T10:30:00+00:00"),
+        ("20250403T103000Z", "2025-04-03T10:30:00+00:00"),
+    ],
+)
+def test_a_written_moment_is_read(said: str, meant: str) -> None:
+    assert [each.isoformat() for each in read(json.dumps([said]), list[datetime]).value] == [meant]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("3 PM", time(15)), ("9:30", time(9, 30)), ("10h30", time(10, 30)), ("12 am", time(0))]
+)
+def test_a_written_time_is_read(said: str, meant: time) -> None:
+    outcome = read(json.dumps([said]), list[time])
+    assert (outcome.value, codes(outcome)) == ([meant], ["written-time"])
+
+
+@pytest.mark.parametrize(("said", "minutes"), [("1.5h", 90), ("1h 30m", 90), ("90 minutes", 90), ("45 min", 45)])
+def test_a_written_duration_is_read(said: str, minutes: int) -> None:
+    assert read(json.dumps([said]), list[timedelta]).value == [timedelta(minutes=minutes)]
+
+
+# --- no value -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said", ["N/A", "n/a", "unknown", "none", "-", "", "Not available", "TBD", "keine Angabe", "未知"]
+)
+@pytest.mark.parametrize("like", [float, date, bool, Level, list[int], BaseModel])
+def test_a_word_for_no_value_is_null_where_null_may_stand(said: str, like: Any) -> None:
+    outcome = read(json.dumps({"v": said}), dict[str, like | None])
+    assert outcome.value == {"v": None}
+    assert codes(outcome) == ["string-to-null" if said == "none" else "no-value"]
+
+
+@pytest.mark.parametrize("said", ["N/A", "unknown", "", "none"])
+def test_a_word_for_no_value_is_kept_where_text_may_stand_and_refused_where_null_may_not(said: str) -> None:
+    assert read(json.dumps({"v": said}), dict[str, str | None]).value == {"v": said}
+    for like in (float, date, bool, Level, list[str]):
+        assert isinstance(read(json.dumps({"v": said}), dict[str, like]), Rejected), like
+
+
+def test_a_choice_that_is_such_a_word_is_chosen() -> None:
+    assert read('{"v": "Unknown"}', dict[str, Literal["yes", "unknown"] | None]).value == {"v": "unknown"}
+
+
+@pytest.mark.parametrize("said", ["sometimes", "next week", "never", "18+", "30s", "normal"])
+def test_a_word_that_says_something_is_not_null(said: str) -> None:
+    for like in (float, date, bool, Level):
+        assert isinstance(read(json.dumps({"v": said}), dict[str, like | None]), Rejected), like
+
+
+# --- lists, envelopes, placeholders, escapes --------------------------------------------------------------------
+
+
+def test_a_flat_list_is_no_matrix() -> None:
+    assert read("[1, 2, 3, 4]", list[list[int]]).reason is Reason.AMBIGUOUS
+    assert read("[[1, 2], [3]]", list[list[int]]).value == [[1, 2], [3]]
+
+
+@pytest.mark.parametrize("reply", ['{"error_code": 500}', '{"min": 5}', '{"retry_after": 5}'])
+def test_a_number_under_a_name_of_its_own_is_no_envelope(reply: str) -> None:
+    assert isinstance(read(reply, int), Rejected)
+
+
+@pytest.mark.parametrize("name", ["rejected", "errors", "invalid_items", "examples", "old_tags"])
+def test_a_list_that_its_name_denies_is_no_answer(name: str) -> None:
+    assert isinstance(read(json.dumps({name: ["a"]}), list[str]), Rejected)
+
+
+def test_a_neutral_name_around_a_value_is_an_envelope() -> None:
+    assert read('{"result": 5}', int).value == 5
+    assert read('{"priority": "low"}', Level).value == "low"
+    assert read('{"tags": ["a"]}', list[str]).value == ["a"]
+
+
+class Person(BaseModel):
+    """Somebody with a name."""
+
+    name: str
+    age: int = 0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"name": <name>}',
+        '{"name": [name]}',
+        '{"name": str}',
+        '{"name": string}',
+        "{name: name}",
+        "name: <name>\nage: 30",
+    ],
+)
+def test_a_word_without_quotes_that_stands_for_a_value_is_refused(reply: str) -> None:
+    assert isinstance(read(reply, Person), Rejected)
+
+
+def test_the_name_of_a_type_is_a_value_where_types_are_asked_for() -> None:
+    assert read("{type: string}", {"type": "object", "properties": {"type": {"type": "string"}}}).value == {
+        "type": "string"
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"'a\xa0b'", "a\xa0b"),
+        (r"'\U0001F600'", "😀"),
+        (r"'a\N{BULLET}b'", "a•b"),
+        (r"r'C:\temp\new'", r"C:\temp\new"),
+        (r"'C:\x64\temp'", r"C:\x64\temp"),
+        (r"'\d+\x41'", r"\d+A"),
+    ],
+)
+def test_python_escapes_are_decoded_in_single_quotes(written: str, meant: str) -> None:
+    assert read(f"{{'name': {written}}}", Person).value.name == meant
+
+
+# --- streaming ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"day": "3 April 2025", "n": "1.234,56", "level": "level: high", "gone": "N/A"}',
+        '{"day": "2025-04-03", "n": 12,5, "level": "formerly high", "gone": null}',
+    ],
+)
+def test_what_is_shown_as_final_stays(reply: str, size: int) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "day": {"type": "string", "format": "date"},
+            "n": {"type": "number"},
+            "level": {"enum": ["low", "high"]},
+            "gone": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        },
+    }
+    reader, final = StreamReader(schema), dict[str, Any]()
+    for start in range(0, len(reply), size):
+        partial = reader.feed(reply[start : start + size])
+        if partial is not None:
+            final = {path[2:]: partial.value[path[2:]] for path in partial.final_paths if path != "$"}
+    outcome = reader.close()
+    assert outcome == read(reply, schema)
+    if isinstance(outcome, Accepted):
+        assert final == {name: outcome.value[name] for name in final}

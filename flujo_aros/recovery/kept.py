@@ -119,9 +119,7 @@ def _lists(value: Any, place: Place) -> Iterator[tuple[Place, Sequence[Any]]]:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         return _folded(one) == _folded(other)
-    return (
-        type(one) is type(other) and one == other if isinstance(one, bool) or isinstance(other, bool) else one == other
-    )
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 def _is_choice(schema: JsonSchema | None) -> bool:

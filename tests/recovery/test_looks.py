@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from flujo_aros.recovery.looks import secret_in_place
+from flujo_aros.recovery.named import labelled_in
 from flujo_aros.recovery.secrets import Vault
 
 from .planted import KINDS, ORDINARY
@@ -46,3 +48,14 @@ def test_what_stands_around_a_secret_stays(kind: str) -> None:
     text = json.dumps({"id": "A-17", "note": words, "qty": "many", "city": "Kiel"})
     hidden = json.loads(Vault(text, labelled=True).hide(text))
     assert {**hidden, "note": ""} == {"id": "A-17", "note": "", "qty": "many", "city": "Kiel"}
+
+
+@pytest.mark.parametrize(("part", "is_secret"), [("abcd1234", True), ("abcd123", False), ("darkness", False)])
+def test_a_part_of_a_secret_is_one_where_it_is_long_and_no_word(part: str, is_secret: bool) -> None:
+    text = f"Cookie: sid={part}; theme=dark"
+    assert (part in secret_in_place(text)) is is_secret
+
+
+@pytest.mark.parametrize(("value", "is_secret"), [("ab", False), ("x7", False), ("abc", True), ("***x7***", False)])
+def test_what_is_called_a_password_is_one_from_three_letters_on(value: str, is_secret: bool) -> None:
+    assert (value in labelled_in(f"password: {value}")) is is_secret

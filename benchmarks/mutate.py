@@ -1,0 +1,233 @@
+"""Change conditions one by one, and see whether a test fails: `python benchmarks/mutate.py [--group recovery]`.
+
+Five groups of modules; of each, `--count` conditions are drawn with `--seed`: comparisons, `and`/`or`, `not`, numbers
+that something is compared with, `return True` and `return False`. Each is changed alone in a copy of the project, and
+the fast tests of its package run there, those that name the changed function first, until one fails. A change that no
+test notices survives: it needs a test, or a reason in `EQUIVALENT` why nobody could notice it.
+
+`--list` prints what would be changed, `--only N` makes one of these changes alone, with the output of the tests. Exit
+code 1 where more than one change in twenty survives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+GROUPS = {
+    "recovery": (["flujo_aros/recovery"], ["tests/recovery"]),
+    "host": (["flujo_aros/agents"], ["tests/agents"]),
+    "ledger": (["flujo_aros/pipeline/ledger.py"], ["tests/pipeline"]),
+    "budget": (
+        ["flujo_aros/pipeline/budget.py", "flujo_aros/recovery/budget.py"],
+        ["tests/pipeline", "tests/recovery"],
+    ),
+    "reading": (["flujo_aros/reading"], ["tests/reading"]),
+}
+"""What is changed, and the tests that should notice."""
+EQUIVALENT: dict[str, str] = {}
+"""Changes that make no difference to anybody, as they are printed, and why."""
+LEFT_OUT = re.compile(r"/local_\w+\.py$|/__init__\.py$")
+"""What the fast tests cannot reach: the server of local models is a slow test."""
+SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+
+
+class Change(NamedTuple):
+    """One change: where it is, in which function, and the text before and after."""
+
+    file: str
+    line: int
+    function: str
+    start: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.function}: {self.before} -> {self.after}"
+
+
+def main() -> int:
+    """Make the changes, print what became of each and the count."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--group", action="append", choices=GROUPS)
+    parser.add_argument("--count", type=int, default=12, help="changes of each group")
+    parser.add_argument("--seed", type=int, default=22)
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for the tests of one change")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", type=int)
+    asked = parser.parse_args()
+    drawn = [
+        (group, change)
+        for group in asked.group or GROUPS
+        for change in sample(changes(group), asked.count, f"{asked.seed} {group}")
+    ]
+    if asked.list:
+        print("\n".join(f"{at:3} {change.file}:{change.line} {change}" for at, (_, change) in enumerate(drawn)))
+        return 0
+    chosen = [drawn[asked.only]] if asked.only is not None else drawn
+    with tempfile.TemporaryDirectory() as scratch:
+        copied = Path(scratch, "project")
+        shutil.copytree(
+            ROOT, copied, ignore=shutil.ignore_patterns(".git", ".*_cache", "__pycache__", ".venv", ".aros")
+        )
+        survived = [each for each in chosen if not noticed(copied, *each, asked.timeout, loud=asked.only is not None)]
+    told = [change for _, change in survived if str(change) not in EQUIVALENT]
+    same = len(survived) - len(told)
+    print(f"{len(chosen)} changes: {len(chosen) - len(survived)} noticed, {same} equivalent, {len(told)} survived")
+    return 1 if len(told) * 20 > len(chosen) else 0
+
+
+def sample(found: list[Change], count: int, seed: str) -> list[Change]:
+    """Some of the changes, the same ones for the same seed and source."""
+    return sorted(random.Random(seed).sample(found, min(count, len(found))))
+
+
+def changes(group: str) -> list[Change]:
+    """Every change that could be made in the modules of a group."""
+    files = [file for part in GROUPS[group][0] for file in _modules(ROOT / part)]
+    return [change for file in files for change in _changes_in(file)]
+
+
+def _modules(part: Path) -> list[Path]:
+    files = sorted(part.rglob("*.py")) if part.is_dir() else [part]
+    return [file for file in files if not LEFT_OUT.search(file.as_posix())]
+
+
+def _changes_in(file: Path) -> Iterator[Change]:
+    source = file.read_text(encoding="utf-8")
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+
+    def walk(node: ast.AST, function: str) -> Iterator[Change]:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            function = f"{function}.{node.name}" if function else node.name
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
+        for changed in _changed(node):
+            before = ast.get_source_segment(source, node) or ""
+            line = source.splitlines()[node.lineno - 1].encode()
+            start = starts[node.lineno - 1] + len(line[: node.col_offset].decode())
+            name = file.relative_to(ROOT).as_posix()
+            yield Change(name, node.lineno, function, start, before, _text(changed))
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, function)
+
+    yield from walk(ast.parse(source), "")
+
+
+def _text(node: ast.AST) -> str:
+    return ast.unparse(node) if isinstance(node, ast.Return) else f"({ast.unparse(node)})"
+
+
+def _changed(node: ast.AST) -> Iterator[ast.AST]:
+    """What a node could be changed to."""
+    if isinstance(node, ast.Compare):
+        for at, operator in enumerate(node.ops):
+            other = copy.deepcopy(node)
+            other.ops[at] = SWAPS[type(operator)]()
+            yield other
+        for at, part in enumerate((node.left, *node.comparators)):
+            if isinstance(part, ast.Constant) and type(part.value) is int:
+                for step in (-1, 1):
+                    other = copy.deepcopy(node)
+                    number = ast.Constant(part.value + step)
+                    if at:
+                        other.comparators[at - 1] = number
+                    else:
+                        other.left = number
+                    yield other
+    elif isinstance(node, ast.BoolOp):
+        other = copy.deepcopy(node)
+        other.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield other
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield copy.deepcopy(node.operand)
+    elif isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
+        yield ast.Return(ast.Constant(not node.value.value))
+
+
+def noticed(project: Path, group: str, change: Change, timeout: float, *, loud: bool) -> bool:
+    """Whether a test fails with this change, or none comes to an end."""
+    file = project / change.file
+    source = file.read_text(encoding="utf-8")
+    end = change.start + len(change.before)
+    assert source[change.start : end] == change.before, change
+    file.write_text(source[: change.start] + change.after + source[end:], encoding="utf-8")
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-x",
+                "-q",
+                "-m",
+                "not slow",
+                "-p",
+                "no:cacheprovider",
+                *tests(group, change),
+            ],
+            cwd=project,
+            env={**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if done.returncode not in {0, 1, 2}:
+            raise SystemExit(done.stdout + done.stderr)
+        found, by = done.returncode != 0, re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    except subprocess.TimeoutExpired:
+        done, found, by = None, True, ["no end within the time"]
+    finally:
+        file.write_text(source, encoding="utf-8")
+    if loud and done is not None:
+        print(done.stdout)
+    verdict = f"noticed by {by[0] if by else 'pytest'}" if found else "SURVIVED"
+    why = EQUIVALENT.get(str(change), "") if not found else ""
+    print(f"[{time.monotonic() - began:4.0f} s] {change.line:4} {change}: {why or verdict}", flush=True)
+    return found
+
+
+def tests(group: str, change: Change) -> list[str]:
+    """The files of tests of a group, those first that know most of what is changed, and the long ones last."""
+    stem, name = Path(change.file).stem, change.function.rpartition(".")[2]
+    module = change.file.removesuffix(".py").replace("/", ".")
+
+    def rank(file: Path) -> tuple[bool, ...]:
+        text = file.read_text(encoding="utf-8")
+        unlike = (stem not in file.stem, re.search(rf"\b{re.escape(name)}\b", text) is None, f"{module} " not in text)
+        return (*unlike, "law" in file.stem or "matrix" in file.stem)
+
+    files = [file for part in GROUPS[group][1] for file in sorted((ROOT / part).rglob("test_*.py"))]
+    return [file.relative_to(ROOT).as_posix() for file in sorted(files, key=lambda file: (sum(rank(file)), file))]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Final
 
 from flujo_aros.events import AgentStarted, Event, ReadFinished, RunStarted
@@ -18,6 +17,7 @@ from flujo_aros.recovery.secrets import Vault, secrets_of
 _NAME: Final = 200
 _MOST_HEARD: Final = 500
 _MOST_READ: Final = 50
+_MOST_NAMES: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -34,6 +34,8 @@ class Mask:
     _heard: tuple[str, ...] = ()
     _read: tuple[str, ...] = ()
     """The newest that it has heard of, beside those that it was given; and those that replies called secret."""
+    _names: dict[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
+    """Short texts that come again and again, such as names of steps and paths, masked by the values known so far."""
 
     @classmethod
     def of_environment(cls, more: Iterable[str] = ()) -> Mask:
@@ -48,24 +50,27 @@ class Mask:
         if isinstance(event, ReadFinished):
             if event.text and (called := secrets_of(event.text)):
                 self._read = _newest((*self._read, *called), _MOST_READ)
+                self._names = {}
         elif isinstance(event, (RunStarted, AgentStarted)) and event.secrets:
             self._heard = _newest((*self._heard, *event.secrets), _MOST_HEARD)
+            self._names = {}  # a new one, after the values: another thread may be filling the old one
 
     def __call__(self, text: str) -> str:
         """The text without its secrets, as long as it was."""
-        more = self._heard or self._read
-        values = (*self.values, *self._heard, *self._read) if more else self.values
-        return _masked_name(text, values) if len(text) <= _NAME else _masked(text, values)
+        names = self._names
+        known = names.get(text)
+        if known is not None:
+            return known
+        values = (*self.values, *self._heard, *self._read)
+        masked = Vault(text, values, labelled=True).hide(text, fitted=True)
+        if len(text) <= _NAME:
+            if len(names) >= _MOST_NAMES:
+                names.clear()
+            names[text] = masked
+        return masked
 
 
 def _newest(values: tuple[str, ...], most: int) -> tuple[str, ...]:
     """Each once, where it came last."""
     return tuple(reversed(dict.fromkeys(reversed(values))))[-most:]
 
-
-def _masked(text: str, values: tuple[str, ...]) -> str:
-    return Vault(text, values, labelled=True).hide(text, fitted=True)
-
-
-_masked_name: Final = lru_cache(maxsize=4_096)(_masked)
-"""For what comes again and again: names of steps and models, paths, messages."""

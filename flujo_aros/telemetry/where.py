@@ -34,26 +34,10 @@ class Where:
         return 0 if scope is None else scope.id
 
 
-_known: Final[dict[int, Where]] = {}
-"""By the id of the innermost scope, which tells all that are around it."""
-_MOST_KNOWN: Final = 1_000
-
-
 def where() -> Where:
     """Where the caller is, inside an observer."""
-    around = scopes()
-    innermost = around[-1].id if around else 0
-    known = _known.get(innermost)
-    if known is None:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        known = _known[innermost] = _found(around)
-    return known
-
-
-def _found(around: tuple[Scope, ...]) -> Where:
     run = step = stage = agent = None
-    for scope in around:
+    for scope in scopes():
         event = scope.event
         if isinstance(event, RunStarted):
             run, step, stage, agent = scope, None, None, None

@@ -27,11 +27,15 @@ class RunStarted:
     """A pipeline began.
 
     `secrets` are values in its context and its blueprint that no observer may let out: told by their names.
+    `resumed`: it goes on with a run that had paused, or whose process had ended.
     """
 
     run_id: str
     pipeline: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    resumed: bool = False
+    carrier: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    """What observers want to find again when the run is resumed, such as a `traceparent`: it is saved with a pause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,15 @@ class StepFinished:
     seconds: float
     attempts: int = 1
     error: str | None = None
+    output: Any = field(default=None, repr=False)
+    """What the step hands on; None where it gave nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCalled:
+    """The function of a step is called with this input."""
+
+    input: Any = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +217,7 @@ Event: TypeAlias = (
     | RunFinished
     | StepStarted
     | StepFinished
+    | FunctionCalled
     | AgentStarted
     | AgentFinished
     | ReadFinished

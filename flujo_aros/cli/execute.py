@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager, ExitStack, aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,11 +44,20 @@ EXIT_CODES: Final = {
 Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 
 
-def journal() -> AbstractContextManager[Together | None]:
-    """What listens beside the terminal: the journal, and OpenTelemetry where the environment asks for it."""
+@contextmanager
+def journal() -> Generator[Together | None]:
+    """What listens beside the terminal: the journal, and OpenTelemetry where the environment asks for it.
+
+    The run that makes a journal says so: it holds prompts and replies.
+    """
     from flujo_aros.telemetry.listening import listening
 
-    return listening(read_settings())
+    with listening(read_settings()) as kept:
+        if kept is not None and kept.new_journal is not None:
+            kept_in = f"prompts and replies of runs are kept in {kept.new_journal}"
+            words = f"{kept_in}, secrets masked; AROS_JOURNAL=off keeps none"
+            stderr_console().print(words, style="dim", soft_wrap=True)
+        yield kept
 
 
 def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -> RunResult:

@@ -49,14 +49,20 @@ def explain_run_command(
 
 
 def chosen(story: Story, step: str | None) -> list[Chapter]:
-    """The steps to be told of: this one, those inside of it, or all. Raises `UsageError` when there is none."""
+    """The steps to explain: this one and those inside it, or all. The last part of a name is enough where only one
+    step has it. Raises `UsageError` when there is no such step, or more than one.
+    """
+    names = list(dict.fromkeys(chapter.name for chapter in story.chapters if chapter.name))
     if step is None:
         found = list(story.chapters)
     else:
-        found = [chapter for chapter in story.chapters if chapter.name == step or chapter.name.startswith(f"{step}/")]
+        ending = [name for name in names if name.endswith(f"/{step}")]
+        if step not in names and len(ending) > 1:
+            raise UsageError(f"run {story.run.run_id} has more than one step {step!r}: {', '.join(ending)}")
+        full = ending[0] if ending and step not in names else step
+        found = [chapter for chapter in story.chapters if chapter.name == full or chapter.name.startswith(f"{full}/")]
     if not found and step is not None:
-        names = ", ".join(chapter.name for chapter in story.chapters if chapter.name) or "none"
-        raise UsageError(f"run {story.run.run_id} has no step {step!r}; it has: {names}")
+        raise UsageError(f"run {story.run.run_id} has no step {step!r}; it has: {', '.join(names) or 'none'}")
     if not found:
         raise UsageError(f"run {story.run.run_id} has no steps: it {story.run.status} before the first")
     return found
@@ -73,6 +79,8 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
         words = "" if nested else _LOST if lost else "No model was asked."
         if words:
             _print_indented(Text(words), console)
+    for line in _values(chapter):
+        _print_indented(line, console)
     running = {stage.stage for stage in chapter.stages if stage.outcome != "passed"}
     for part in chapter.parts:
         depth = 1 + (not hasattr(part, "because") and part.stage in running)
@@ -86,6 +94,14 @@ def _print_indented(line: Text, console: Console, depth: int = 1) -> None:
     for row in line.wrap(console, console.width - depth * _INDENT):
         row.rstrip()
         console.print(Text(" " * depth * _INDENT) + row, soft_wrap=True)
+
+
+def _values(chapter: Chapter) -> Iterator[Text]:
+    """What a function was called with, and what a step without a reading came to."""
+    step = chapter.step
+    for name, value in () if step is None else (("input", step.input), ("output", step.output)):
+        if value is not None:
+            yield Text.assemble((f"{name}: ", "bold"), clipped(value, _REPLY))
 
 
 def _title(chapter: Chapter, story: Story) -> Text:

@@ -136,11 +136,20 @@ def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[
                 bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
                 yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
             if not steps_only:
+                yield from _values(step, depth + 1)
                 yield from _parts(chapter, clock, depth + (step is not None))
             if step is not None:
                 yield from below(step.id, depth + 1)
 
     yield from below(0, 0)
+
+
+def _values(step: JournalStep | None, depth: int) -> Iterator[dict[str, Text]]:
+    """What a function was called with, and what a step without a reading came to."""
+    told = () if step is None else (("input", step.input), ("output", step.output))
+    for name, value in told:
+        if value is not None:
+            yield _row("  " * depth + name, Text(clipped(value, _SHOWN), style="dim"), Text(), None)
 
 
 def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Text]]:

@@ -29,6 +29,7 @@ class PausedRun(Strict):
 
     `step` is the full name of the step that asks, `message` what it asks, `input_schema` what the answer must satisfy.
     `seconds` is how long the run has worked so far, and `begun` what the steps that go on have taken of that.
+    `carrier` holds what observers want to find again, such as the `traceparent` of the paused run.
     Values in it are those of the run: it is as private as they are.
     """
 
@@ -44,6 +45,7 @@ class PausedRun(Strict):
     steps: list[RecordedStep] = Field(default_factory=list[RecordedStep])
     seconds: float = 0.0
     begun: dict[str, RecordedWork] = Field(default_factory=dict[str, RecordedWork])
+    carrier: dict[str, str] = Field(default_factory=dict[str, str])
 
     @property
     def work(self) -> dict[str, Work]:

@@ -171,7 +171,8 @@ class Runner:
         given: dict[str, Any] = saved.context or {}
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
-        return _Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer), before=saved.work)
+        asked = _Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer), before=saved.work)
+        return replace(asked, carrier=dict(saved.carrier), resumed=True)
 
     async def _run(self, task: _Task) -> RunResult:
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
@@ -186,7 +187,7 @@ class Runner:
         pause: PauseRun | None = None
         with observing(*listeners) if listeners else UNHEARD:
             secrets = self._secrets(task) if is_heard() else ()
-            with run_span(task.run_id, name, secrets) as finish:
+            with run_span(task.run_id, name, secrets, resumed=task.resumed, carrier=task.carrier) as finish:
                 try:
                     with ledger:
                         if self.models is None and self._local_models:
@@ -248,7 +249,8 @@ class Runner:
         if pause is None:
             return result
         try:
-            return replace(result, paused=paused_run(self.pipeline, ledger, pause, task.given, began))
+            paused = paused_run(self.pipeline, ledger, pause, task.given, began)
+            return replace(result, paused=paused.model_copy(update={"carrier": task.carrier}))
         except UsageError as error:
             return replace(result, status=RunStatus.FAILED, trouble=str(error))
 
@@ -276,6 +278,8 @@ class _Task:
     answer: Answer | None = None
     channel: EventChannel | None = None
     before: Mapping[str, Work] = field(default_factory=dict[str, Work])
+    carrier: dict[str, str] = field(default_factory=dict[str, str])
+    resumed: bool = False
 
 
 def _secrets_in(steps: Iterable[PipelineStep]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import OnDegraded, Settlement
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.telling import tell_call
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
@@ -361,7 +362,9 @@ class Call(Common):
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the function and take what it returns as the value."""
-        call = partial(self._resolved(), self._given.value(context.names()), **self.params)
+        given = self._given.value(context.names())
+        tell_call(given)
+        call = partial(self._resolved(), given, **self.params)
         result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
         if inspect.isawaitable(result):
             result = await result

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import Any
 
-from flujo_aros.events import UNHEARD, Finish, RunFinished, RunStarted, StepFinished, StepStarted, is_heard, span
+from flujo_aros.events import (
+    UNHEARD,
+    Finish,
+    FunctionCalled,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    emit,
+    is_heard,
+    span,
+)
 from flujo_aros.pipeline.ledger import Slot
 from flujo_aros.pipeline.results import RunResult
 
 
-def run_span(run_id: str, pipeline: str, secrets: tuple[str, ...]) -> AbstractContextManager[Finish]:
+def run_span(
+    run_id: str, pipeline: str, secrets: tuple[str, ...], *, resumed: bool, carrier: dict[str, str]
+) -> AbstractContextManager[Finish]:
     """Everything inside belongs to this run; nothing is told where nobody listens."""
-    return span(RunStarted(run_id=run_id, pipeline=pipeline, secrets=secrets)) if is_heard() else UNHEARD
+    if not is_heard():
+        return UNHEARD
+    return span(RunStarted(run_id=run_id, pipeline=pipeline, secrets=secrets, resumed=resumed, carrier=carrier))
 
 
 def tell_run(finish: Finish, ended: RunResult) -> None:
@@ -33,6 +49,12 @@ def step_span(run_id: str, name: str, kind: str) -> AbstractContextManager[Finis
     return span(StepStarted(run_id=run_id, name=name, kind=kind)) if is_heard() else UNHEARD
 
 
+def tell_call(given: Any) -> None:
+    """Emit that the function of a step is called with this."""
+    if is_heard():
+        emit(FunctionCalled(input=given))
+
+
 def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
     """Tell how a step has settled."""
     if not is_heard():
@@ -50,5 +72,6 @@ def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
             seconds=here.seconds,
             attempts=ended.attempts,
             error=ended.error,
+            output=ended.handed_on,
         )
     )

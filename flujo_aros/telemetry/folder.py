@@ -1,17 +1,55 @@
-"""The folder that journal and paused runs go into, unless others are named."""
+"""The folder that journal and paused runs go into, unless others are named: for its owner alone."""
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Final
 
 HIDDEN: Final = ".aros"
+OWNER_ONLY: Final = 0o600
+_FOLDER: Final = 0o700
+_OTHERS: Final = 0o077
 
 
 def make_folder_of(file: Path) -> None:
-    """Make the folder that a file goes into. A new `.aros` is left out of git: what runs have seen stays private."""
+    """Make the folder that a file goes into. `.aros` is private: readable by its owner alone, and left out of git.
+
+    One that is there already and open to others is closed to them, where it is the caller's own.
+    """
     hidden = next((folder for folder in file.parents if folder.name == HIDDEN), None)
     new = hidden is not None and not hidden.exists()
+    if hidden is not None and new:
+        hidden.parent.mkdir(parents=True, exist_ok=True)
+        hidden.mkdir(mode=_FOLDER, exist_ok=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     if hidden is not None and new:
         (hidden / ".gitignore").write_text("*\n", encoding="utf-8")
+    elif hidden is not None:
+        close_to_others(hidden)
+
+
+def close_to_others(path: Path) -> bool:
+    """Take from a file or folder what lets others than its owner in; False where that is not the caller's to do.
+
+    Always True on systems without such permissions.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if os.name != "nt" and mode & _OTHERS:
+            path.chmod(mode & ~_OTHERS)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def make_private(file: Path) -> bool:
+    """Make an empty file that only its owner may read, unless it is there already; True if it is new."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
+    except FileExistsError:
+        return False
+    return True

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from sqlalchemy import Connection, Engine
+from pydantic_core import to_json
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.contract.output import Contract
@@ -26,6 +27,7 @@ from flujo_aros.events import (
     AskFinished,
     AskStarted,
     Event,
+    FunctionCalled,
     ReadFinished,
     RunFinished,
     RunStarted,
@@ -42,8 +44,9 @@ from flujo_aros.telemetry.health import Health
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.opening import DEFAULT, open_database, said, shown
 from flujo_aros.telemetry.records import JournalRun, Story
+from flujo_aros.telemetry.tables import LARGEST, RUNS, WITH_IDS
 from flujo_aros.telemetry.where import Where, own_scope, step_place, steps_around, value_place, where
-from flujo_aros.telemetry.writing import Row, Writer
+from flujo_aros.telemetry.writing import LEFT, Row, Writer
 from flujo_aros.usage import Usage
 
 _AGENT_STATUS: Final = {"accepted": "completed", "degraded": "degraded", "cancelled": "cancelled"}
@@ -90,11 +93,16 @@ class Journal:
         self._writer = Writer(self._engine_here, self._mask)
         self._content = content
         self._max_text = max_text
-        self._ids = count(time.time_ns())
+        self._ids = count(self._first_id() if create else time.time_ns())
         self._rows: dict[int, Row] = {}
         self._asked: dict[tuple[int, str], tuple[str, str | None]] = {}
         self._read: dict[int, str | None] = {}
         self._contracts: set[str] = set()
+        self._began: dict[int, float] = {}
+        """When stages began, by a clock that never goes back."""
+        self._explained: set[int] = set()
+        """Open steps whose value is told by their readings, or by the steps inside."""
+        self._inputs: dict[int, str] = {}
         # Live events are not kept: what they come to is in the reading.
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
             RunStarted: self._run_started,
@@ -103,6 +111,7 @@ class Journal:
             AgentFinished: self._agent_finished,
             StepStarted: self._step_started,
             StepFinished: self._step_finished,
+            FunctionCalled: self._function_called,
             StageStarted: self._stage_started,
             StageFinished: self._stage_finished,
             StagePassed: self._stage_passed,
@@ -112,6 +121,22 @@ class Journal:
         }
         if max_runs is not None and create:
             self.prune(max_runs=max_runs)
+
+    def _first_id(self) -> int:
+        """The id that rows of this process begin with: later than all that are there, also if the clock has gone back.
+
+        Ids are what a story is ordered by.
+        """
+        now = time.time_ns()
+        with self._reading() as connection:
+            newest = connection.execute(select(func.max(RUNS.c.started))).scalar() or 0.0
+            if newest * 1e9 <= now:
+                return now
+            ahead = newest - now / 1e9
+            words = "the clock has gone back: the newest run in the journal %s begins %.0f s from now"
+            _log.warning(words, shown(self._engine.url), ahead)
+            largest = (connection.execute(select(func.max(table.c.id))).scalar() or 0 for table in WITH_IDS)
+            return max(now, int(newest * 1e9), *largest) + 1
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
@@ -212,6 +237,8 @@ class Journal:
         return self._engine_here()
 
     def _run_started(self, event: RunStarted) -> None:
+        if event.resumed:
+            self._writer.put(LEFT, (event.run_id,), {"run_id": event.run_id, "before": next(self._ids)})
         self._start_run(event.run_id, event.pipeline, "pipeline")
 
     def _run_finished(self, event: RunFinished) -> None:
@@ -229,6 +256,7 @@ class Journal:
     def _step_started(self, event: StepStarted) -> None:
         around, scope = where(), own_scope()
         run = self._rows.get(_scope_of_run(around))
+        self._explained.update(each.id for each in steps_around() if each.id != scope)
         self._rows[scope] = row = {
             "run_id": event.run_id,
             "id": next(self._ids),
@@ -265,18 +293,33 @@ class Journal:
             **_used(event.usage),
         }
         self._put("aros_steps", row)
+        given = self._inputs.pop(scope, None)
+        if scope in self._explained:
+            self._explained.discard(scope)
+        elif self._content and (given is not None or event.output is not None):
+            output = None if event.output is None else self._text(_plain(event.output))
+            self._put("aros_values", {"run_id": row["run_id"], "id": row["id"], "input": given, "output": output})
+
+    def _function_called(self, event: FunctionCalled) -> None:
+        scope = own_scope()
+        row = self._rows.get(scope)
+        if row is None or not self._content:
+            return
+        self._inputs[scope] = given = self._text(_plain(event.input))
+        self._put("aros_values", {"run_id": row["run_id"], "id": row["id"], "input": given, "output": None})
 
     def _stage_started(self, event: StageStarted) -> None:
         row = self._row_of_stage(event.stage, because=event.reason, outcome="running")
         if row is not None:
             self._rows[own_scope()] = row
+            self._began[own_scope()] = time.perf_counter()
             self._put("aros_stages", row)
 
     def _stage_finished(self, event: StageFinished) -> None:
-        row = self._rows.pop(own_scope(), None)
-        if row is not None:
+        row, began = self._rows.pop(own_scope(), None), self._began.pop(own_scope(), None)
+        if row is not None and began is not None:
             ended = {"outcome": event.outcome, "reason": event.reason, "calls": event.calls}
-            self._put("aros_stages", {**row, **ended, "seconds": time.time() - row["started"]})
+            self._put("aros_stages", {**row, **ended, "seconds": time.perf_counter() - began})
 
     def _stage_passed(self, event: StagePassed) -> None:
         row = self._row_of_stage(event.stage, outcome="passed", why=event.why, seconds=0.0)
@@ -312,7 +355,7 @@ class Journal:
             return
         ended = {
             "model": _short(event.model),
-            "seconds": event.seconds or time.time() - row["started"],
+            "seconds": event.seconds,
             **_used(event.usage),
             "finish_reason": event.finish_reason,
             "fault": self._clipped(event.fault),
@@ -324,6 +367,7 @@ class Journal:
         if around.run_id is None:
             return
         self._read[around.owner] = event.schema_hash
+        self._explained.update(each.id for each in (around.step,) if each is not None)
         model, finish = self._asked.get((around.owner, event.stage), ("", None))
         reading = {
             **self._own(around, model),
@@ -438,6 +482,13 @@ def _short(name: str) -> str:
     return name[:_MOST_NAME]
 
 
+def _plain(value: object) -> str:
+    """A value as it is shown: a string as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
+
+
 def _scope_of_run(around: Where) -> int:
     return around.run.id if around.run else 0
 
@@ -445,11 +496,16 @@ def _scope_of_run(around: Where) -> int:
 def _used(usage: Usage) -> dict[str, Any]:
     return {
         "requests": usage.requests,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
+        "input_tokens": min(usage.input_tokens, LARGEST),
+        "output_tokens": min(usage.output_tokens, LARGEST),
         "cost": usage.cost,
         "unmeasured_requests": usage.unmeasured_requests,
     }
+
+
+def is_off(named: str | None) -> bool:
+    """Whether the settings say that there is to be no journal."""
+    return named is not None and named.strip().lower() in ("off", "none", "false", "0")
 
 
 def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool = True) -> Journal | None:
@@ -461,7 +517,7 @@ def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool
     >>> open_journal("off") is None
     True
     """
-    if named is not None and named.strip().lower() in ("off", "none", "false", "0"):
+    if is_off(named):
         return None
     try:
         return Journal(named or DEFAULT, secrets=secrets, create=create)

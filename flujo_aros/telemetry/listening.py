@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 from flujo_aros.events import Event, Observer
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.settings import Settings
-from flujo_aros.telemetry.journal import open_journal
+from flujo_aros.telemetry.journal import is_off, open_journal
+from flujo_aros.telemetry.opening import DEFAULT, file_of
 from flujo_aros.telemetry.otel import from_environment
 
 
@@ -21,10 +23,13 @@ def listening(settings: Settings) -> Generator[Together | None]:
     """
     with ExitStack() as held:
         exporting = from_environment(content=settings.telemetry.content)
+        file = None if is_off(settings.journal) else file_of(settings.journal or DEFAULT)
+        new = file if file is not None and not file.exists() else None
         journal = held.enter_context(open_journal(settings.journal) or nullcontext(None))
         found: list[Observer | None] = [journal, held.enter_context(exporting or nullcontext(None))]
         observers = tuple(observer for observer in found if observer is not None)
-        yield Together(observers, None if journal is None else journal.evidence) if observers else None
+        evidence, new = (None, None) if journal is None else (journal.evidence, new)
+        yield Together(observers, evidence, new) if observers else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Together:
     observers: tuple[Observer, ...]
     evidence: Callable[[], Evidence] | None = None
     """What ladders that adapt go by: what the journal has seen of them."""
+    new_journal: Path | None = None
+    """The file of the journal, if it was made just now."""
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
         """Tell them all; what they hold open is held open together."""

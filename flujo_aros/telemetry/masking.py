@@ -73,4 +73,3 @@ class Mask:
 def _newest(values: tuple[str, ...], most: int) -> tuple[str, ...]:
     """Each once, where it came last."""
     return tuple(reversed(dict.fromkeys(reversed(values))))[-most:]
-

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
+import stat
 import time
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from flujo_aros.errors import UsageError
-from flujo_aros.telemetry.folder import make_folder_of
+from flujo_aros.telemetry.folder import HIDDEN, close_to_others, make_folder_of, make_private
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.tables import ABOUT, METADATA, VERSION
 
@@ -29,6 +32,7 @@ _PRAGMAS: Final = (
     "PRAGMA synchronous = NORMAL",  # a power cut may take the last moments, never the file
     "PRAGMA temp_store = MEMORY",
 )
+_log: Final = logging.getLogger("flujo_aros.journal")
 _LOCK: Final = 4_711_042
 """The number of the lock under which PostgreSQL makes the tables."""
 
@@ -58,7 +62,7 @@ def open_database(source: str | Path, *, create: bool = True) -> Engine:
     """
     url = database_url(source)
     if url.get_backend_name() == "sqlite":
-        _check_file(url, create=create)
+        _prepare_file(url, create=create)
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise UsageError(f"the journal {shown(url)} is neither SQLite nor PostgreSQL: {_EXPECTED}")
     try:
@@ -67,13 +71,25 @@ def open_database(source: str | Path, *, create: bool = True) -> Engine:
         message = f"the journal {shown(url)} needs a driver: {error}; pip install 'psycopg[binary]'"
         raise UsageError(message) from error
     if url.get_backend_name() == "sqlite":
-        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "connect", _set_pragmas)
     try:
         _make_tables(engine)
     except SQLAlchemyError as error:
         engine.dispose()
-        raise UsageError(f"the journal {shown(url)} cannot be opened: {said(error)}") from error
+        raise UsageError(f"the journal {shown(url)} cannot be opened: {said(error)}{_advice(error, url)}") from error
     return engine
+
+
+def file_of(source: str | Path) -> Path | None:
+    """The file that a journal is kept in; None for a database that is not a file."""
+    url = database_url(source)
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def _advice(error: SQLAlchemyError, url: URL) -> str:
+    """What to do about a file that cannot be opened: it is never deleted or written over."""
+    damaged = any(words in said(error) for words in ("malformed", "not a database", "disk image"))
+    return f"; move it away to begin a new one (mv {url.database} {url.database}.bad)" if damaged else ""
 
 
 def shown(url: URL) -> str:
@@ -81,7 +97,8 @@ def shown(url: URL) -> str:
     return Mask()(url.render_as_string(hide_password=True))
 
 
-def _check_file(url: URL, *, create: bool) -> None:
+def _prepare_file(url: URL, *, create: bool) -> None:
+    """Make the file of a new journal for its owner alone; SQLite gives the files beside it the same permissions."""
     if url.database in (None, "", ":memory:"):
         raise UsageError("the journal needs a file: sqlite:///FILE")
     file = Path(str(url.database))
@@ -89,12 +106,25 @@ def _check_file(url: URL, *, create: bool) -> None:
         raise UsageError(f"there is no journal at {file}: run something first, or name another with AROS_JOURNAL")
     try:
         make_folder_of(file)
+        new = create and make_private(file)
     except OSError as error:
         message = f"the journal {file} cannot be made: {error.strerror or error}; AROS_JOURNAL names another place"
         raise UsageError(message) from error
+    if not new:
+        _keep_private(file)
 
 
-def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
+def _keep_private(file: Path) -> None:
+    """Close a journal in `.aros` to others; of one elsewhere, which may be meant to be shared, log that it is open."""
+    if any(folder.name == HIDDEN for folder in file.parents):
+        closed = [close_to_others(file.with_name(f"{file.name}{end}")) for end in ("", "-wal", "-shm")]
+        if all(closed):
+            return
+    if os.name != "nt" and file.stat().st_mode & stat.S_IROTH:
+        _log.warning("every user of this machine can read the journal %s: chmod 600 closes it to them", file)
+
+
+def _set_pragmas(connection: sqlite3.Connection, _record: Any) -> None:
     for pragma in _PRAGMAS:
         connection.execute(pragma)
 

@@ -113,7 +113,11 @@ Part: TypeAlias = JournalAsk | JournalReading | JournalStage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalStep:
-    """One step. `status` is that of the `StepResult`, or `running` while, and where, it has not settled."""
+    """One step. `status` is that of the `StepResult`; `running` while it has not settled, or `lost`: its process ended
+    before it did; or `resumed`: it had paused, and the run has gone on since.
+
+    `input` is what a function was called with, `output` what a step without a reading came to: JSON, or the text.
+    """
 
     id: int
     parent_id: int
@@ -127,6 +131,8 @@ class JournalStep:
     started: float
     seconds: float | None
     usage: Usage
+    input: str | None = None
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from sqlalchemy.types import TypeDecorator
 VERSION: Final = 1
 """Of the tables; a journal of a newer version is not touched."""
 
+LARGEST: Final = 2**63 - 1
+"""Of the integers that a database holds: what a provider reports beyond it is kept as this."""
+
 METADATA: Final = MetaData()
 
 
@@ -27,7 +30,7 @@ class Dollars(TypeDecorator[Decimal]):
 
     def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:  # noqa: ARG002 (its signature)
         """To the database."""
-        return None if value is None else int(value.scaleb(12).to_integral_value())
+        return None if value is None else min(int(value.scaleb(12).to_integral_value()), LARGEST)
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Decimal | None:  # noqa: ARG002 (as above)
         """From the database."""
@@ -101,6 +104,15 @@ STEPS: Final = Table(
     Column("seconds", Float),
     *_usage(),
     Index("aros_steps_health", "pipeline", "place", "status", "trust", "started", "seconds", *_USED),
+)
+
+VALUES: Final = Table(
+    "aros_values",  # of steps whose value was not read from a reply: functions, plain text
+    METADATA,
+    Column("run_id", String(64), primary_key=True),
+    Column("id", BigInteger, primary_key=True, autoincrement=False),  # of the step
+    _free("input"),
+    _free("output"),
 )
 
 STAGES: Final = Table(
@@ -184,8 +196,10 @@ CONTRACTS: Final = Table(
     _free("spec"),  # mode, schema, and where the payload stands, as JSON
 )
 
-OF_A_RUN: Final = (REPAIRS, READINGS, ASKS, STAGES, STEPS, RUNS)
+OF_A_RUN: Final = (REPAIRS, READINGS, ASKS, STAGES, VALUES, STEPS, RUNS)
 """All tables with rows of runs, in the order in which they are pruned."""
+
+WITH_IDS: Final = (STEPS, STAGES, ASKS, READINGS, REPAIRS)
 
 BY_NAME: Final = {table.name: table for table in METADATA.sorted_tables}
 

@@ -6,7 +6,8 @@ import json
 import os
 import socket
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -25,7 +26,7 @@ from flujo_aros.telemetry.records import (
     JournalStep,
     Story,
 )
-from flujo_aros.telemetry.tables import ASKS, CONTRACTS, OF_A_RUN, READINGS, REPAIRS, RUNS, STAGES, STEPS
+from flujo_aros.telemetry.tables import ASKS, CONTRACTS, OF_A_RUN, READINGS, REPAIRS, RUNS, STAGES, STEPS, VALUES
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
@@ -80,18 +81,35 @@ def story(connection: Connection, run: str) -> Story:
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
     for row in _rows(connection, REPAIRS, run_id):
         repairs[row.reading_id].append(_repair(row))
-    steps = [_step(row, head) for row in _rows(connection, STEPS, run_id)]
+    values = {row.id: row for row in _rows(connection, VALUES, run_id)}
+    steps = [_step(row, head, values.get(row.id)) for row in _rows(connection, STEPS, run_id)]
     stages = _by_step(_stage(row) for row in _rows(connection, STAGES, run_id))
     asks = _by_step(_ask(row) for row in _rows(connection, ASKS, run_id))
     readings = _by_step(_reading(row, repairs) for row in _rows(connection, READINGS, run_id))
 
-    def chapter(step: JournalStep | None, key: int) -> Chapter:
-        return Chapter(step, tuple(stages[key]), tuple(asks[key]), tuple(readings[key]))
+    gone_on = _gone_on(steps)
 
-    outside = [chapter(None, 0)] if stages[0] or asks[0] or readings[0] else []
-    chapters = (*outside, *(chapter(step, step.id) for step in steps))
+    def chapter(step: JournalStep | None, keys: Iterable[int]) -> Chapter:
+        return Chapter(step, _of(stages, keys), _of(asks, keys), _of(readings, keys))
+
+    def within(step: JournalStep) -> Chapter:
+        before = [old for old, new in gone_on.items() if new == step.id]
+        return chapter(replace(step, parent_id=gone_on.get(step.parent_id, step.parent_id)), (*before, step.id))
+
+    outside = [chapter(None, [0])] if stages[0] or asks[0] or readings[0] else []
+    chapters = (*outside, *(within(step) for step in steps if step.id not in gone_on))
     hashes = {reading.schema_hash for each in chapters for reading in each.readings if reading.schema_hash}
     return Story(head, chapters, _contracts(connection, hashes))
+
+
+def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
+    return tuple(part for step in steps for part in parts.get(step, ()))
+
+
+def _gone_on(steps: Sequence[JournalStep]) -> dict[int, int]:
+    """The steps that had paused and have gone on since, each with the step of the same name that it went on as."""
+    newest = {step.name: step.id for step in steps}
+    return {step.id: newest[step.name] for step in steps if step.status == "resumed" and newest[step.name] != step.id}
 
 
 def evidence(connection: Connection, *, since: datetime | None = None) -> Evidence:
@@ -129,7 +147,7 @@ def _batches(values: list[str], size: int) -> Iterable[list[str]]:
 
 def _counted() -> Select[Any]:
     """Runs with the number of their steps and repairs."""
-    steps = select(func.count()).where(STEPS.c.run_id == RUNS.c.run_id).scalar_subquery()
+    steps = select(func.count(STEPS.c.name.distinct())).where(STEPS.c.run_id == RUNS.c.run_id).scalar_subquery()
     repairs = select(func.count()).where(REPAIRS.c.run_id == RUNS.c.run_id).scalar_subquery()
     return select(RUNS, steps.label("steps"), repairs.label("repairs"))
 
@@ -185,7 +203,7 @@ def is_gone(host: str | None, pid: int | None) -> bool:
     return False
 
 
-def _step(row: Row[Any], run: JournalRun) -> JournalStep:
+def _step(row: Row[Any], run: JournalRun, values: Row[Any] | None) -> JournalStep:
     status = "lost" if row.status == "running" and run.status != "running" else row.status
     return JournalStep(
         id=row.id,
@@ -200,6 +218,8 @@ def _step(row: Row[Any], run: JournalRun) -> JournalStep:
         started=row.started,
         seconds=row.seconds,
         usage=_usage(row),
+        input=None if values is None else values.input,
+        output=None if values is None else values.output,
     )
 
 

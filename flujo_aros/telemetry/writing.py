@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Connection, Engine, Table, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.telemetry.tables import BY_NAME, FREE
+from flujo_aros.telemetry.opening import said, shown
+from flujo_aros.telemetry.tables import BY_NAME, FREE, STAGES, STEPS
 
 Row: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
@@ -27,11 +28,20 @@ _KEPT_ON_UPDATE: Final = {"aros_runs": ("started",)}
 """What a later row of the same key does not change: a resumed run has started when it first did."""
 
 
+LEFT: Final = "left"
+"""A row of no table: a run is resumed, and what it has left open before this id is no longer under way."""
+_CLOSED: Final = (
+    (STEPS, STEPS.c.status, {"running": "lost", "paused": "resumed"}),
+    (STAGES, STAGES.c.outcome, {"running": "interrupted"}),
+)
+
+
 class Writer:
     """Takes rows, keeps the newest for each key, and writes them a moment later.
 
     `put` never waits and never raises. While the database cannot be written, rows are kept up to `most`; beyond that
-    the oldest are dropped and counted in `dropped`, and a warning is logged.
+    the oldest are dropped. A warning is logged when writing begins to fail, and one when rows are given up at the end;
+    `dropped` counts those that are lost.
     """
 
     def __init__(self, engine: Callable[[], Engine], mask: Callable[[str], str], *, most: int = 50_000) -> None:
@@ -46,7 +56,9 @@ class Writer:
         self._rows: dict[tuple[str, Key], Row] = {}
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._hurry = self._closing = self._writing = self._failing = False
+        self._hurry = self._closing = self._writing = False
+        self._failing = ""
+        """Why the database could not be written the last time."""
 
     def put(self, table: str, key: Key, row: Row, *, soon: bool = False) -> None:
         """Have a row written, in place of any earlier one with this key; `soon`: without waiting for more."""
@@ -104,25 +116,37 @@ class Writer:
                     self._rows = {**rows, **self._rows}
                 done = self._closing and (not self._rows or not written)
                 if done:
+                    self._give_up()
                     self._thread = None
                 self._wake.notify_all()
             if done:
                 return
 
+    def _give_up(self) -> None:
+        """Count what could not be written until the end, and say so."""
+        self.dropped += len(self._rows)
+        self._rows = {}
+        if self.dropped:
+            where, why = shown(self._engine().url), self._failing or "it could not be written for too long"
+            _log.warning("%d rows are missing from the journal %s: %s", self.dropped, where, why)
+
     def _write(self, rows: Mapping[tuple[str, Key], Row]) -> bool:
         tables: dict[str, list[Row]] = {}
         for (table, _), row in rows.items():
-            tables.setdefault(table, []).append(self._masked(table, row))
+            tables.setdefault(table, []).append(row if table == LEFT else self._masked(table, row))
         try:
             with self._engine().begin() as connection:
+                for row in tables.pop(LEFT, ()):
+                    _close_left(connection, row["run_id"], row["before"])
                 for table, batch in tables.items():
                     write_rows(connection, BY_NAME[table], batch)
         except SQLAlchemyError as error:
             if not self._failing:
-                _log.warning("the journal cannot be written, trying again: %s", type(error).__name__)
-            self._failing = True
+                words = "the journal %s cannot be written: %s; the run goes on, and its record waits in memory"
+                _log.warning(words, shown(self._engine().url), said(error))
+            self._failing = said(error)
             return False
-        self._failing = False
+        self._failing = ""
         return True
 
     def _masked(self, table: str, row: Row) -> Row:
@@ -131,6 +155,13 @@ class Writer:
             if value:
                 row[name] = _storable(self._mask(value))
         return row
+
+
+def _close_left(connection: Connection, run_id: str, before: int) -> None:
+    for table, column, words in _CLOSED:
+        for old, new in words.items():
+            left = (table.c.run_id == run_id, table.c.id < before, column == old)
+            connection.execute(update(table).where(*left).values({column.name: new}))
 
 
 def write_rows(connection: Connection, table: Table, rows: list[Row]) -> None:

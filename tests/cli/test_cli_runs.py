@@ -74,3 +74,18 @@ def test_a_time_that_is_none_is_wrong_usage(aros: Aros) -> None:
     ended = aros("runs", "--since", "yesterday")
     assert ended.exit_code == 2
     assert "--since 'yesterday'" in ended.stderr
+
+
+def test_the_run_that_makes_a_journal_says_where_and_how_to_do_without_and_no_other(
+    aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AROS_JOURNAL")
+    (tmp_path / "work.py").write_text("def echo(given: str) -> str:\n    return given\n")
+    (tmp_path / "b.yaml").write_text("steps:\n  - name: echo\n    uses: work:echo\n")
+    command = ("run", "b.yaml", "--input", "x", "--allow", "work")
+    first, second = aros(*command), aros(*command)
+    assert (first.exit_code, first.stdout) == (0, "x\n")
+    assert first.stderr.count("prompts and replies of runs are kept in .aros/runs.sqlite") == 1
+    assert "AROS_JOURNAL=off" in first.stderr
+    assert "AROS_JOURNAL" not in second.stderr
+    assert Path(".aros").stat().st_mode & 0o777 == 0o700

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from flujo_aros import Call, Journal, Pipeline, Runner
+from flujo_aros.pipeline.parallel import Parallel
+
 from .conftest import Aros
 from .journalled import fill
 
@@ -72,3 +75,23 @@ def test_no_line_is_wider_than_the_terminal(aros: Aros, monkeypatch: pytest.Monk
     told = aros(command).stdout
     assert told.strip()
     assert [line for line in told.splitlines() if len(line) > 80] == []
+
+
+def test_the_input_and_output_of_a_function_are_shown_and_explained(
+    aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "runs.sqlite"
+    monkeypatch.setenv("AROS_JOURNAL", str(file))
+    with Journal(file) as journal:
+        double = Call("double", function=lambda previous_step: {"days": int(previous_step) * 2})
+        inner = Pipeline([double], name="inner")
+        Runner(Pipeline([Parallel("both", branches={"a": inner, "b": inner})], name="p"), journal=journal).run_sync("3")
+    shown = aros("show", "last").stdout
+    assert "input" in shown
+    assert '{"days":6}' in shown
+    assert 'output: {"days":6}' in aros("explain", "last", "both/a/double").stdout
+    assert "input: 3" in aros("explain", "last", "a").stdout
+    several = aros("explain", "last", "double")
+    assert several.exit_code == 2
+    assert "more than one step 'double': both/a/double, both/b/double" in several.stderr
+    assert '<pre dir="auto" tabindex="0">{&#34;days&#34;:6}</pre>' in aros("report", "last", "-o", "-").stdout

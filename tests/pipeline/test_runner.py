@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.errors import LocalModelError, OutputError, TemplateError, UsageError
-from flujo_aros.events import Event, RunFinished, RunStarted, StepFinished, StepStarted
+from flujo_aros.events import Event, FunctionCalled, RunFinished, RunStarted, StepFinished, StepStarted
 from flujo_aros.outcome import Degraded, Reason, Rejected
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import RunStatus, StepStatus
@@ -207,7 +207,7 @@ def test_a_pipeline_without_local_models_never_loads_their_engine():
 def test_events_come_in_pairs_and_only_for_what_happened():
     heard: list[Event] = []
     Runner(Call("bad", function=fail) >> Call("later", function=len), observers=[heard.append]).run_sync("x")
-    assert [type(event) for event in heard] == [RunStarted, StepStarted, StepFinished, RunFinished]
+    assert [type(event) for event in heard] == [RunStarted, StepStarted, FunctionCalled, StepFinished, RunFinished]
 
 
 def test_an_observer_may_hold_a_span_around_steps_and_run():

@@ -22,9 +22,10 @@ import pytest
 from pydantic_ai import Agent
 from sqlalchemy import text
 
-from flujo_aros import Aros, Call, Runner, Step
+from flujo_aros import Aros, Call, Pipeline, Runner, Step
 from flujo_aros.errors import UsageError
 from flujo_aros.events import observing
+from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.telemetry.journal import Journal, open_journal
 
@@ -386,3 +387,116 @@ def test_what_is_no_file_and_no_url_makes_no_file_of_its_name(tmp_path: Path, mo
     with pytest.raises(UsageError, match="a journal cannot be opened at 3: expected a file, sqlite"):
         Journal(3)  # type: ignore[arg-type]  # what types forbid can be given
     assert list(tmp_path.iterdir()) == []
+
+
+def paused_in_a_branch() -> Pipeline:
+    ask = Human("ask", message="Which boat?")
+    inner = Pipeline([call("before"), ask, Call("after", function=lambda previous_step: f"took {previous_step}")])
+    return pipeline(Parallel("both", branches={"a": inner}), name="asks")
+
+
+def test_a_run_that_was_answered_no_longer_waits(journal: Journal) -> None:
+    paused = Runner(paused_in_a_branch(), journal=journal).run_sync("x")
+    waiting = {chapter.name: chapter.step and chapter.step.status for chapter in journal.story().chapters}
+    assert waiting == {"both": "paused", "both/a": "paused", "both/a/before": "success", "both/a/ask": "paused"}
+    assert paused.paused is not None
+    ended = asyncio.run(Runner(paused_in_a_branch(), journal=journal).resume(paused.paused, "Alma"))
+    assert ended.status.value == "completed"
+    story = journal.story()
+    assert [(chapter.name, chapter.step and chapter.step.status) for chapter in story.chapters] == [
+        ("both/a/before", "success"),
+        ("both", "success"),
+        ("both/a", "success"),
+        ("both/a/ask", "success"),
+        ("both/a/after", "success"),
+    ]
+    (both,) = story.children()
+    (branch,) = story.children(both.step.id if both.step else 0)
+    inside = [chapter.name for chapter in story.children(branch.step.id if branch.step else 0)]
+    assert inside == ["both/a/before", "both/a/ask", "both/a/after"]
+    assert not [chapter for chapter in story.chapters if chapter.step and "waits" in (chapter.step.error or "")]
+    assert story.run.steps == 5
+    assert journal.health(since=datetime.now(UTC) - timedelta(hours=1)).steps == {"success": 5, "resumed": 3}
+
+
+KILLED_IN_RESUME = """
+    import asyncio, json, os, sys, signal
+    sys.path.insert(0, {root!r})
+    from flujo_aros import Call, Runner
+    from flujo_aros.pipeline.human import Human
+    from flujo_aros.telemetry.journal import Journal
+    from tests.telemetry.scripted import pipeline
+
+    def die(previous_step):
+        if sys.argv[1] == "die":
+            journal.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return previous_step
+
+    steps = pipeline(Human("ask", message="Which?"), Call("use", function=die))
+    with Journal({file!r}) as journal:
+        runner = Runner(steps, observers=[journal])
+        if sys.argv[1] == "start":
+            print(json.dumps(runner.run_sync("").paused.to_dict()))
+        else:
+            asyncio.run(runner.resume(json.load(sys.stdin), "Alma"))
+"""
+
+
+def test_steps_of_a_process_that_was_killed_are_lost_while_and_after_another_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "runs.sqlite"
+    code = textwrap.dedent(KILLED_IN_RESUME.format(root=str(ROOT), file=str(file)))
+
+    def process(how: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, how]
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120)
+
+    state = process("start").stdout
+    assert process("die", state).returncode == -signal.SIGKILL
+    with Journal(file) as journal:
+        assert [run.status for run in journal.runs()] == ["lost"]
+    assert process("go on", state).returncode == 0
+    with Journal(file) as journal:
+        story = journal.story()
+        assert story.run.status == "completed"
+        told = [(chapter.name, chapter.step and chapter.step.status) for chapter in story.chapters]
+        assert sorted(told) == [("ask", "success"), ("ask", "success"), ("use", "lost"), ("use", "success")]
+        health = journal.health(since=datetime.now(UTC) - timedelta(hours=1))
+        assert health.steps == {"success": 3, "lost": 1, "resumed": 1}
+        with journal.engine.connect() as connection:
+            assert connection.execute(text("SELECT count(*) FROM aros_steps WHERE status = 'running'")).scalar() == 0
+
+
+def test_functions_are_kept_with_what_they_got_and_gave_also_where_they_raise(journal: Journal) -> None:
+    def refuse(order: dict[str, object]) -> None:
+        raise ValueError("too many")
+
+    double = Call("double", function=lambda previous_step: {"days": int(previous_step) * 2})
+    Runner(pipeline(double, Call("check", function=refuse)), journal=journal).run_sync("3")
+    first, second = (chapter.step for chapter in journal.story().chapters)
+    assert first is not None
+    assert second is not None
+    assert (first.input, first.output) == ("3", '{"days":6}')
+    assert (second.input, second.output) == ('{"days":6}', None)
+
+
+def test_a_plain_text_reply_is_kept_and_one_that_was_read_is_not_kept_twice(journal: Journal) -> None:
+    plain = Step("draft", agent=Agent(model("Dear Ann,"), name="draft"), input="Write.")
+    Runner(pipeline(plain, boat_step("ask", GOOD)), journal=journal).run_sync("")
+    draft, ask = (chapter.step for chapter in journal.story().chapters)
+    assert draft is not None
+    assert ask is not None
+    assert draft.output == "Dear Ann,"
+    assert ask.output is None
+
+
+def test_what_functions_get_and_give_is_masked_and_left_out_without_content(tmp_path: Path) -> None:
+    give = Call("give", function=lambda previous_step: {"password": "hunter2hunter2", "key": "sk-abcdefghijklmnop"})
+    for content in (True, False):
+        with Journal(tmp_path / "runs.sqlite", content=content) as journal:
+            Runner(pipeline(give, call()), journal=journal).run_sync("with sk-abcdefghijklmnop")
+            steps = [chapter.step for chapter in journal.story().chapters if chapter.step]
+        kept = " ".join(f"{step.input} {step.output}" for step in steps)
+        assert "hunter2" not in kept
+        assert "abcdefghijklmnop" not in kept
+        assert ("[secret-1]" in kept) is content

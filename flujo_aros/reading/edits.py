@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias, cast, overload
 
@@ -67,7 +68,7 @@ class RepairLog(Sequence[Repair]):
             path = edit.path or path_of(list(steps_to(root, edit.start, self._names)))
         else:
             path = path_of(list(unlink(edit.path)))
-        before = self._text[edit.start : edit.end]
+        before = self._text[edit.start : min(edit.end, edit.start + _SHOWN + 1)]  # an edit may be about the whole text
         return Repair(edit.code, edit.risk, path, (edit.start, edit.end), _cut(before), _cut(edit.after))
 
     @overload
@@ -117,25 +118,35 @@ def unlink(path: Path) -> tuple[str | int, ...]:
 
 
 def steps_to(root: Node | None, at: int, names: dict[int, str]) -> Iterator[str | int]:
-    """The keys and indexes that lead to the innermost node which holds this position of the text."""
+    """The keys and indexes that lead to the innermost node which holds this position of the text.
+
+    Siblings stand in the order of the text, so that each level is searched by halves: a text may have as many edits as
+    a list has items.
+    """
     node: Node | None = root
     while node is not None:
         inner: Node | None = None
         if node.kind == OBJECT:
             members: list[Member] = node.value
-            for member in members:
-                if member.start <= at <= member.node.end:
-                    yield names.get(id(member), member.key)
-                    inner = member.node
-                    break
+            index = bisect_left(members, at, key=_end_of_member)
+            if index < len(members) and members[index].start <= at:
+                yield names.get(id(members[index]), members[index].key)
+                inner = members[index].node
         elif node.kind == ARRAY:
             items: list[Node] = node.value
-            for index, item in enumerate(items):
-                if item.start <= at <= item.end:
-                    yield index
-                    inner = item
-                    break
+            index = bisect_left(items, at, key=_end_of_item)
+            if index < len(items) and items[index].start <= at:
+                yield index
+                inner = items[index]
         node = inner
+
+
+def _end_of_member(member: Member) -> int:
+    return member.node.end
+
+
+def _end_of_item(item: Node) -> int:
+    return item.end
 
 
 def _cut(text: str) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flujo_aros import Accepted, Limits, Reason, Rejected, Risk, Trust, read
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.values import Valid
+from flujo_aros.reading.edits import Edit, RepairLog
 from flujo_aros.reading.gather import DEPTH
 
 from .given import (
@@ -141,6 +142,8 @@ FLOODS = {
     "a long string": ('{"a": "', "x", '"}'),
     "a cut string": ('{"a": "', "x ", ""),
     "single quotes": ("{'a': '", "it's ", "'}"),
+    "items with a repair each": ("[", "{'a': 1}, ", "]"),
+    "items without commas": ('{"a": [', "{a: True} ", "]}"),
 }
 
 
@@ -155,6 +158,32 @@ def test_a_flood_takes_linear_work(flood: str, schema: dict[str, Any]) -> None:
     head, unit, tail = FLOODS[flood]
     once, twice = (steps_of(head + unit * count + tail, schema) for count in (1_000, 2_000))
     assert twice < 3 * once + 5_000
+
+
+def test_the_places_of_repaired_members_are_found_in_linear_work() -> None:
+    """Every member has a repair of its own, and each is looked for among its siblings."""
+    texts = ("{" + ", ".join(f"'k{index}': None" for index in range(count)) + "}" for count in (1_000, 2_000))
+    once, twice = (steps_of(text, {}) for text in texts)
+    assert twice < 3 * once
+
+
+def test_what_stood_there_is_cut_before_it_is_copied() -> None:
+    """Thousands of edits that are about the whole text must not copy it thousands of times."""
+    copied = 0
+
+    class Text(str):
+        __slots__ = ()
+
+        def __getitem__(self, part: Any) -> str:
+            nonlocal copied
+            found = super().__getitem__(part)
+            copied += len(found)
+            return found
+
+    text = Text("x" * 100_000)
+    log = RepairLog([Edit("escaped", Risk.INFERRED, 0, len(text), "", "$")] * 100, text, lambda: (None, ()))
+    assert log[0].before == "x" * 79 + "…"
+    assert copied < 10_000
 
 
 @pytest.mark.parametrize("text", ['{"a": "1%sx"}', '{"a": 1%sx}'])
@@ -181,7 +210,7 @@ def test_a_complete_bomb_is_too_large() -> None:
 
 
 def steps_of(text: str, schema: dict[str, Any]) -> int:
-    """How many lines and calls of Python a reading takes: a measure that is the same at every run."""
+    """How many lines and calls of Python it takes to read a text and to look at its repairs: the same at every run."""
     read("", schema)
     count = 0
 
@@ -193,7 +222,9 @@ def steps_of(text: str, schema: dict[str, Any]) -> int:
     before = sys.gettrace()
     sys.settrace(step)
     try:
-        read(text, schema)
+        outcome = read(text, schema)
+        if isinstance(outcome, Accepted):
+            len(outcome.repairs)
     finally:
         sys.settrace(before)
     return count

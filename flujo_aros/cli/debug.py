@@ -6,8 +6,8 @@ import sys
 import traceback
 from contextvars import ContextVar
 
+from flujo_aros.cli.screen import for_people
 from flujo_aros.cli.secrecy import without_secrets
-from flujo_aros.visible import visible
 
 _wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)
 
@@ -25,4 +25,4 @@ def tracebacks_wanted() -> bool:
 def show_traceback(error: BaseException) -> None:
     """The traceback of an error on stderr, if tracebacks are wanted."""
     if tracebacks_wanted():
-        sys.stderr.write(visible(without_secrets("".join(traceback.format_exception(error)))))
+        sys.stderr.write(for_people(without_secrets("".join(traceback.format_exception(error)))))

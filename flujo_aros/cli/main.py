@@ -31,11 +31,10 @@ from flujo_aros.cli.rule import rule_command
 from flujo_aros.cli.run import run_command
 from flujo_aros.cli.runs import runs_command
 from flujo_aros.cli.schema import schema_command
-from flujo_aros.cli.screen import complain
+from flujo_aros.cli.screen import complain, for_people
 from flujo_aros.cli.secrecy import new_mask
 from flujo_aros.cli.show import show_command
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
-from flujo_aros.visible import visible
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
 
@@ -107,7 +106,7 @@ def main() -> None:
     except _WRONG_USAGE as error:
         words = StringIO()
         error.show(words)
-        sys.stderr.write(visible(words.getvalue()))  # what was typed may be the name of a file
+        sys.stderr.write(for_people(words.getvalue()))  # what was typed may be the name of a file
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(FAILED)
@@ -132,7 +131,7 @@ def _speak_visibly() -> None:
 
 class _VisibleLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+        return for_people(super().format(record))
 
 
 def _show_warning(
@@ -143,7 +142,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    (file or sys.stderr).write(visible(warnings.formatwarning(message, category, filename, lineno, line)))
+    (file or sys.stderr).write(for_people(warnings.formatwarning(message, category, filename, lineno, line)))
 
 
 def exit_code_of(error: ArosError) -> int:

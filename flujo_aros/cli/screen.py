@@ -118,6 +118,11 @@ def without_commands(text: str) -> str:
     return _COMMAND.sub(_apart, text) if in_github() else text
 
 
+def for_people(text: str) -> str:
+    """A text that is written to stderr as it is: one that commands neither a terminal nor a GitHub job."""
+    return without_commands(visible(text))
+
+
 def _apart(found: re.Match[str]) -> str:
     return f"{found[1]} :" if found[1] else "## ["
 

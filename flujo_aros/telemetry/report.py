@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, Final
 
 import jinja2
@@ -43,6 +46,8 @@ def report_html(run: Story) -> str:
     """
     steps = list(sections(run))
     return _template().render(
+        style=_style(),
+        policy=_policy(),
         run=run.run,
         sections=steps,
         bars=list(bars(run, steps)),
@@ -80,6 +85,18 @@ def _sign(word: str | None) -> str:
 def _seen(value: Any) -> Any:
     """A text as it can be shown: what is no letter is made visible."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _style() -> Markup:
+    return Markup(files("flujo_aros.telemetry").joinpath("report.css").read_text(encoding="utf-8"))  # noqa: S704 - ours
+
+
+def _policy() -> Markup:
+    """What a browser may do with the page: show it in its one style sheet, which is known by its hash."""
+    digest = b64encode(sha256(_style().encode()).digest()).decode()
+    allowed = f"style-src 'sha256-{digest}'; style-src-attr 'unsafe-inline'; img-src data:"  # bars have a width each
+    return Markup(f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'")  # noqa: S704
 
 
 @cache

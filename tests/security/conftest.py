@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cli.conftest import aros  # a fixture
 
 from flujo_aros.cli.main import main
 
 Terminal = Callable[..., str]
+__all__ = ["aros"]
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from flujo_aros.lint.finding import Applicability, Finding, Fix, Severity
 from flujo_aros.lint.positions import Positions
 from flujo_aros.lint.report import Linted, Report
 from flujo_aros.lint.rule import Rule
+from flujo_aros.visible import visible, visible_line
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -53,7 +54,7 @@ def _result(file: Linted, finding: Finding, index: dict[str, int]) -> dict[str, 
         "ruleId": finding.code,
         "ruleIndex": index[finding.code],
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.message},
+        "message": {"text": _plain(finding.message)},
         "locations": [_location(file, finding)],
         "partialFingerprints": {"arosFinding/v1": _fingerprint(file, finding)},
     }
@@ -71,7 +72,7 @@ def _location(file: Linted, finding: Finding) -> dict[str, Any]:
     }
     location: dict[str, Any] = {"physicalLocation": {"artifactLocation": _artifact(file), "region": region}}
     if finding.step:
-        location["logicalLocations"] = [{"fullyQualifiedName": finding.step, "kind": "step"}]
+        location["logicalLocations"] = [{"fullyQualifiedName": visible_line(finding.step), "kind": "step"}]
     return location
 
 
@@ -85,7 +86,12 @@ def _fix(file: Linted, fix: Fix) -> dict[str, Any]:
         for edit in fix.edits
     ]
     change = {"artifactLocation": _artifact(file), "replacements": replacements}
-    return {"description": {"text": fix.title}, "artifactChanges": [change]}
+    return {"description": {"text": _plain(fix.title)}, "artifactChanges": [change]}
+
+
+def _plain(text: str) -> str:
+    """A message that a viewer shows as it is: `[words](target)` would be a link in it."""
+    return visible(text).replace("](", "] (")
 
 
 def _at(positions: Positions, offset: int, prefix: str) -> dict[str, int]:

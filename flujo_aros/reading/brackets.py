@@ -98,7 +98,7 @@ class Brackets(Tokens):
         char = text[pos : pos + 1]
         if char == closer:
             return self._end_here(closer)
-        if char in (",", "，", "、", ";") and char:
+        if char in (",", "，", "、", "،", ";") and char:
             if char != ",":
                 self._log("odd-comma", LOSSLESS, pos, pos + 1, ",")
             self.pos, self.comma = pos + 1, pos

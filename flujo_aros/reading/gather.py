@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from abc import ABC, abstractmethod
 from typing import Final, Generic, Literal, TypeVar
@@ -23,7 +24,9 @@ from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
-ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&quot;")
+ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);")
+_ENTITY: Final = re.compile(r"&(?:quot|#34|#x22);")
+_QUOTE_ESCAPED: Final = re.compile(r"\\[\"']|&(?:quot|#34|#x22);")
 _MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
 _CANNOT: Final = re.compile(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
@@ -275,11 +278,22 @@ class Gathering(ABC, Generic[T]):
     def _unwrapped(self, spot: Spot) -> Candidate[T] | None:
         """A value that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""
         text = self.text
+        if text[spot.start - 1 : spot.start] == '"' and spot.start and self.nested < NESTED:
+            end = find_json_end(text, spot.start - 1)
+            if end is not None:  # a JSON string that holds the answer
+                outcome = self._again(json.loads(text[spot.start - 1 : end]))
+                if not isinstance(outcome, Accepted):
+                    return None
+                return self._adopt(outcome, spot._replace(start=spot.start - 1), end, "double-encoded")
         last = max(text.rfind("}"), text.rfind("]")) + 1
-        if last <= spot.start or self.nested >= NESTED:
+        if self.nested >= NESTED:
+            return None
+        if any(found.start() >= last for found in _QUOTE_ESCAPED.finditer(text, spot.start)):
+            last = len(text.rstrip())  # the last closer is missing, and more of the answer stands behind the one before
+        if last <= spot.start:
             return None
         part = text[spot.start : last]
-        entities = "&quot;" in part[:200]
+        entities = _ENTITY.search(part[:200]) is not None
         inner = html.unescape(part) if entities else unescape(part).value
         outcome = self._again(inner)
         if not isinstance(outcome, Accepted):

@@ -1,67 +1,103 @@
-"""A reply of plain `key: value` lines, for schemas whose required keys all stand there."""
+"""A reply of `key: value` lines instead of JSON, flat or nested as in YAML, if all required keys stand in it.
+
+What is read is what nobody could read in another way: keys that the schema knows, indentation that fits, each key once.
+Anything else makes it None, and the reading is rejected: this is no reader of YAML.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, literal_escapes, read_number, unescape
 from flujo_aros.reading.tolerant import Machine
 
 _LINE: Final = re.compile(
-    r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:\*\*|__|`)?([^\W\d][\w \-]{0,60}?)(?:\*\*|__|`)?"
-    r"[ \t]*[:：][ \t]*(?:\*\*|__)?[ \t]*(.*)"
+    r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?P<open>\*\*|__|`)?(?P<key>[^\W\d][\w \-]{0,60}?)(?P<close>\*\*|__|`)?"
+    r"[ \t]*[:：][ \t]*(?P<value>.*)"
 )
 _CLOSERS: Final = re.compile(r"\s*[}\]][}\],;\s]*")
-_MAX_LINES: Final = 200
+_MAX_LINES: Final = 2_000
+_MAX_DEPTH: Final = 30
 _WRAPPED: Final = re.compile(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
+_PLACEHOLDER: Final = re.compile(r"<[^<>]{1,60}>|\[[A-Za-z][\w ]{0,60}\]|\.\.\.|…")
+_NESTED: Final = re.compile(
+    r"^[ \t]*(?:-[ \t]+)?[^\W\d][\w -]{0,60}:[ \t]*(?:[|>][+-]?)?[ \t]*$|^[ \t]*-[ \t]+\S", re.M
+)
+_KEY: Final = re.compile(
+    r"(?P<quote>[\"']?)(?P<key>[^\W\d][\w -]{0,60}?|[\w.-]{1,60})(?P=quote)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z"
+)
+_FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 
 
 def read_lines(text: str, shape: Shape) -> Node | None:
-    """An object from lines like `key: value`, or None. Every required key must stand there, each key once.
-
-    A line between the keys that is not such a line makes it None: it might belong to the value above it.
-    """
-    if not shape.required or text.count("\n") > _MAX_LINES:
+    """An object from lines like `key: value`, or None. Every required key must stand there, each key once."""
+    if not shape.required and not (shape.items and shape.items.required):
         return None
+    if text.count("\n") > _MAX_LINES:
+        return None
+    nested = _Nested(text, shape).read() if _NESTED.search(text) else None
+    return nested or (_read_flat(text, shape) if shape.required else None)
+
+
+def _read_flat(text: str, shape: Shape) -> Node | None:
+    """A line between the keys that is not such a line makes it None: it might belong to the value above it."""
     members: dict[str, Member] = {}
     at, pending = 0, False
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    semicolons = all(line.rstrip().endswith(";") for line in lines if ":" in line)
+    for line in lines:
         start, at = at, at + len(line) + 1
         found = _LINE.fullmatch(line.rstrip("\r"))
-        name = shape.keys.get(found[1]) or shape.folded.get(fold(found[1])) if found else None
+        name = shape.keys.get(found["key"]) or shape.folded.get(fold(found["key"])) if found else None
         if found is None or name is None:
             if members and _CLOSERS.fullmatch(line):
                 return None  # the end of an object that was never opened: its values may be anything
             pending = pending or (bool(members) and bool(line.strip()))
             continue
-        if name in members or pending or not found[2].strip():
+        if name in members or pending or not found["value"].strip():
             return None
-        members[name] = Member(name, start + found.start(1), _value(found, start, shape.member(name)))
+        raw, begin = _without_emphasis(found), start + found.start("value")
+        begin += len(found["value"]) - len(raw)
+        value = _scalar(raw.rstrip("; \t") if semicolons else raw, begin, shape.member(name))
+        if value is None:
+            return None
+        members[name] = Member(name, start + found.start("key"), value)
     if not shape.required <= members.keys():
         return None
     nodes = list(members.values())
     return Node(OBJECT, nodes, nodes[0].start, nodes[-1].node.end)
 
 
-def _value(found: re.Match[str], offset: int, shape: Shape) -> Node:
-    start = offset + found.start(2)
-    raw = found[2].rstrip().rstrip(",").rstrip()
-    raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") else raw
+def _without_emphasis(found: re.Match[str]) -> str:
+    """The value behind the colon; in `**Key:** value` the marks belong to the key."""
+    value = found["value"]
+    mark = found["open"]
+    return value.removeprefix(mark).lstrip() if mark and not found["close"] and value.startswith(mark) else value
+
+
+def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
+    """The value of one line; None where it is a placeholder, or cannot be told."""
+    raw = raw.rstrip().rstrip(",").rstrip()
+    raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
+    if _PLACEHOLDER.fullmatch(raw):
+        return None
     if raw[:1] == '"' and (decoded := _decoded(raw)) is not None:
         return Node(STRING, decoded, start, end)
     quoted = _WRAPPED.fullmatch(raw)
-    if quoted:
+    if quoted and quoted[1] not in quoted[2] and quoted[3] not in quoted[2]:
         return Node(STRING, quoted[2], start, end)
     if raw[:1] in ("[", "{"):
         parsed = Machine(raw, 0, shape).parse()
         if not isinstance(parsed, Failure) and parsed.end == len(raw) and not parsed.cut:
             return moved(parsed.node, start)
+    if raw == "~" and shape.allows("null"):
+        return Node(LITERAL, None, start, end)
     if raw in LITERALS or raw in FOREIGN:
         return Node(LITERAL, LITERALS[raw] if raw in LITERALS else FOREIGN[raw][0], start, end)
     number = read_number(raw)
@@ -70,9 +106,171 @@ def _value(found: re.Match[str], offset: int, shape: Shape) -> Node:
 
 def _decoded(raw: str) -> str | None:
     try:
-        return str(json.loads(raw))
+        value = str(json.loads(raw))
     except ValueError:
         return None
+    literal = literal_escapes(raw[1:-1], wants_text=True)
+    return value if literal == frozenset() else unescape(raw[1:-1], literal).value
+
+
+class _Line(NamedTuple):
+    """One line: how far it is indented, what stands on it, and where that begins in the text."""
+
+    indent: int
+    body: str
+    start: int
+
+
+class _Nested:
+    """Lines that are nested by indentation: mappings, lists and block texts, as YAML writes them."""
+
+    def __init__(self, text: str, shape: Shape) -> None:
+        self.text = text
+        self.shape = shape
+        self.lines: list[_Line] = []
+        self.at = 0
+
+    def read(self) -> Node | None:
+        """The object or list; None where the lines are anything but that."""
+        if not self._find():
+            return None
+        node = self._block(self.lines[0].indent, self.shape, 0)
+        if node is None or self.at < len(self.lines):
+            return None
+        return node if self._is_whole(node, self.shape) else None
+
+    def _is_whole(self, node: Node, shape: Shape) -> bool:
+        if node.kind == ARRAY:
+            element = shape.element(0)
+            return bool(node.value) and all(
+                item.kind == OBJECT and self._is_whole(item, element) for item in node.value
+            )
+        names = {shape.keys.get(m.key) or shape.folded.get(fold(m.key)) for m in node.value}
+        return node.kind == OBJECT and bool(shape.required) and shape.required <= names
+
+    def _find(self) -> bool:
+        """Find the lines: those of the only fence, or from the first known key on to the last that can belong to it."""
+        begin, end = 0, len(self.text)
+        fences = list(_FENCE.finditer(self.text))
+        if len(fences) == 2:
+            begin, end = fences[0].end(), fences[1].start()
+        elif fences:
+            return False
+        at = begin
+        first: int | None = None
+        for line in self.text[begin:end].split("\n"):
+            start, at = at, at + len(line) + 1
+            body = line.strip()
+            if not body or (body.startswith("#") and first is not None):
+                continue
+            here = _Line(len(line) - len(line.lstrip(" ")), body, start + line.index(body))
+            if "\t" in line[: here.indent + 1]:
+                return False
+            if first is None:
+                if not self._begins(here):
+                    continue
+                first = here.indent
+            elif not self._belongs(here, first):
+                return not self._goes_on(self.text[start:end])
+            self.lines.append(here)
+        return first is not None
+
+    def _begins(self, line: _Line) -> bool:
+        body, shape = line.body, self.shape
+        if body.startswith("- ") and shape.items is not None:
+            body, shape = body[2:].lstrip(), shape.element(0)
+        found = _KEY.match(body)
+        return found is not None and (found["key"] in shape.keys or fold(found["key"]) in shape.folded)
+
+    def _belongs(self, line: _Line, first: int) -> bool:
+        return (
+            line.indent > first or line.body.startswith("- ") or line.body == "-" or _KEY.match(line.body) is not None
+        )
+
+    def _goes_on(self, rest: str) -> bool:
+        """Whether known keys stand behind the end of the lines as well."""
+        return any(self._begins(_Line(0, line.strip(), 0)) for line in rest.split("\n"))
+
+    def _block(self, indent: int, shape: Shape, depth: int) -> Node | None:
+        if depth > _MAX_DEPTH:
+            return None
+        line = self.lines[self.at]
+        if line.body == "-" or line.body.startswith("- "):
+            return self._list(indent, shape, depth)
+        return self._mapping(indent, shape, depth)
+
+    def _list(self, indent: int, shape: Shape, depth: int) -> Node | None:
+        items: list[Node] = []
+        start = self.lines[self.at].start
+        while self.at < len(self.lines) and self.lines[self.at].indent == indent:
+            line = self.lines[self.at]
+            if line.body != "-" and not line.body.startswith("- "):
+                break
+            body = line.body[1:].lstrip()
+            inner = indent + len(line.body) - len(body)
+            element = shape.element(len(items))
+            if body and (element.properties or element.branches) and _KEY.match(body):
+                self.lines[self.at] = _Line(inner, body, line.start + inner - indent)
+                node = self._mapping(inner, element, depth + 1)
+            else:
+                self.at += 1
+                node = self._value(body, line.start + inner - indent, indent, element, depth)
+            if node is None:
+                return None
+            items.append(node)
+        return Node(ARRAY, items, start, items[-1].end) if items else None
+
+    def _mapping(self, indent: int, shape: Shape, depth: int) -> Node | None:
+        members: list[Member] = []
+        while self.at < len(self.lines) and self.lines[self.at].indent == indent:
+            line = self.lines[self.at]
+            found = _KEY.match(line.body)
+            if found is None:
+                break
+            name = shape.keys.get(found["key"]) or shape.folded.get(fold(found["key"])) or found["key"]
+            if any(member.key == name for member in members):
+                return None
+            self.at += 1
+            value = found["value"] or ""
+            begin = line.start + (found.start("value") if value else len(line.body))
+            node = self._value(value, begin, indent, self._member(shape, name), depth)
+            if node is None:
+                return None
+            members.append(Member(name, line.start, node))
+        return Node(OBJECT, members, members[0].start, members[-1].node.end) if members else None
+
+    @staticmethod
+    def _member(shape: Shape, name: str) -> Shape:
+        """The shape of a member, past the null of an optional one."""
+        part = shape.member(name)
+        objects = [branch for branch in part.branches if branch.properties or branch.items]
+        return objects[0] if len(objects) == 1 else part
+
+    def _value(self, raw: str, start: int, indent: int, shape: Shape, depth: int) -> Node | None:
+        """What stands behind a key or a dash: on its line, or on the lines below that are indented further."""
+        below = self.lines[self.at] if self.at < len(self.lines) else None
+        if re.fullmatch(r"[|>][+-]?", raw):
+            return self._text(raw, start, indent)
+        if raw:
+            return None if below is not None and below.indent > indent else _scalar(raw, start, shape)
+        if below is not None and (below.indent > indent or (below.indent == indent and below.body.startswith("-"))):
+            return self._block(below.indent, shape, depth + 1)
+        return Node(LITERAL, None, start, start)
+
+    def _text(self, mark: str, start: int, indent: int) -> Node | None:
+        """A block text; blank lines and deeper indentation in it are kept as they are."""
+        first = self.at
+        while self.at < len(self.lines) and self.lines[self.at].indent > indent:
+            self.at += 1
+        if first == self.at:
+            return None
+        inner = self.lines[first].indent
+        begin, end = self.lines[first].start - inner, self.lines[self.at - 1].start + len(self.lines[self.at - 1].body)
+        lines = [
+            line[min(inner, len(line) - len(line.lstrip(" "))) :].rstrip() for line in self.text[begin:end].split("\n")
+        ]
+        value = "\n".join(lines) if mark[0] == "|" else " ".join(line for line in lines if line)
+        return Node(STRING, value, start, end)
 
 
 def list_of(nodes: list[Node]) -> Node:

@@ -29,11 +29,11 @@ CODE_FENCES: Final = word_set(
 """Fences of programs: what they show is no answer, unless it is all they hold."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = re.compile(
-    r"\{(?:\s|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|[uUbBrR](?=[\"'])|\\[\"']|&quot;|,|\.\.\.|…"
+    r"\{(?:[\s\u200b\u200c\u200d\u2060\ufeff]|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|[uUbBrR](?=[\"'])|\\[\"']|&(?:quot|#34|#x22);|,|\.\.\.|…"
     r"|[\w$@][\w$@ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:|\Z)"
 )
 _LIST_START: Final = re.compile(
-    r"\[(?:\s|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&quot;|-?\d|,|\.\.\.|…"
+    r"\[(?:[\s\u200b\u200c\u200d\u2060\ufeff]|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&(?:quot|#34|#x22);|-?\d|,|\.\.\.|…"
     r"|(?:true|false|null|None|True|False|NaN|undefined)\b|\Z)"
 )
 _WHOLE_OBJECT: Final = re.compile(r"\{\s*[^\W\d]\w{0,60}\s+(?:[\"'“\[{]|-?\d)")

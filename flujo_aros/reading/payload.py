@@ -22,6 +22,7 @@ from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.garnish import Look, tidied
 from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
+from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
 from flujo_aros.reading.said import is_prose, is_same_line, said_in
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.tolerant import Machine
@@ -72,6 +73,8 @@ def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
     if not payload.strip(_UNSEEN):
         words = f"nothing stands between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
+    if (rest := _left_over(text, pairs, contract)) is not None:
+        return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
     repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
         if _is_blurred(masked, pairs, contract):
@@ -92,6 +95,15 @@ def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
     if isinstance(found, _NotJson):
         return Rejected(found.reason, (Issue("$", found.code, f"the payload {found.why}"),), text, raw)
     return _judged(contract, text, raw, found.value, repairs)
+
+
+def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
+    """What stands outside of the last pair of tags and speaks against it."""
+    *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
+    if others and is_disowned(text, last.start, others[-1].end):
+        return "the last payload is introduced as another than the answer"
+    issue = prose_rest(text, last, others, contract.shape, lambda: None)
+    return None if issue is None else issue.message
 
 
 class _Strict(NamedTuple):

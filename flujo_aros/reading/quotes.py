@@ -26,7 +26,7 @@ QUOTES: Final[dict[str, str]] = {
     **dict.fromkeys(_BACK, _BACK),
 }
 _SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTES.values())}
-_BLANK: Final = re.compile(r"\s*")
+_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _KEY: Final = re.compile(
     r"\s*(?:(?:(?://|#)[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
@@ -36,6 +36,11 @@ _KEY: Final = re.compile(
     r"|[\"“](?P<h>\w{1,60}):\s*(?=[\"'“‘\[{]|-?\d|(?:true|false|null|True|False|None)\s*[,}]))",
     re.S,
 )
+_BARE_MEMBER: Final = re.compile(
+    r"[A-Za-z_$][\w$]{0,60}\s{0,20}:\s{0,20}(?:-?\d[\d.]{0,30}|true|false|null|True|False|None|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}')"
+    r"\s{0,20}(?:\}|,\s{0,20}[\"']?[\w$]{1,60}[\"']?\s{0,20}:)"
+)
+"""A whole member whose key has no quotes, and the begin of another or the end behind it."""
 _KEY_WITHOUT_COLON: Final = re.compile(r"[\"'“](\w{1,60})[\"'”]\s*[\"'“\[{\dtfnTFN-]")
 _MEMBER_WITHOUT_COLON: Final = re.compile(
     r"(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)[ \t]+"
@@ -233,7 +238,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
         return _closes_key(around, start, at, after)
     if not char:
         return True
-    if char in ",，、;":
+    if char in ",，、،;":
         return _next_item(around, after + 1)
     if char in "}]":
         return _follows(around, after)
@@ -243,6 +248,8 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
         return _next_item(around, after + 2) or text[after + 2 :].lstrip(" \\nrt")[:1] in ("}", "]", "")
     if text.startswith(("```", "//", "/*"), after) or (char == "#" and "\n" in text[at:after]):
         return True
+    if char == "#":
+        return after > at + 1 and _comment_and_end(around, after)
     if char == "+":
         await_end(text, _skip(text, after + 1), growing=around.growing)
         return _next_char(text, after + 1) in ('"', "'", "“")
@@ -335,7 +342,18 @@ def _next_item(around: Surroundings, pos: int) -> bool:
     if ahead is None:
         return _member_without_colon(around, after)
     word = ahead["b"]
-    return word is None or not around.shape.keys or around.knows(around.shape, word)
+    if word is None or not around.shape.keys or around.knows(around.shape, word):
+        return True
+    await_end(text, after + _MAX_KEY + 200, growing=around.growing)
+    return _BARE_MEMBER.match(text, after) is not None
+
+
+def _comment_and_end(around: Surroundings, comment: int) -> bool:
+    """Whether a `# comment` is followed, on another line, by a closer or by a comma."""
+    text = around.text
+    line = text.find("\n", comment, comment + 200)
+    await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)
+    return line >= 0 and _next_char(text, line) in ("}", "]", ",")
 
 
 def _member_without_colon(around: Surroundings, at: int) -> bool:

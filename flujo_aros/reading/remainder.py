@@ -179,7 +179,7 @@ def likeness(key: str, name: str) -> Likeness:
     shared = set(mine) & set(its)
     if shared and units[0] - shared and (units[1] - shared or not more):
         return Likeness.LIKE  # another unit
-    if shared - _UNITS and not more:  # `phoneNumber` for `phone`
+    if shared and not more:  # `phoneNumber` for `phone`
         return Likeness.SURE if less <= _NEUTRAL else Likeness.LIKE
     if shared and not less:  # `due` for `due_date`
         return Likeness.LIKE if shared <= (_GENERIC | _UNITS) - {"hour", "minute"} else Likeness.SURE
@@ -324,6 +324,9 @@ _SPECIAL: Final = {
 # --- text that no value holds ----------------------------------------------------------------------------------------
 
 _FENCE: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:```|~~~|\Z)", re.S)
+_FENCE_END: Final = re.compile(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
+_QUOTED_LINE: Final = re.compile(r"^[ \t]*>[^\n]*", re.M)
+"""Somebody else's words."""
 _OPEN_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
 _SENTENCE: Final = re.compile(r"\n|(?<=[.!?])\s|[。！？]")
 _CLAUSE: Final = re.compile(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
@@ -464,6 +467,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
 
 def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     names = _names(shape)
+    behind = _QUOTED_LINE.sub("", _FENCE_END.sub("", behind))
     if (begun := _LABEL_AT_END.search(behind)) is not None:
         return f"an answer is announced behind it and does not come: {begun[0].strip()[:40]!r}"
     for fence in _FENCE.finditer(behind):
@@ -592,7 +596,7 @@ def _differs(sentence: str, at: int, shape: Shape, accepted: list[Any]) -> bool:
         sentence[bears.end() :] if bears and not sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2 else ""
     )
     choices = _choices(shape)
-    if choices:
+    if choices and accepted:
         named = {
             choice
             for choice in choices

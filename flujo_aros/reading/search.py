@@ -71,7 +71,7 @@ class Search(Gathering[T]):
         if fitting:
             return self._decide(fitting)
         nothing = not self.found or all(c.reason is Reason.ECHOED_SCHEMA for c in self.found)
-        inner = self._inside_quotes() if nothing else None
+        inner = (self._inside_quotes() or self._block_quote()) if nothing else None
         if inner is None and all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found):
             inner = self._lines()
         if inner is None and nothing:
@@ -227,6 +227,19 @@ class Search(Gathering[T]):
             return outcome if isinstance(outcome, Rejected) and outcome.reason is not Reason.NO_JSON else None
         start = self.text.find(text)
         return self._accept(self._adopt(outcome, Spot(start, LINES), start + len(text), "double-encoded"))
+
+    def _block_quote(self) -> Outcome[T] | None:
+        """The whole answer in a block quote: every line has its mark, but for words that announce it."""
+        lines = self.text.strip().split("\n")
+        announced = lines[0].rstrip()[-1:] in (":", "：")
+        body = lines[1:] if announced else lines
+        if self.nested >= NESTED or not all(line.lstrip().startswith(">") or not line.strip() for line in body):
+            return None
+        outcome = self._again("\n".join(line.lstrip().removeprefix(">") for line in body))
+        if not isinstance(outcome, Accepted):
+            return None
+        start = self.text.find(">")
+        return self._accept(self._adopt(outcome, Spot(start, LINES), len(self.text.rstrip()), "block-quote"))
 
     def _lines(self) -> Outcome[T] | None:
         node = read_lines(self.text, self.shape) if self.truncated is not True else None

@@ -155,6 +155,7 @@ EXAMPLES: dict[str, Example] = {
     "lax-conversion": Example('{"start": "2020-01-01"}', Meeting),
     "emphasis": Example("**42**", INT),
     "picked-place": Example('```json\n{"a": 1}\n```\nnot {"a": 2}', has(a=INT)),
+    "block-quote": Example('> {"a": 1}', has(a=INT)),
     "earlier-tag": Example("<n>1</n> no: <n>2</n>", Output.tagged("n", INT)),
     "tag-form": Example("<N k='v'>2</N>", Output.tagged("n", INT)),
     "cleaned": Example('{"kind": "said", "text": "Aye.", "scores": {"a": "high"}}', Output.event(["said"])),

@@ -10,6 +10,7 @@ from flujo_aros.outcome import Reason
 from flujo_aros.reading.cursor import ELLIPSIS, Frame
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY
 from flujo_aros.reading.node import ARRAY, OBJECT, Member, Node, new_member, new_node
+from flujo_aros.reading.quotes import is_prose_behind
 from flujo_aros.reading.tokens import Tokens
 
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
@@ -114,6 +115,9 @@ class Brackets(Tokens):
             return True
         if text.startswith("```", pos):
             return self._end_of_text(seen_end=True)
+        if self.ends and not self.growing and is_prose_behind(text, self._line_gap(pos), pos):
+            self.pos = self._line_gap(pos)
+            return self._end_of_text(seen_end=True)
         raise self._stop(f"expected a comma or {closer!r}, found {text[pos : pos + 20]!r}", "unexpected")
 
     def _quick_separator(self, closer: str) -> bool | None:
@@ -194,7 +198,7 @@ class Brackets(Tokens):
 
     def _end_of_text(self, *, seen_end: bool = False) -> bool:
         """The text is over and containers are open: their closers are missing, or the text was cut."""
-        whole = seen_end or (self.ends and self.text[: self.pos].rstrip()[-1:] not in ",:[{")
+        whole = seen_end or (self.ends and self._is_whole())
         risk = INFERRED if whole else LOSSY
         closers = "".join("}" if f.kind == OBJECT else "]" for f in reversed(self.stack))
         self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)
@@ -202,6 +206,14 @@ class Brackets(Tokens):
         while self.stack:
             self._pop()
         return False
+
+    def _is_whole(self) -> bool:
+        """Whether only closers are missing where a reply has ended by itself; behind a comma all fields must stand."""
+        last = self.text[: self.pos].rstrip()[-1:]
+        if last != ",":
+            return last not in ":[{"
+        frame = self.stack[0]
+        return len(self.stack) == 1 and frame.kind == OBJECT and frame.shape.properties.keys() <= frame.plain.keys()
 
     def _mismatch(self, char: str) -> bool:
         """A closer of the wrong kind: meant for this container, or for the one around it, or for nothing.

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 from flujo_aros.contract.output import Contract
@@ -146,6 +147,8 @@ def judge(
     if ELIDED_ITEM.search(text, candidate.start, parsed.end):
         words = "dots in the place of an item or a key stand for something that was left out"
         return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
+    if (split := _split_text(parsed, text)) is not None:
+        return candidate.lose(Reason.AMBIGUOUS, split)
     if _fits_as_it_stands(candidate, parsed, text, contract, ceiling):
         return candidate
     if _is_echo(parsed.node, contract.shape):
@@ -176,6 +179,32 @@ def judge(
     if over:
         return _over_the_ceiling(candidate, over)
     return _validate(candidate, coercion.value, contract, ceiling)
+
+
+def _split_text(parsed: Parsed, text: str) -> Issue | None:
+    """Text without quotes that may have been cut in two: at a comma within a line of a list, or by a comment."""
+    bare = [edit for edit in parsed.edits if edit.code == "unquoted-value"]
+    if not bare:
+        return None
+    for one, two in pairwise(bare):
+        gap = text[one.end : two.start]
+        if gap.strip() == "," and "\n" not in gap and _one_a_line(text, one.start, two.end):
+            words = (
+                f"a comma stands in {text[one.start : two.end][:60]!r}, and no quotes tell whether it parts two texts"
+            )
+            return Issue("$", "unsure-quotes", words)
+    ends = {edit.end for edit in bare}
+    for edit in parsed.edits:
+        before = text[: edit.start].rstrip(" \t") if edit.code == "comment" else ""
+        if before and len(before) in ends and text[edit.start : edit.end].rstrip()[-1:] in (",", '"'):
+            return Issue("$", "unsure-quotes", "a text without quotes goes on in what looks like a comment")
+    return None
+
+
+def _one_a_line(text: str, start: int, end: int) -> bool:
+    """Whether the items of the list around stand on lines of their own."""
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    return "\n" in text[:start] and not line.strip() and text[end:].lstrip(" \t,")[:1] in ("\n", "\r", "")
 
 
 def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> list[Issue]:

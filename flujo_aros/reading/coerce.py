@@ -600,6 +600,8 @@ class Coercion:
     def _choice(self, node: Node, shape: Shape, path: Path) -> Any:
         if node.kind == ARRAY and len(node.value) == 1 and not any(isinstance(c, list) for c in shape.choices or ()):
             return self._misplaced_array(node, shape, path)
+        if path is None and node.kind == OBJECT and (found := self._framed_choice(node, shape)) is not None:
+            return found
         value = plain(node)
         source = self.text[node.start : node.end] if node.kind in (NUMBER, LITERAL) else value
         inner = payload_of(node, shape) if node.kind == OBJECT and path is None else None
@@ -611,6 +613,17 @@ class Coercion:
             return self._issue(path, "enum", f"expected one of {allowed}, found {str(value)[:60]!r}", node)
         if found.code:
             return self._convert(found.code, node, found.value, path)
+        return found.value
+
+    def _framed_choice(self, node: Node, shape: Shape) -> Any:
+        """The choice in an object of one member, written exactly: `{"priority": "low"}`; None where it is none."""
+        members: list[Member] = node.value
+        if len(members) != 1 or members[0].node.kind != STRING or contradiction(members, members[0], shape):
+            return None
+        found = match_choice(members[0].node.value, members[0].node.value, shape)
+        if found is None or found.code == "enum-word":
+            return None
+        self._edit("envelope", Risk.INFERRED, node.start, members[0].node.start, "", None)
         return found.value
 
     # --- alternatives -----------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ DISOWNS: Final = _any(
     r"|comparaison|entrée|attendue?s?|brouillon|erreur|invalide|contrairement|autre)\b",
     r"\b(?:en lugar de|en vez de|era|eran|sería|originale?s?|antigu[oa]s?|anterior(?:es)?|antes"
     r"|incorrect[oa]s?|mal[oa]s?|ejemplos?|comparación|entrada|borrador|esperad[oa]s?"
-    r"|error|inválid[oa]s?|otr[oa])\b|\bno\s*[:：]?\s*\Z",
+    r"|error|inválid[oa]s?|otr[oa])\b|\A,\s*no\Z",
     r"不是|而不是|而非|原来|原本|原始|原先|之前|以前|先前|旧|错误|有误|示例|例如|比如|例子|对比|相比|比较|输入|草稿|另一",
     r"ではなく|でなく|元の|以前|前の|旧|間違|誤|例えば|例[:：]|比較|入力|下書き|参考|別の",
 )

@@ -70,6 +70,7 @@ _CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\],]*[{\[\s]*")
 _OBJECT_WITH_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,10}[:：]")
 _VALUE: Final = re.compile(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
+_JSON_IN_PROSE: Final = re.compile(r"[{}\[\]\"]")
 _COLON_LATER: Final = re.compile(r"(?:\s|(?>/\*.{0,200}?\*/)|//[^\n]{0,200}+\n)*+[:：]", re.S)
 _NO_KEY: Final = re.compile(r"[:\n]")
 _MAX_KEY: Final = 120
@@ -253,6 +254,8 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if char == "+":
         await_end(text, _skip(text, after + 1), growing=around.growing)
         return _next_char(text, after + 1) in ('"', "'", "“")
+    if not around.growing and is_prose_behind(text, at + 1, after):
+        return True
     return _item_without_comma(around, start, at, after)
 
 
@@ -346,6 +349,11 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return True
     await_end(text, after + _MAX_KEY + 200, growing=around.growing)
     return _BARE_MEMBER.match(text, after) is not None
+
+
+def is_prose_behind(text: str, end: int, pos: int) -> bool:
+    """Whether what begins at `pos`, behind a blank line, is prose, with nothing of JSON in it."""
+    return text.count("\n", end, pos) > 1 and text[pos : pos + 1].isalpha() and not _JSON_IN_PROSE.search(text, pos)
 
 
 def _comment_and_end(around: Surroundings, comment: int) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from pydantic_ai import StructuredDict
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.profiles import JsonSchemaTransformer, ModelProfile
+from pydantic_ai.profiles.anthropic import anthropic_model_profile
 from pydantic_ai.profiles.google import google_model_profile
 from pydantic_ai.providers import infer_provider_class
 
@@ -106,7 +107,9 @@ def _profile(model: str) -> ModelProfile | None:
         return infer_provider_class(provider).model_profile(name)
     except ValueError:  # no such provider
         return None
-    except ImportError:  # the provider's own package is not installed; the profiles of Google do without it
+    except ImportError:  # the provider's own package is not installed; these profiles do without it
+        if provider == "anthropic":
+            return anthropic_model_profile(name)
         return google_model_profile(name) if provider.startswith("google") else None
 
 

@@ -12,9 +12,10 @@ from pydantic_ai.models import ModelRequestParameters
 
 from flujo_aros.agents.salvage import only_tool
 from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.outcome import Accepted, Issue, Reason, Rejected, Risk, Trust
+from flujo_aros.outcome import Accepted, Issue, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import ran_away
+from flujo_aros.recovery.plan import ends_by_itself
 
 
 def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:
@@ -68,9 +69,7 @@ def _is_answer(text: str, contract: Contract[Any]) -> bool:
     if contract.mode not in ("json", "event") or contract.risk < Risk.INFERRED:
         return False
     outcome = read(text, contract.at_once)
-    if not isinstance(outcome, Accepted) or outcome.trust is Trust.SYNTHESIZED:
-        return False
-    return not isinstance(outcome.value, (str, bool, int, float, NoneType))
+    return isinstance(outcome, Accepted) and ends_by_itself(outcome)
 
 
 _BLANK: Final = " "

@@ -397,8 +397,8 @@ def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> Mode
     """The reply as what was begun: a call of that tool, with that id."""
     if not calls or not isinstance(part, (TextPart, ToolCallPart)):
         return part
-    args = part.content if isinstance(part, TextPart) else part.args_as_json_str()
-    return ToolCallPart(calls[0].tool_name, args, tool_call_id=calls[0].tool_call_id)
+    written = part.content if isinstance(part, TextPart) else str(part.args)  # as it was written, be it JSON or not
+    return ToolCallPart(calls[0].tool_name, written, tool_call_id=calls[0].tool_call_id)
 
 
 def _first_answer(parts: Sequence[ModelResponsePart]) -> int:

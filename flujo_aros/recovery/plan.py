@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
@@ -181,9 +182,7 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
         issue = Issue("$", reply.fault_code, reply.fault)
         issues = (issue, _FORM_FAILED) if reply.in_words else (issue,)
         return Rejected(reason, issues, reply.text, retry_after=reply.retry_after)
-    outcome = read(reply.text, contract, truncated=reply.truncated)
-    if isinstance(outcome, Accepted) and reply.thought:
-        outcome = _out_of_thinking(outcome)
+    outcome = _read(reply, contract)
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
     made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
@@ -203,11 +202,30 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     return outcome
 
 
-def _out_of_thinking(outcome: Accepted[T]) -> Accepted[T]:
-    text = outcome.text
-    moved = Repair("from-thinking", Risk.INFERRED, "$", (0, len(text)), text[:80], text[:80])
-    repairs = (moved, *outcome.repairs)
-    return replace(outcome, repairs=repairs, trust=max(outcome.trust, Trust.of(repairs), key=list(Trust).index))
+def _read(reply: Reply, contract: Contract[T]) -> Outcome[T]:
+    """Read the text of a reply, wherever it stood and however it ended."""
+    end = len(reply.text)
+    if reply.thought:
+        outcome = read(reply.text, contract, truncated=reply.truncated)
+        return _inferred(outcome, "from-thinking", (0, end)) if isinstance(outcome, Accepted) else outcome
+    if reply.fault is not None and reply.truncated and contract.risk >= Risk.INFERRED:
+        # Unlike a budget, an error does not make it likely that the model was about to go on.
+        outcome = read(reply.text, contract)
+        if isinstance(outcome, Accepted) and ends_by_itself(outcome):
+            return _inferred(outcome, BROKEN_OFF.replace("_", "-"), (end, end))
+    return read(reply.text, contract, truncated=reply.truncated)
+
+
+def ends_by_itself(outcome: Accepted[Any]) -> bool:
+    """Whether a value has an end of its own, as objects and lists have; words and numbers may always go on."""
+    return outcome.trust is not Trust.SYNTHESIZED and not isinstance(outcome.value, (str, bool, int, float, NoneType))
+
+
+def _inferred(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:
+    """The outcome with one repair more, about where the text stood or how it ended."""
+    words = outcome.text[slice(*span)][:80]
+    repairs = (*outcome.repairs, Repair(code, Risk.INFERRED, "$", span, words, words))
+    return replace(outcome, repairs=repairs, trust=max(outcome.trust, Trust.INFERRED, key=list(Trust).index))
 
 
 def _left_open(outcome: Rejected) -> Rejected:

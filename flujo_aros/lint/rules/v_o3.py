@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from flujo_aros.agents.losses import Loss, schema_losses, schema_mode
+from flujo_aros.agents.schema_limits import refused_for_size
+from flujo_aros.agents.wire import object_schema
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.errors import Place
@@ -24,12 +26,15 @@ class SchemaLoss(Rule):
     Asks what becomes of the schema of a step in the schema mode of its model: the transformer of the model's profile,
     as installed, or the grammar compiler of llama.cpp. Finds words that are dropped (info), words because of which the
     provider does not enforce the schema at all (info, a warning where the step asks for that mode), and words that make
-    the call fail (an error).
+    the call fail (an error). Counts what the provider publishes a limit for, and warns where the schema exceeds it:
+    optional properties and properties of more than one type (Anthropic: 24 and 16), properties, levels of objects,
+    choices of enums and characters in names (OpenAI: 5000, 10, 1000 and 120,000; Azure: 100 properties, 5 levels).
 
     ## Why is this bad
 
     The value is validated here in any case, so nothing wrong gets through. But each reply that the provider could have
-    kept from going wrong costs a repair call.
+    kept from going wrong costs a repair call. A schema that is refused costs one call in each run, after which it is
+    asked for in words.
 
     ## Example
 
@@ -79,6 +84,10 @@ class SchemaLoss(Rule):
                 continue
             told.add((schema.place, model))
             losses = schema_losses(model, known.contract.json_schema)
+            for limit in refused_for_size(model, object_schema(known.contract.json_schema)):
+                most = f"{limit.provider} refuses schemas with more than {limit.most} {limit.what}"
+                told = f"{most}: this one has {limit.found}"
+                yield self.finding(told, span_of(schema), step=located.name, severity=Severity.WARNING)
             yield from self._findings(schema, located, losses, mode.provider, asked=known.mode == "native")
 
     def _findings(

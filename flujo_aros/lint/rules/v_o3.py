@@ -86,8 +86,8 @@ class SchemaLoss(Rule):
             losses = schema_losses(model, known.contract.json_schema)
             for limit in refused_for_size(model, object_schema(known.contract.json_schema)):
                 most = f"{limit.provider} refuses schemas with more than {limit.most} {limit.what}"
-                told = f"{most}: this one has {limit.found}"
-                yield self.finding(told, span_of(schema), step=located.name, severity=Severity.WARNING)
+                words = f"{most}: this one has {limit.found}"
+                yield self.finding(words, span_of(schema), step=located.name, severity=Severity.WARNING)
             yield from self._findings(schema, located, losses, mode.provider, asked=known.mode == "native")
 
     def _findings(

@@ -351,12 +351,16 @@ def _units_of(scale: Scale) -> frozenset[str]:
             found.append(_GROUPS[word])
     if "per" in names:
         return frozenset({"per"})
-    if len(found) > 1 and not set.intersection(*found):
-        return frozenset({"several"})
     if found:
-        return frozenset(set.intersection(*found))
-    said = [_GROUPS[word] for word in scale.described if len(word) > _SHORT and word in _GROUPS]
-    return frozenset(set.intersection(*said)) if said else frozenset()
+        return _shared(found) or frozenset({"several"})
+    return _shared([_GROUPS[word] for word in scale.described if len(word) > _SHORT and word in _GROUPS])
+
+
+def _shared(groups: list[set[str]]) -> frozenset[str]:
+    """What is in all of these sets."""
+    if not groups:
+        return frozenset()
+    return frozenset(part for part in groups[0] if all(part in group for group in groups))
 
 
 def _fits(word: str, units: frozenset[str]) -> bool:

@@ -304,16 +304,17 @@ def _decimals(value: Any, issues: Sequence[Issue], candidate: Candidate[Any]) ->
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())] if wanted else []
     while pending:
         here, path = pending.pop()
-        parts: list[tuple[Any, Any]] = list(here.items()) if is_dict(here) else list(enumerate(here))
+        parts = here.items() if is_dict(here) else enumerate(here) if is_list(here) else ()
         for key, part in parts:
             place = (*path, key)
-            if isinstance(part, (dict, list)):
+            if is_dict(part) or is_list(part):
                 pending.append((part, place))
             elif isinstance(part, str) and path_of(place) in wanted:
                 names = next((tuple(name_words(step)) for step in reversed(place) if isinstance(step, str)), ())
                 amount = read_amount(part, Scale(names))
                 if amount is not None:
-                    here[key] = amount.digits
+                    holder: Any = here
+                    holder[key] = amount.digits
                     codes = amount.codes or ("string-to-number",)
                     at = (candidate.start, candidate.end, amount.digits, path_of(place))
                     edits += [Edit(code, Risk.INFERRED, *at) for code in codes]

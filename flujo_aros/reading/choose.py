@@ -38,7 +38,7 @@ _COPULAS: Final = _words("is are it's ist sind est sont c'est es son sono è é�
 _ANSWER: Final = _words(
     """
     answer answers result value label class category classification choice option decision verdict output response
-    prediction conclusion final overall chosen selected level rating type kind
+    prediction conclusion final overall chosen selected level rating type
     Antwort Ergebnis Wert Kategorie Klasse Einstufung Entscheidung Urteil Auswahl
     réponse résultat valeur catégorie classe décision choix respuesta resultado valor categoría clasificación decisión
     risposta risultato valore resposta antwoord ответ результат
@@ -63,6 +63,8 @@ _REMARK: Final = _words(
     """
 )
 """A remark on the source, in brackets or behind a dash: `(as stated)`, `- see text`."""
+_DETERMINERS: Final = frozenset({"no", "non", "not", "none"})
+"""Choices that deny the noun behind them: `no value` is not `no`."""
 _YES: Final = _words("yes true ja oui sí sim да 是 はい")
 _NO: Final = _words("no false nein non não nee нет 否 いいえ")
 _NO_VALUE: Final = frozenset(
@@ -279,6 +281,9 @@ def _match_word(text: str, named: dict[str, set[str]], company: Company) -> Choi
         token = tokens[at]
         length, meant = _choice_at(tokens, at, named)
         if meant and not _is_letter_in_a_sentence(tokens, at, length, text, company):
+            following = tokens[at + length] if at + length < len(tokens) else ""
+            if "".join(tokens[at : at + length]) in _DETERMINERS and following[:1].isalnum():
+                return None
             if any(not _announces(tokens[index + 1 : at]) for index in pending):
                 return None
             found |= meant
@@ -373,7 +378,7 @@ def _is_remark(rest: list[str]) -> bool:
     """Whether what follows the choice only says where it was found."""
     words = [token for token in rest if token[:1].isalnum()]
     opened = next((sign for sign in rest if sign not in _EMPHASIS), "")
-    return opened in _OPENS_REMARK and all(word in _REMARK for word in words)
+    return opened in _OPENS_REMARK and bool(words) and all(word in _REMARK or word in _STOPS for word in rest)
 
 
 def say_choices(shape: Shape, limit: int = 12) -> str:

@@ -42,6 +42,8 @@ _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
+_GROUP_OR_ZEROS: Final = re.compile(r"[+-]?\d{1,3}\.000\Z", re.A)
+"""Where a whole number is wanted: `12.000` is twelve to some, and twelve thousand to others."""
 _LEADING_ZERO: Final = re.compile(r"0\d+\Z", re.A)
 _BENT: Final = "a bracket is missing or too much, and it could stand elsewhere"
 _LISTS: Final = ("wrapped-in-list", "unwrapped-list")
@@ -314,7 +316,9 @@ class Coercion:
         keys = shape.keys
         names: list[str | None] = [keys.get(member.key) for member in members]
         taken = {name for name in names if name is not None}
-        near = [shape.folded.get(fold(m.key)) if name is None else None for m, name in zip(members, names, strict=True)]
+        near: list[str | None] = [
+            shape.folded.get(fold(m.key)) if name is None else None for m, name in zip(members, names, strict=True)
+        ]
         if not self.drops and shape.additional is not False and not (shape.required - taken).intersection(near):
             near = [None] * len(near)  # all keys are kept and none is missing: nothing is lost
         for index, (member, name) in enumerate(zip(members, names, strict=True)):
@@ -521,7 +525,7 @@ class Coercion:
             value = amount.value
             if isinstance(value, int) or shape.allows("number"):
                 return self._amount(node, amount, value, path)
-            if value.is_integer():
+            if value.is_integer() and not _GROUP_OR_ZEROS.match(word):
                 return self._amount(node, amount, int(value), path)
         if shape.allows("boolean") and (truth := match_boolean(word, self._company(shape, path))) is not None:
             return self._convert("string-to-boolean", node, truth, path)

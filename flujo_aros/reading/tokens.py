@@ -34,6 +34,8 @@ _DECIMAL_COMMA: Final = re.compile(
     r"[-+]?(?:\d{1,3}(?:\.\d{3})+|0|[1-9]\d{0,15}),\d{1,15}(?=\s{0,20}(?:[}\n]|,\s{0,20}[\"'}]))", re.A
 )
 """A number with a decimal comma, behind which the object ends or another key stands."""
+_RAW: Final = re.compile(r"\W[rR][\"']")
+"""Before a string in which Python reads no escapes."""
 PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'](?!\s*[,}\]:]))")
 
 
@@ -98,7 +100,7 @@ class Tokens(Cursor):
 
     def _decode(self, end: StringEnd, shape: Shape) -> str:
         raw = self.text[end.start : end.stop]
-        if "\\" not in raw or end.raw:
+        if "\\" not in raw or end.raw or _RAW.match(self.text, end.start - 3, end.start):
             return raw
         literal = literal_escapes(raw, wants_text=self._wants_text(shape))
         found = unescape(raw, literal, python=self.text[end.start - 1] == "'")

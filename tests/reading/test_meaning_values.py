@@ -34,6 +34,13 @@ def codes(outcome: Outcome[Any]) -> list[str]:
     return [repair.code for repair in outcome.repairs]
 
 
+def why(reply: str, contract: Any) -> Reason:
+    """The reason of a rejection."""
+    outcome = read(reply, contract)
+    assert isinstance(outcome, Rejected)
+    return outcome.reason
+
+
 # --- choices --------------------------------------------------------------------------------------------------
 
 Level = Literal["low", "medium", "high"]
@@ -68,7 +75,7 @@ def test_a_choice_is_read_in_neutral_company(said: str) -> None:
             "too high",
             "higher",
         ),
-        *("high (not confirmed)", "high - just kidding", "-high", "high/low", "un high"),
+        *("high (?)", "kind of high", "high (not confirmed)", "high - just kidding", "-high", "high/low", "un high"),
     ],
 )
 def test_any_other_word_or_sign_beside_a_choice_refuses(said: str) -> None:
@@ -177,7 +184,19 @@ def test_a_boolean_is_one_word_in_neutral_company(said: str, meant: bool) -> Non
 
 @pytest.mark.parametrize(
     "said",
-    ["mostly yes", "yes and no", "never", "unknown", "true/false", "true if tested", "0 errors", "yesterday", "!true"],
+    [
+        "no value",
+        "no answer",
+        "mostly yes",
+        "yes and no",
+        "never",
+        "unknown",
+        "true/false",
+        "true if tested",
+        "0 errors",
+        "yesterday",
+        "!true",
+    ],
 )
 def test_a_boolean_that_is_weakened_is_none(said: str) -> None:
     assert given(reading(said, bool, "ok"), "ok") == "refused"
@@ -361,7 +380,7 @@ def test_a_decimal_keeps_its_digits() -> None:
 
 
 def test_digits_behind_a_comma_in_a_list_may_belong_to_the_number_before() -> None:
-    assert read("[1.299,00, 2.499,50]", list[float]).reason is Reason.AMBIGUOUS
+    assert why("[1.299,00, 2.499,50]", list[float]) is Reason.AMBIGUOUS
 
 
 def test_a_decimal_comma_without_quotes_is_read_where_no_key_could_follow() -> None:
@@ -395,7 +414,7 @@ def test_digits_alone_are_no_date(like: type, said: str) -> None:
 def test_digits_are_kept_where_pydantic_keeps_them() -> None:
     assert isinstance(read('{"v": "2025"}', dict[str, datetime | str]), Rejected)  # 1970 to pydantic
     assert read('{"v": "about 2025"}', dict[str, datetime | str]).value == {"v": "about 2025"}
-    assert read('["2025-04-03T10:30:00", "12"]', tuple[datetime, str]).repairs == ()
+    assert codes(read('["2025-04-03T10:30:00", "12"]', tuple[datetime, str])) == []
 
 
 @pytest.mark.parametrize("said", ["10:30-11:00", "10:00-12:00", "22:00-06:00", "10:30-1100"])
@@ -408,7 +427,7 @@ def test_a_span_of_time_is_no_time_zone(said: str) -> None:
     "said", ["2025-04-03T10:30:00-05:00", "2025-04-03T10:30-05:00", "2025-04-03 10:30", "2025-04-03T10:30Z"]
 )
 def test_an_iso_moment_is_clean(said: str) -> None:
-    assert read(json.dumps([said]), list[datetime]).repairs == ()
+    assert codes(read(json.dumps([said]), list[datetime])) == []
 
 
 @pytest.mark.parametrize(
@@ -523,7 +542,7 @@ def test_a_word_that_says_something_is_not_null(said: str) -> None:
 
 
 def test_a_flat_list_is_no_matrix() -> None:
-    assert read("[1, 2, 3, 4]", list[list[int]]).reason is Reason.AMBIGUOUS
+    assert why("[1, 2, 3, 4]", list[list[int]]) is Reason.AMBIGUOUS
     assert read("[[1, 2], [3]]", list[list[int]]).value == [[1, 2], [3]]
 
 
@@ -580,6 +599,7 @@ def test_the_name_of_a_type_is_a_value_where_types_are_asked_for() -> None:
         (r"r'C:\temp\new'", r"C:\temp\new"),
         (r"'C:\x64\temp'", r"C:\x64\temp"),
         (r"'\d+\x41'", r"\d+A"),
+        (r"r'\d+\n'", r"\d+\n"),
     ],
 )
 def test_python_escapes_are_decoded_in_single_quotes(written: str, meant: str) -> None:

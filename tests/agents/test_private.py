@@ -12,6 +12,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic_ai import Agent, PromptedOutput
 
 from flujo_aros import Aros, Runner, Step
+from flujo_aros.events import AgentStarted, Event, observing
 from flujo_aros.recovery.named import labelled_in, secrets_among
 from flujo_aros.recovery.secrets import Vault
 from flujo_aros.testing import ScriptedModel
@@ -160,3 +161,24 @@ def test_a_secret_is_hidden_wherever_else_it_stands() -> None:
     assert "hunter2" not in vault.hide(text)
     assert vault.hide("'hunter2' is too short") == "'[secret-1]' is too short"
     assert vault.restore(vault.hide(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("deps", "settings", "secrets"),
+    [
+        (Deps(password="hunter-22-key"), None, ("hunter-22-key",)),  # noqa: S106 (planted)
+        (None, {"extra_headers": {"X-Api-Key": "k-9-and-8"}}, ("k-9-and-8",)),
+        (None, None, ()),
+    ],
+)
+def test_observers_hear_what_of_a_run_is_secret(deps: Any, settings: Any, secrets: tuple[str, ...]) -> None:
+    heard: list[AgentStarted] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, AgentStarted):
+            heard.append(event)
+
+    agent: Agent[Any, str] = Agent(ScriptedModel("Hello."), model_settings=settings, capabilities=[Aros()])
+    with observing(hear):
+        asyncio.run(agent.run("Go.", deps=deps))
+    assert [event.secrets for event in heard] == [secrets]

@@ -11,7 +11,7 @@ import pytest
 
 from flujo_aros.errors import OutputError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.pipeline.ledger import OnDegraded, PauseRun, RunLedger, RunStatus, Settlement, Slot, StepStatus
+from flujo_aros.pipeline.ledger import OnDegraded, PauseRun, RunLedger, RunStatus, Settlement, Slot, StepStatus, Work
 from flujo_aros.usage import Usage
 
 VALUE: Outcome[Any] = Accepted({"n": 1}, Trust.CLEAN, "first", (), '{"n": 1}')
@@ -233,3 +233,68 @@ def test_the_error_of_a_run_hides_secrets_that_an_exception_has_quoted():
     message = ledger.result.to_dict()["error"]["message"]
     assert "sk-" not in message
     assert "cannot use '[secret-1]'" in message
+
+
+def test_a_replayed_step_has_started_and_ended():
+    slot = Slot.replayed(settled_result("a"), (), ())
+    ledger = ledger_of("a")
+    ledger.replay(slot)
+    assert ledger.settled == (slot,)
+    assert ledger.result.status is RunStatus.COMPLETED
+    with pytest.raises(AssertionError, match="started twice"):
+        ledger.replay(slot)
+
+
+def settled_result(name: str) -> Any:
+    with Slot(name, "step") as slot:
+        slot.report(Settlement(VALUE))
+    return slot.result
+
+
+@pytest.mark.parametrize(
+    ("by", "only", "excused"),
+    [
+        ("fan/a", None, [True, False, True, False]),
+        ("other", None, [True, True, True, False]),
+        ("other", StepStatus.FAILED, [True, True, True, False]),
+        ("other", StepStatus.CANCELLED, [False, False, False, False]),
+    ],
+)
+def test_excused_is_what_has_ended_so_at_or_inside_a_name_except_who_goes_on(
+    by: str, only: StepStatus | None, excused: list[bool]
+):
+    ledger = ledger_of("fan", "fan2")
+    for name in ("fan", "fan/a", "fan/a/b", "fan2"):
+        with ledger.open(name, "step") as slot:
+            slot.report(Settlement(REJECTED))
+    ledger.open("fan/open", "step")  # which has not ended is left alone
+    ledger.excuse("fan", by, only=only)
+    assert [slot.result.excused_by is not None for slot in ledger.settled] == excused
+
+
+def test_the_seconds_of_a_run_are_those_of_all_its_processes():
+    before = {"": Work(Usage(requests=2), 1000.0), "a": Work(Usage(requests=1), 10.0)}
+    with RunLedger("run-1", "demo", [("a", "step")], before) as ledger:
+        assert ledger.seconds >= 1000.0
+        with ledger.open("a", "step") as slot:
+            slot.spend(Usage(requests=4))
+            slot.report(Settlement(VALUE))
+    ended = ledger.seconds
+    assert ended == ledger.seconds >= 1000.0
+    assert (slot.result.usage.requests, slot.work.usage.requests) == (5, 4)
+    assert slot.result.seconds >= 10.0 > slot.work.seconds
+
+
+def test_what_a_step_had_used_is_that_of_itself_and_of_those_inside():
+    names = ("a", "a/b", "ab", "")
+    ledger = RunLedger("run-1", "demo", [], {name: Work(Usage(requests=10**at), 1.0) for at, name in enumerate(names)})
+    assert ledger.spent_before("a", ()).requests == 11
+    assert ledger.spent_before("", ()).requests == 1111
+    assert ledger.spent_before("ab", ()).requests == 100
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(2000, False), (2001, True)])
+def test_the_error_of_a_step_is_cut_where_it_is_too_long(length: int, is_cut: bool):
+    with Slot("a", "step") as slot:
+        raise UsageError("x" * length)
+    assert slot.result.error == ("x" * 2000 + "…" if is_cut else "x" * length)

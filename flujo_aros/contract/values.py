@@ -19,6 +19,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnot
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from flujo_aros.contract.effort import Effort
+from flujo_aros.contract.endless import objects_in
+from flujo_aros.contract.kept import Steps, lost_keys
 from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
@@ -171,6 +173,11 @@ class TypeValues(Generic[T]):
             raise ContractError(message) from error
         self.shape = compile_shape(self.json_schema)
         self._effort = Effort(self.shape)
+        self._open = not self.json_schema or any(
+            "properties" in node and node.get("additionalProperties") not in (None, False)
+            for node in objects_in(self.json_schema)
+        )
+        """Some model may keep keys that it does not declare."""
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
     def strict_json(self, text: str) -> Valid[T] | None:
@@ -181,7 +188,8 @@ class TypeValues(Generic[T]):
         try:
             value = self._validate_json(text, strict=True, extra="forbid")
         except ValidationError:
-            return None
+            plain = parse_json(text) if self._open else NOT_JSON
+            return None if plain is NOT_JSON else self.strict(plain)
         if self.shape.has_times and MISREAD.search(text) and _is_misdated(parse_json(text), self.shape):
             return None
         # Without white space each key is followed by `":`, and in valid JSON little else is.
@@ -195,12 +203,18 @@ class TypeValues(Generic[T]):
             return None
         try:
             data = to_json(value, inf_nan_mode="constants")
-            strict = self.adapter.validate_json(data, strict=True, extra="forbid")
-        except (ValidationError, PydanticSerializationError, UnicodeEncodeError):
+        except (PydanticSerializationError, UnicodeEncodeError):
             return None
+        try:
+            valid = Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
+        except ValidationError:
+            kept = self._by_its_own_rules(data, value) if self._open else None
+            if not isinstance(kept, Valid) or kept.conversions:
+                return None
+            valid = kept
         if self.shape.has_times and _is_misdated(value, self.shape):
             return None
-        return None if _overflows(strict, data) else Valid(strict)
+        return None if _overflows(valid.value, data) else valid
 
     def validate(self, value: object) -> Verdict[T]:
         """Judge a JSON value, strictly first; what pydantic bends then is named in `conversions`."""
@@ -216,21 +230,34 @@ class TypeValues(Generic[T]):
             strict = error
         else:
             return _TOO_LARGE_A_NUMBER if _overflows(valid, data) else Valid(valid)
+        kept = self._by_its_own_rules(data, value) if self._open else None
+        if isinstance(kept, Valid):
+            return _TOO_LARGE_A_NUMBER if _overflows(kept.value, data) else kept
         try:
             bent = self.adapter.validate_json(data)
         except ValidationError as error:
             return Invalid(tuple(_from_pydantic(error)))
         if _overflows(bent, data):
             return _TOO_LARGE_A_NUMBER
-        return Valid(bent, tuple(issue for issue in _from_pydantic(strict) if not self._declared_open(issue)))
+        lost = None if kept is None else lost_keys(value, bent)
+        if kept is None or lost is None:
+            return Valid(bent, tuple(_from_pydantic(strict)))
+        return Valid(bent, (*kept.issues, *_ignored(lost)))
 
-    def _declared_open(self, issue: Issue) -> bool:
-        """A key that the model keeps on purpose (`extra="allow"`) is no conversion."""
-        return issue.code == "extra_forbidden" and '"additionalProperties":true' in self._compact_schema
+    def _by_its_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
+        """Judge strictly, but let each model keep or drop what it does not declare; None: nobody can tell which."""
+        try:
+            valid = self.adapter.validate_json(data, strict=True)
+        except ValidationError as error:
+            return Invalid(tuple(_from_pydantic(error)))
+        lost = lost_keys(value, valid)
+        return None if lost is None else Valid(valid, _ignored(lost))
 
-    @property
-    def _compact_schema(self) -> str:
-        return json.dumps(self.json_schema, separators=(",", ":"))
+
+def _ignored(lost: list[Steps]) -> tuple[Issue, ...]:
+    """What is said of keys that no model keeps, in the words of the validator."""
+    words = "Extra inputs are not permitted"
+    return tuple(Issue(path_of(path), "extra_forbidden", words) for path in lost[:_MAX_ISSUES])
 
 
 def _from_pydantic(error: ValidationError) -> list[Issue]:

@@ -319,7 +319,8 @@ class Coercion:
         near: list[str | None] = [
             shape.folded.get(fold(m.key)) if name is None else None for m, name in zip(members, names, strict=True)
         ]
-        if not self.drops and shape.additional is not False and not (shape.required - taken).intersection(near):
+        keeps = not self.drops if shape.additional is None else shape.additional is not False
+        if keeps and not (shape.required - taken).intersection(near):
             near = [None] * len(near)  # all keys are kept and none is missing: nothing is lost
         for index, (member, name) in enumerate(zip(members, names, strict=True)):
             meant = near[index]

@@ -1,0 +1,87 @@
+"""Whether a key that nobody declared is kept is decided at its place, by the model that stands there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import AliasPath, BaseModel, Field
+
+from flujo_aros import Accepted, Trust, read
+
+
+class Tags(BaseModel, extra="allow"):
+    kind: Literal["tags"] = "tags"
+    main: str = ""
+
+
+class Fixed(BaseModel):
+    kind: Literal["fixed"] = "fixed"
+    size: int = 0
+
+
+class Item(BaseModel):
+    name: str
+    tags: Tags = Tags()
+    part: Tags | Fixed | None = None
+    told: Annotated[Tags | Fixed, Field(discriminator="kind")] | None = None
+    more: list[Item] = []
+    prices: dict[str, float] = {}
+
+
+class Numbers(BaseModel, extra="allow"):
+    __pydantic_extra__: dict[str, int]
+    label: str = Field(default="", alias="Label")
+
+
+class Deep(BaseModel, extra="allow"):
+    inner: str = Field(default="", validation_alias=AliasPath("a", "b"))
+
+
+KEPT: dict[str, tuple[Any, str]] = {
+    "in an open model": (Item, '{"name": "a", "tags": {"colour": "red", "Main": "b"}}'),
+    "in an open alternative": (Item, '{"name": "a", "part": {"kind": "tags", "colour": "red"}}'),
+    "in an open alternative that is named": (Item, '{"name": "a", "told": {"kind": "tags", "colour": {"r": 1}}}'),
+    "below itself": (Item, '{"name": "a", "more": [{"name": "b", "tags": {"colour": "red"}}]}'),
+    "in a dict": (Item, '{"name": "a", "prices": {"x": 1.5, "name": 2.0}}'),
+    "of a type of their own": (Numbers, '{"Label": "a", "b": 1}'),
+    "at the root": (Tags, '{"colour": "red"}'),
+    "in a list": (list[Tags], '[{"colour": "red"}, {"main": "x"}]'),
+}
+LOST: dict[str, tuple[Any, str, str]] = {
+    "beside an open model": (Item, '{"name": "a", "zzz": 1, "tags": {"colour": "red"}}', "$.zzz"),
+    "in a closed alternative": (Item, '{"name": "a", "part": {"kind": "fixed", "zzz": 1}}', "$.part.zzz"),
+    "in a closed alternative that is named": (Item, '{"name": "a", "told": {"kind": "fixed", "zzz": 1}}', "$.told.zzz"),
+    "below itself": (Item, '{"name": "a", "more": [{"name": "b", "zzz": 1}]}', "$.more[0].zzz"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_key_that_a_model_keeps_is_clean(name: str) -> None:
+    like, text = KEPT[name]
+    outcome = read(text, like)
+    assert isinstance(outcome, Accepted), outcome.explain()
+    assert outcome.trust is Trust.CLEAN, outcome.explain()
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_key_that_a_model_drops_is_named_with_its_place(name: str) -> None:
+    like, text, place = LOST[name]
+    outcome = read(text, like)
+    assert isinstance(outcome, Accepted), outcome.explain()
+    assert [(repair.code, repair.path) for repair in outcome.repairs] == [("ignored_key", place)]
+
+
+def test_what_was_converted_is_told_beside_what_was_kept_and_dropped() -> None:
+    outcome = read('{"name": "a", "zzz": 1, "part": {"kind": "fixed", "size": "3"}, "tags": {"colour": 1}}', Item)
+    assert isinstance(outcome, Accepted), outcome.explain()
+    assert outcome.value.part == Fixed(size=3)
+    assert "ignored_key" in {repair.code for repair in outcome.repairs if repair.path == "$.zzz"}
+    assert not [repair for repair in outcome.repairs if "colour" in repair.path]
+
+
+def test_nothing_is_clean_where_nobody_can_tell_what_was_kept() -> None:
+    outcome = read('{"a": {"b": "x"}, "zzz": 1}', Deep)
+    assert isinstance(outcome, Accepted), outcome.explain()
+    assert outcome.value.inner == "x"
+    assert outcome.trust is Trust.INFERRED

@@ -72,6 +72,8 @@ class StepFinished:
     seconds: float
     attempts: int = 1
     error: str | None = None
+    input_trust: str | None = None
+    """The lowest trust of all that the step was made from."""
     output: Any = field(default=None, repr=False)
     """What the step hands on; None where it gave nothing."""
 

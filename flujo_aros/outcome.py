@@ -41,6 +41,15 @@ class Trust(StrEnum):
         """The trust in a value with these repairs; no repair is CLEAN."""
         return _TRUST_OF_RISK[max(repair.risk for repair in repairs)] if repairs else cls.CLEAN
 
+    @classmethod
+    def lowest(cls, trusts: Iterable[Trust]) -> Trust:
+        """The trust in what is made of several values: that of the worst of them, CLEAN without any.
+
+        >>> Trust.lowest([Trust.CLEAN, Trust.DEGRADED, Trust.LOSSY])
+        <Trust.DEGRADED: 'degraded'>
+        """
+        return max(trusts, key=list(cls).index, default=cls.CLEAN)
+
 
 _TRUST_OF_RISK = (Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)
 

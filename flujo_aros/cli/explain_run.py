@@ -109,6 +109,7 @@ def _title(chapter: Chapter, story: Story) -> Text:
     if step is None:
         return Text.assemble((story.run.pipeline, "bold"), ": ", worded(story.run.status))
     worth = f", trust {step.trust}" if step.trust and step.trust != step.status else ""
+    worth += f", input trust {step.input_trust}" if step.input_trust not in (None, "clean") else ""
     spent = f", {counted(step.usage.requests, 'call')}" if step.usage.requests else ""
     return Text.assemble((step.name, "bold"), ": ", worded(step.status), f"{worth}{spent}, {time_words(step.seconds)}")
 

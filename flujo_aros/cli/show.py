@@ -132,7 +132,7 @@ def _rows(story: Story, console: Console, *, steps_only: bool) -> Iterator[dict[
         for chapter in story.children(parent):
             step = chapter.step
             if step is not None:
-                ended = Text.assemble(worded(step.status), *_also(_worth(step)))
+                ended = Text.assemble(worded(step.status), *_also(_worth(step)), *_inputs(step))
                 bar = clock.bar(step.started, step.seconds, STYLES.get(step.status, ""))
                 yield _row("  " * depth + step.name, ended, bar, step.seconds, bold=True)
             if not steps_only:
@@ -195,6 +195,12 @@ def reading_words(reading: JournalReading) -> str:
 def _worth(step: JournalStep) -> str | None:
     word = step.trust or step.reason
     return None if word == step.status else word
+
+
+def _inputs(step: JournalStep) -> tuple[Any, ...]:
+    """What the step was made from, where that is not all clean."""
+    word = step.input_trust
+    return () if word in (None, "clean") else (", from ", Text(word, style=STYLES.get(word, "")), " input")
 
 
 def _also(word: str | None) -> tuple[Any, ...]:

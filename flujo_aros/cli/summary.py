@@ -15,7 +15,7 @@ from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.errors import ArosError
-from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair
+from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
 from flujo_aros.telemetry.words import cost_words, counted, next_words, seconds_words, token_words
 from flujo_aros.usage import Usage
@@ -23,9 +23,9 @@ from flujo_aros.usage import Usage
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
     from flujo_aros.agents.drivers import StageRecord
 
-_COLUMNS: tuple[str, ...] = ("step", "status", "trust", "repairs", "calls", "tokens", "cost", "time")
+_COLUMNS: tuple[str, ...] = ("step", "status", "trust", "input", "repairs", "calls", "tokens", "cost", "time")
 _FIGURES = ("repairs", "calls", "tokens", "cost", "time")
-_HEADERS = {"tokens": "tokens in + out"}
+_HEADERS = {"tokens": "tokens in + out", "input": "input trust"}
 _WITHOUT_VALUE = (StepStatus.FAILED, StepStatus.DEGRADED)
 _FOLDED = 16
 _REPEATED = (
@@ -33,7 +33,7 @@ _REPEATED = (
     "provider asks."
 )
 _LISTED = 12
-_DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust")
+_DROPPED_FIRST = ("tokens", "cost", "repairs", "calls", "trust", "input")
 """What a narrow terminal does without, in this order; step, status and time always stay."""
 
 
@@ -51,6 +51,8 @@ def _table(result: RunResult, console: Console) -> Table:
     rows = [dict(zip(_COLUMNS, _cells(step), strict=True)) for step in result.steps]
     total = dict(zip(_COLUMNS, _total(result), strict=True))
     unused: tuple[str, ...] = () if result.usage.requests else ("calls", "tokens", "cost")
+    if all(step.input_trust in (None, Trust.CLEAN) for step in result.steps):
+        unused = (*unused, "input")  # nothing in it that the column of the trust does not say
     columns = [name for name in _COLUMNS if name not in unused]
     for dropped in _DROPPED_FIRST:
         if _width(columns, [*rows, total]) > console.width and dropped in columns:
@@ -80,11 +82,12 @@ def _cells(step: StepResult[object]) -> Iterator[Text]:
     yield Text(step.name)
     yield worded(step.status.value)
     yield worded(step.trust)
+    yield worded(step.input_trust)
     yield from _figures(len(_repairs(step)), step.usage, step.seconds)
 
 
 def _total(result: RunResult) -> Iterator[Text]:
-    yield from (Text("total"), Text(), Text())
+    yield from (Text("total"), Text(), worded(result.trust), Text())
     yield from _figures(sum(len(_repairs(step)) for step in result.steps), result.usage, result.seconds)
 
 

@@ -16,7 +16,7 @@ from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import Conversation, Live, ModelSource
-    from flujo_aros.outcome import Outcome
+    from flujo_aros.outcome import Outcome, Trust
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.ledger import StepResult
     from flujo_aros.pipeline.shared import SharedContext, Write
@@ -85,6 +85,11 @@ class BodyResult:
     def outcome(self) -> Outcome[Any] | None:
         """The outcome of its last step."""
         return self.last.outcome
+
+    @property
+    def trust(self) -> Trust:
+        """What it hands on is worth, with all that it was made from."""
+        return self.last.carried_trust
 
     @property
     def writes(self) -> tuple[Write, ...]:

@@ -11,23 +11,27 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.budget import Budget, StepAllowance
+from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.context import Answer, BodyResult, StepContext
 from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
+from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.results import StepResult, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
-from flujo_aros.pipeline.step import PipelineStep
+from flujo_aros.pipeline.step import PipelineStep, Step
 from flujo_aros.pipeline.telling import step_span, tell_step
 from flujo_aros.reading.payload import judged_awaiting
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import Conversation, ModelSource
     from flujo_aros.events import LiveEvent
+    from flujo_aros.pipeline.condition import Condition
+    from flujo_aros.pipeline.template import InputTemplate
     from flujo_aros.recovery.evidence import Evidence
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
@@ -38,6 +42,16 @@ _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 30.0
 _LONGEST_TOLD: Final = 600.0
 """A provider that wants to be left alone for longer has failed the step, also where nothing else limits its time."""
+
+
+@dataclass(slots=True)
+class Trusts:
+    """What stands behind the names of a frame is worth."""
+
+    previous: Trust = Trust.CLEAN
+    given: Trust = Trust.CLEAN
+    variables: Trust = Trust.CLEAN
+    outputs: dict[str, Trust] = field(default_factory=dict[str, Trust])
 
 
 @dataclass(slots=True)
@@ -56,12 +70,31 @@ class Frame:
     budget: Budget | None
     said: Conversation = ()
     """What the agents before have said, the oldest first."""
+    trusts: Trusts = field(default_factory=Trusts)
 
     def seeing(self, outputs: Mapping[str, Any]) -> Frame:
         """The same place, with other outputs."""
-        return Frame(
-            self.prefix, self.given, self.previous, outputs, self.variables, self.shared, self.budget, self.said
-        )
+        return replace(self, outputs=outputs, trusts=replace(self.trusts, outputs=dict(self.trusts.outputs)))
+
+    def trust_of(self, step: PipelineStep) -> Trust:
+        """The lowest trust among what a step itself reads here."""
+        readers: list[InputTemplate | Condition] = [*step.templates, *step.conditions]
+        if isinstance(step, Cached):  # whether its step runs or not, the value is made from the same
+            readers += [*step.step.templates, *step.step.conditions]
+        known = self.trusts
+        heard = [known.previous, *known.outputs.values()] if isinstance(step, Step) and step.use_history else []
+        return Trust.lowest([*heard, *(self._trust_of(read) for reader in readers for read in reader.reads)])
+
+    def _trust_of(self, read: Read) -> Trust:
+        known = self.trusts
+        if read.root == "previous_step":
+            return known.previous
+        if read.root == "steps":
+            told = [known.outputs.get(str(read.path[0]), Trust.CLEAN)] if read.path else known.outputs.values()
+            return Trust.lowest(told)
+        if read.root == "context":
+            return Trust.lowest([self.shared.trust_at(read.path), known.given if not read.path else Trust.CLEAN])
+        return known.given if read.root == "input" else known.variables
 
 
 @dataclass(slots=True)
@@ -93,6 +126,7 @@ class Execution:
             if degraded is None and result.status is StepStatus.DEGRADED and result.counts_against:
                 degraded = result
             seen.previous = outer[step.name] = own[step.name] = handed_on(result, following)
+            seen.trusts.previous = seen.trusts.outputs[step.name] = result.carried_trust
             said = (*said, *self.ledger.said_in(result.name))
             seen.said = (*frame.said, *said)
             if isinstance(step, Human):
@@ -108,6 +142,7 @@ class Execution:
             await self.gate()
         with step_span(self.ledger.run_id, name, step.kind) as finish:
             slot = self.ledger.open(name, step.kind, step.on_degraded)
+            slot.read_trust = slot.input_trust = frame.trust_of(step)
             try:
                 with slot:
                     if step.fallback or step.usage_limits or step.retries or step.timeout is not None:
@@ -131,6 +166,7 @@ class Execution:
         self,
         parent: Frame,
         name: str,
+        around: Slot,
         body: Pipeline,
         *,
         scope: str,
@@ -145,11 +181,11 @@ class Execution:
         path = f"{name}/{scope}" if scope else name
         outputs: Mapping[str, Any] = parent.outputs if inherit else {}
         frame = Frame(f"{path}/", given, previous, outputs, variables, shared, parent.budget, said)
-        if kind is None:
-            return await self.steps(body.steps, frame, path)
-        if path in self.recorded:
-            self.ledger.replay(self.recorded[path])
-            return await self.steps(body.steps, frame, path)
+        frame.trusts = _body_trusts(parent, around, kind, frame, inherit=inherit)
+        if kind is None or path in self.recorded:
+            if kind is not None:
+                self.ledger.replay(self.recorded[path])
+            return _consumed(await self.steps(body.steps, frame, path), around)
         if self.gate is not None:
             await self.gate()
         ended: BodyResult | None = None
@@ -157,12 +193,14 @@ class Execution:
             slot = self.ledger.open(path, kind)
             try:
                 with slot:
-                    ended = await self.steps(body.steps, frame, path)
+                    ended = _consumed(await self.steps(body.steps, frame, path), slot)
                     slot.report(Settlement[Any].of(ended))
             finally:
                 tell_step(finish, self.ledger.run_id, slot)
         self._absolve(slot)
-        return ended or BodyResult(path, slot.result, {}, shared, failed=slot.result)
+        if ended is None:
+            return BodyResult(path, slot.result, {}, shared, failed=slot.result)
+        return _consumed(ended, around)
 
     async def _settlement(self, step: PipelineStep, frame: Frame, slot: Slot) -> Settlement[Any]:
         """What a step comes to, with its limits, its timeout, its retries and its fallback."""
@@ -177,6 +215,7 @@ class Execution:
             if not _failed(step, settlement):  # its text is all there is, and the step answers for that
                 self.ledger.excuse(ended.name, slot.name)
             return self._written(step, settlement, frame, slot)
+        slot.input_trust = ended.input_trust or Trust.CLEAN  # what the step itself has read is not in this value
         why = settlement.error or (settlement.outcome and _headline(settlement.outcome)) or "it gave no result"
         replaced = replace(_from_fallback(ended), stages=settlement.stages, attempts=settlement.attempts, replaced=why)
         replaced = replace(replaced, messages=self.ledger.said_in(ended.name))
@@ -233,7 +272,7 @@ class Execution:
             allowance=None if frame.budget is None else StepAllowance(frame.budget),
             answer=self.answer if slot.name == self.asked else None,
             shared=frame.shared,
-            bodies=partial(self._body, frame, place),
+            bodies=partial(self._body, frame, place, slot),
         )
         with _Attempt() as attempt:
             settlement = await step.run(context)
@@ -251,7 +290,9 @@ class Execution:
         writes = [*settlement.writes, *_own_writes(step, settlement, slot.name)]
         if not writes:
             return settlement
-        frame.shared.write(writes)
+        own = settlement.outcome.trust if isinstance(settlement.outcome, (Accepted, Degraded)) else Trust.CLEAN
+        worth = own if step.kind == "hitl" else Trust.lowest([own, slot.input_trust])
+        frame.shared.write(writes, worth, slot.write_trusts)
         return replace(settlement, writes=tuple(writes))
 
     def _replayed(self, name: str, frame: Frame) -> StepResult[Any]:
@@ -259,8 +300,9 @@ class Execution:
         for other, slot in self.recorded.items():
             if other == name or other.startswith(f"{name}/"):
                 self.ledger.replay(slot)
-        frame.shared.write(self.recorded[name].writes)
-        return self.recorded[name].result
+        ended = self.recorded[name]
+        frame.shared.write(ended.writes, ended.result.carried_trust)
+        return ended.result
 
     def _absolve(self, slot: Slot) -> None:
         """Let what has ended badly inside a step not count where the step itself answers for it."""
@@ -275,6 +317,27 @@ class Execution:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
         if ended.status is StepStatus.DEGRADED and ended.degraded_accepted:
             self.ledger.excuse(slot.name, slot.name, only=StepStatus.DEGRADED)
+
+
+def _body_trusts(parent: Frame, around: Slot, kind: str | None, frame: Frame, *, inherit: bool) -> Trusts:
+    """What the steps of a body find, as far as its kind tells: bodies side by side know nothing of each other."""
+    read, beside = around.read_trust, kind in ("branch", "item")
+    if not inherit:
+        for key in frame.shared.data if read is not Trust.CLEAN else ():
+            frame.shared.trusts.setdefault((key,), read)
+        return Trusts(read, read)
+    handed = parent.trusts.previous if frame.previous is parent.previous else read
+    previous = handed if beside else Trust.lowest([handed, around.input_trust])
+    variables = parent.trusts.variables if kind == "iteration" else Trust.lowest([parent.trusts.variables, read])
+    return Trusts(previous, parent.trusts.given, variables, dict(parent.trusts.outputs))
+
+
+def _consumed(ended: BodyResult, around: Slot) -> BodyResult:
+    """The end of a body, noted in the slot of the step that it is a part of."""
+    if ended.ok:
+        around.consume(ended.trust)
+        around.write_trusts |= ended.shared.trusts
+    return ended
 
 
 class _Attempt:

@@ -12,14 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from flujo_aros.errors import ArosError
-from flujo_aros.outcome import Degraded, Outcome, Rejected
+from flujo_aros.outcome import Degraded, Outcome, Rejected, Trust
 from flujo_aros.pipeline.results import OnDegraded, RunResult, RunStatus, StepResult, StepStatus, run_status
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import Conversation, StageRecord
     from flujo_aros.pipeline.context import BodyResult
-    from flujo_aros.pipeline.shared import Write
+    from flujo_aros.pipeline.shared import Path, Write
 
 __all__ = [
     "OnDegraded",
@@ -125,6 +125,9 @@ class Slot:
         self._started = 0.0
         self._result: StepResult[Any] | None = None
         self._messages: Conversation = ()
+        self.read_trust = self.input_trust = Trust.CLEAN
+        self.write_trusts: dict[Path, Trust] = {}
+        """What the values are worth that the steps inside it have put into the context."""
 
     @classmethod
     def replayed(cls, result: StepResult[Any], writes: tuple[Write, ...], messages: Conversation = ()) -> Slot:
@@ -159,6 +162,10 @@ class Slot:
     def work(self) -> Work:
         """What the step has taken in this process; with that of before a pause it makes the result."""
         return Work(Usage.total(self._spent), self.result.seconds - self._before.seconds)
+
+    def consume(self, trust: Trust) -> None:
+        """Note what something is worth that the step is made from."""
+        self.input_trust = Trust.lowest([self.input_trust, trust])
 
     def spend(self, usage: Usage) -> None:
         """Note what a call has used. It counts even if the step raises or is cancelled later."""
@@ -229,6 +236,7 @@ class Slot:
             degraded_accepted=self._on_degraded == "accept",
             caused_by=told.cause.name if told.cause else None,
             replaced=told.replaced,
+            input_trust=self.input_trust,
         )
 
 

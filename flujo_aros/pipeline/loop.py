@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from flujo_aros.contract.signal import CompletionSignal
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted
+from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.branch import as_condition, judged
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
 from flujo_aros.pipeline.common import Common
@@ -179,7 +179,7 @@ class Loop(Common):
             degraded = degraded or ended.degraded
             said = (*said, *ended.said)
             names = self._names(index, ended, context, shared)
-            self._update(names, shared)
+            self._update(names, shared, ended.trust)
             names["context"] = {"initial_prompt": context.input, **shared.isolated()}
             if await self._done(names, ended) or (index + 1 == self.max_loops and self._may_end):
                 settlement = await self._settled(names, ended, shared)
@@ -210,10 +210,11 @@ class Loop(Common):
         names["context"] = {"initial_prompt": context.input, **shared.isolated()}
         return names
 
-    def _update(self, names: Mapping[str, Any], shared: SharedContext) -> None:
+    def _update(self, names: Mapping[str, Any], shared: SharedContext, trust: Trust) -> None:
         for update, value in self._updates:
             path, new = path_of(update.target), value.value(names)
-            shared.write([(path, [*_list_at(shared, update), new] if update.append else new)])
+            trust = Trust.lowest([trust, shared.trust_at(path)]) if update.append else trust
+            shared.write([(path, [*_list_at(shared, update), new] if update.append else new)], trust)
 
     async def _done(self, names: Mapping[str, Any], ended: BodyResult) -> bool:
         if self._signal is not None and self._signal.stands_in(_text_of(ended)):

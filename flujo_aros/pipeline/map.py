@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, Final, cast, get_args
 
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted
+from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.context import BodyResult, StepContext
 from flujo_aros.pipeline.fanout import FanOut
@@ -103,7 +103,8 @@ class Map(Common):
 
     async def _settled(self, ended: list[BodyResult], context: StepContext, shared: SharedContext) -> Settlement[Any]:
         by_item = {f"item {index}": body.writes for index, body in enumerate(ended)}
-        shared.write(merged_writes(by_item, self.merge_strategy))
+        worth = Trust.lowest(body.shared.trust_at() for body in ended)
+        shared.write(merged_writes(by_item, self.merge_strategy), worth)
         values = [body.value for body in ended]
         degraded = next((body.degraded for body in ended if body.degraded), None)
         if self.finalize is None:

@@ -13,8 +13,6 @@ from flujo_aros.pipeline.shared import Path, Write, members_of
 
 MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overwrite", "keep_first", "no_merge"]
 
-_TRUST: Final = tuple(Trust)
-
 
 def merged_writes(by_branch: Mapping[str, Sequence[Write]], strategy: MergeStrategy) -> tuple[Write, ...]:
     """The writes of all branches as one list, in the order of the branches.
@@ -63,8 +61,9 @@ def _conflict(first: str, one: Write, second: str, other: Write) -> str:
 
 def worst_trust(bodies: Iterable[BodyResult]) -> Trust:
     """What a value made of theirs is worth: as little as the worst of them."""
-    trusts = [body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))]
-    return max(trusts, key=_TRUST.index, default=Trust.CLEAN)
+    return Trust.lowest(
+        body.outcome.trust for body in bodies if body.ok and isinstance(body.outcome, (Accepted, Degraded))
+    )
 
 
 def reduced(how: str, values: Mapping[str, Any]) -> Any:

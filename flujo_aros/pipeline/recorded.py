@@ -109,6 +109,7 @@ class RecordedStep(RecordedUsage):
     caused_by: str | None = None
     excused_by: str | None = None
     replaced: str | None = None
+    input_trust: Trust | None = None
     writes: list[tuple[list[str], Any]] = []
     messages: list[Any] = []
 
@@ -136,7 +137,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     result = slot.result
     kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
     return RecordedStep(
-        **{key: getattr(result, key) for key in (*kept, "replaced")},
+        **{key: getattr(result, key) for key in (*kept, "replaced", "input_trust")},
         **dataclasses.asdict(result.usage),
         outcome=_recorded_outcome(result),
         stages=[RecordedStage(**_with_usage(stage)) for stage in result.stages],
@@ -163,6 +164,7 @@ def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
         caused_by=step.caused_by,
         excused_by=step.excused_by,
         replaced=step.replaced,
+        input_trust=step.input_trust,
     )
     writes = tuple((tuple(path), value) for path, value in step.writes)
     return Slot.replayed(result, writes, conversation_of(step.messages) if step.messages else ())

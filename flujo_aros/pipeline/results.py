@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from flujo_aros.errors import OutputError, UsageError
-from flujo_aros.outcome import Accepted, Degraded, Outcome, Rejected
+from flujo_aros.outcome import Accepted, Degraded, Outcome, Rejected, Trust
 from flujo_aros.pipeline.context import as_plain
 from flujo_aros.recovery.secrets import Vault
 from flujo_aros.usage import Usage
@@ -56,7 +56,8 @@ class StepResult(Generic[T]):
     trusted value. `exception` is what the step raised, untouched. `degraded_accepted` is True where the step itself
     says `on_degraded: accept`: its text then counts as its value. `caused_by` names the nested step that decided how
     it ended. `excused_by` names the step that goes on in spite of how this one ended, which then does not count
-    against the run. `replaced` says why the fallback of the step ran in its place.
+    against the run. `replaced` says why the fallback of the step ran in its place. `input_trust` is the lowest trust
+    of all that the step was made from, at any distance; None: it never started.
     """
 
     name: str
@@ -73,6 +74,7 @@ class StepResult(Generic[T]):
     caused_by: str | None = None
     excused_by: str | None = None
     replaced: str | None = None
+    input_trust: Trust | None = None
 
     @property
     def value(self) -> T:
@@ -111,6 +113,15 @@ class StepResult(Generic[T]):
         return None if self.outcome is None or isinstance(self.outcome, Rejected) else self.outcome.trust.value
 
     @property
+    def carried_trust(self) -> Trust:
+        """What is handed on is worth: the lower of its own trust and that of its inputs. A person's answer is its own.
+
+        The trust that a later step which reads it has as its `input_trust`.
+        """
+        own = Trust.CLEAN if self.outcome is None or isinstance(self.outcome, Rejected) else self.outcome.trust
+        return own if self.kind == "hitl" else Trust.lowest([own, self.input_trust or Trust.CLEAN])
+
+    @property
     def reason(self) -> str | None:
         """Why there is no value, as the word of `Reason`; None where there is one, or where the step raised."""
         rejected = _rejection(self.outcome)
@@ -125,6 +136,7 @@ class StepResult(Generic[T]):
             "kind": self.kind,
             "status": self.status.value,
             "trust": self.trust,
+            "input_trust": None if self.input_trust is None else self.input_trust.value,
             "origin": accepted.origin if accepted else None,
             "reason": self.reason,
             "output": as_plain(self.handed_on),
@@ -196,6 +208,14 @@ class RunResult:
             raise
 
     @property
+    def trust(self) -> Trust | None:
+        """The lowest trust among the steps that the output depends on; None for a run without an output.
+
+        A completed run of clean steps is CLEAN; one whose last step is clean and has read a degraded text is DEGRADED.
+        """
+        return self._last.carried_trust if self.status in _WITH_OUTPUT and self.steps else None
+
+    @property
     def error(self) -> dict[str, Any] | None:
         """Which step kept the run from completing, and why: `{"step", "reason", "message"}`; None if it completed.
 
@@ -240,6 +260,7 @@ class RunResult:
             "run_id": self.run_id,
             "blueprint": self.pipeline,
             "status": self.status.value,
+            "trust": None if self.trust is None else self.trust.value,
             "output": as_plain(self._last.handed_on) if self.status in _WITH_OUTPUT and self.steps else None,
             "steps": [step.to_dict() for step in self.steps],
             "usage": self.usage.to_dict(),

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import BaseModel, ValidationError
 
 from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Trust
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.sandbox import kind_of
 
@@ -34,12 +35,14 @@ class SharedContext:
     {'language': 'de', 'order': {'total': 12}}
     """
 
-    __slots__ = ("data", "typed", "writes")
+    __slots__ = ("data", "trusts", "typed", "writes")
 
     def __init__(self, data: Mapping[str, Any], typed: BaseModel | None = None) -> None:
         self.data = data
         self.typed = typed
         self.writes: tuple[Write, ...] = ()
+        self.trusts: dict[Path, Trust] = {}
+        """What the values are worth that steps have put here, where that is not CLEAN."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | BaseModel | None) -> SharedContext:
@@ -63,20 +66,36 @@ class SharedContext:
         The input of the run, `initial_prompt`, is seen by every step whatever its keys.
         """
         if keys is None:
-            return SharedContext(self.data, self.typed)
+            forked = SharedContext(self.data, self.typed)
+            forked.trusts = dict(self.trusts)
+            return forked
         wanted = [key for key in keys if key in self.data or key != INITIAL_PROMPT]
         for key in wanted:
             if key not in self.data:
                 raise UsageError(f"there is no {key!r} in the context{nearest(key, self.data)}")
         # A part of a typed context need not be a whole one: writes are validated when they come back.
-        return SharedContext({key: self.data[key] for key in wanted})
+        part = SharedContext({key: self.data[key] for key in wanted})
+        part.trusts = {path: trust for path, trust in self.trusts.items() if path[0] in wanted}
+        return part
+
+    def trust_at(self, path: Sequence[object] = ()) -> Trust:
+        """What stands at a place is worth, with all that stands in it; the whole context without a path."""
+        asked = tuple(map(str, path))
+        return Trust.lowest(
+            trust for place, trust in self.trusts.items() if all(a == b for a, b in zip(place, asked, strict=False))
+        )
 
     def isolated(self) -> dict[str, Any]:
         """A copy that a step may do with as it likes. What cannot be copied, such as a connection, is shared."""
         return {key: value if isinstance(value, _UNCHANGING) else _copied(value) for key, value in self.data.items()}
 
-    def write(self, writes: Sequence[Write]) -> None:
-        """Put values at their places, all of them or none. Raises `UsageError` for a place that cannot be."""
+    def write(
+        self, writes: Sequence[Write], trust: Trust = Trust.CLEAN, trusts: Mapping[Path, Trust] | None = None
+    ) -> None:
+        """Put values at their places, all of them or none. Raises `UsageError` for a place that cannot be.
+
+        They are worth `trust`, unless `trusts` says otherwise of a place.
+        """
         data, typed = self.data, self.typed
         for path, value in writes:
             if typed is not None:
@@ -87,6 +106,14 @@ class SharedContext:
             data = _fields(typed)
         self.data, self.typed = data, typed
         self.writes += tuple(writes)
+        for path, _ in writes:
+            self._trust(path, (trusts or {}).get(path, trust))
+
+    def _trust(self, path: Path, trust: Trust) -> None:
+        """What now stands at a place is worth this, and nothing of what stood there counts any more."""
+        self.trusts = {other: known for other, known in self.trusts.items() if other[: len(path)] != path}
+        if trust is not Trust.CLEAN:
+            self.trusts[path] = trust
 
 
 def path_of(dotted: str) -> Path:

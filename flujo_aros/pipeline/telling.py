@@ -73,5 +73,6 @@ def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
             attempts=ended.attempts,
             error=ended.error,
             output=ended.handed_on,
+            input_trust=None if ended.input_trust is None else ended.input_trust.value,
         )
     )

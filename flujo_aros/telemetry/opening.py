@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final, cast
 
-from sqlalchemy import Connection, Engine, create_engine, event, select, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -147,6 +147,7 @@ def _make_in(connection: Connection) -> None:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     for table in METADATA.sorted_tables:
         connection.execute(CreateTable(table, if_not_exists=True))
+        _add_columns(connection, table)
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             connection.execute(CreateIndex(index, if_not_exists=True))
     found = connection.execute(select(ABOUT.c.version)).scalars().all()
@@ -157,6 +158,15 @@ def _make_in(connection: Connection) -> None:
         )
     elif max(found) > VERSION:
         raise UsageError("the journal was written by a newer version of flujo_aros: upgrade, or name another journal")
+
+
+def _add_columns(connection: Connection, table: Table) -> None:
+    """Add the columns that a journal of an earlier version lacks; what it holds has none of their values."""
+    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    for column in table.columns:
+        if column.name not in there:
+            kind = column.type.compile(connection.dialect)
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
 
 
 def said(error: SQLAlchemyError) -> str:

@@ -125,6 +125,8 @@ class JournalStep:
     kind: str
     status: str
     trust: str | None
+    input_trust: str | None = None
+    """The lowest trust of all that the step was made from; None in journals of before it was kept."""
     reason: str | None
     error: str | None
     attempts: int

@@ -97,6 +97,7 @@ STEPS: Final = Table(
     Column("kind", String(32)),
     Column("status", String(16)),
     Column("trust", String(16)),
+    Column("input_trust", String(16)),
     Column("reason", String(32)),
     _free("error"),
     Column("attempts", Integer),

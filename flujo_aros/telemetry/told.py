@@ -212,6 +212,7 @@ def _step(row: Row[Any], run: JournalRun, values: Row[Any] | None) -> JournalSte
         kind=row.kind or "",
         status=status,
         trust=row.trust,
+        input_trust=row.input_trust,
         reason=row.reason,
         error=row.error,
         attempts=row.attempts or 0,

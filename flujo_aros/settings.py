@@ -44,8 +44,6 @@ class FallbackSettings(_Part, frozen=True):
 class StreamingSettings(_Part, frozen=True):
     """Replies that are streamed."""
 
-    aggregate_structured: bool = True
-    """Whether a structured reply is put together and read whole at its end."""
     stop_runaway: bool = True
     """Whether a stream is ended early whose model writes white space, or the same words, without end."""
 
@@ -54,7 +52,7 @@ class TelemetrySettings(_Part, frozen=True):
     """What observers are told."""
 
     verbose: bool = False
-    """Whether every reading and every stage is told, not only what went wrong."""
+    """Whether `Logging` writes every step, call and reading at INFO; otherwise at DEBUG."""
     content: bool = False
     """Whether prompts and replies may be kept by observers."""
 
@@ -81,6 +79,8 @@ class Settings(_Part, frozen=True):
     """Where runs are written down: a file, a database URL, or `off`; None: `.aros/runs.sqlite`."""
 
 
+_REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured reply is always read whole at its end"}
+"""Settings of the specification that nothing is left to switch with, and why."""
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))
 
 
@@ -164,7 +164,9 @@ def _sentence(error: ValidationError, folder: Path) -> str:
     for detail in error.errors(include_url=False, include_context=False):
         name = ".".join(str(part) for part in detail["loc"])
         variable = f"AROS_{name.upper().replace('.', '__')}"
-        if detail["type"] == "extra_forbidden":
+        if detail["type"] == "extra_forbidden" and name in _REMOVED:
+            lines.append(f"the setting {name} is gone: {_REMOVED[name]}; take it out of {variable}, or of {folder}")
+        elif detail["type"] == "extra_forbidden":
             lines.append(f"there is no setting {name!r} (set in {variable} or in {folder})")
         else:
             lines.append(f"the setting {name} is {detail['input']!r}: {detail['msg']} ({variable}, or in {folder})")

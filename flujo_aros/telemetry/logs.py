@@ -19,6 +19,7 @@ from flujo_aros.events import (
     StepStarted,
     scopes,
 )
+from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.where import where
 from flujo_aros.visible import visible_line
@@ -29,18 +30,26 @@ _WELL: Final = ("completed", "success", "accepted")
 class Logging:
     """Tells a logger what happens: give it to a runner, or to `observing`, as an observer.
 
-    What went well is INFO (runs) or DEBUG (the rest), what did not is WARNING. A line has no text of a prompt, a reply
-    or an issue, unless `content` is on; secrets are masked even then, and line ends are symbols. The facts are also
-    fields of the record: `aros_run`, `aros_step`, `aros_stage`.
+    What went well is INFO (runs) or DEBUG (the rest), what did not is WARNING. With `verbose`, or by default with the
+    setting `telemetry.verbose`, the rest is INFO, too. A line has no text of a prompt, a reply or an issue, unless
+    `content` is on; secrets are masked even then, and line ends are symbols. The facts are also fields of the record:
+    `aros_run`, `aros_step`, `aros_stage`.
 
     >>> Logging().logger.name
     'flujo_aros'
     """
 
     def __init__(
-        self, logger: logging.Logger | None = None, *, content: bool = False, secrets: Iterable[str] = ()
+        self,
+        logger: logging.Logger | None = None,
+        *,
+        content: bool = False,
+        verbose: bool | None = None,
+        secrets: Iterable[str] = (),
     ) -> None:
         self.logger = logger or logging.getLogger("flujo_aros")
+        told = current_settings().telemetry.verbose if verbose is None else verbose
+        self._detail = logging.INFO if told else logging.DEBUG
         self._content = content
         self._mask = Mask.of_environment(secrets)
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
@@ -78,10 +87,10 @@ class Logging:
             self._say(level, "agent %s %s, %s, %.3f s", event.name or "-", event.outcome, worth, event.seconds)
 
     def _step_started(self, event: StepStarted) -> None:
-        self._say(logging.DEBUG, "step %s started", event.name)
+        self._say(self._detail, "step %s started", event.name)
 
     def _step_finished(self, event: StepFinished) -> None:
-        level = logging.DEBUG if event.status in _WELL else logging.WARNING
+        level = self._detail if event.status in _WELL else logging.WARNING
         why = f": {event.error}" if self._content and event.error else ""
         worth = event.trust or event.reason or "-"
         self._say(level, "step %s %s, %s, %.3f s%s", event.name, event.status, worth, event.seconds, why)
@@ -91,7 +100,7 @@ class Logging:
         if event.fault is None:
             words = "%s answered, %d + %d tokens, %.3f s"
             tokens = (used.input_tokens, used.output_tokens)
-            self._say(logging.DEBUG, words, event.model or "the model", *tokens, event.seconds)
+            self._say(self._detail, words, event.model or "the model", *tokens, event.seconds)
         else:
             why = f": {event.fault}" if self._content else ""
             self._say(logging.WARNING, "%s did not answer%s", event.model or "the model", why)
@@ -100,17 +109,17 @@ class Logging:
         if event.outcome == "rejected":
             codes = ", ".join(sorted({issue.code for issue in event.issues})) or "-"
             why = "".join(f"; {issue.path}: {issue.message}" for issue in event.issues) if self._content else ""
-            self._say(logging.DEBUG, "reply rejected, %s (%s)%s", event.reason, codes, why)
+            self._say(self._detail, "reply rejected, %s (%s)%s", event.reason, codes, why)
         else:
             codes = ", ".join(sorted({repair.code for repair in event.repairs})) or "none"
-            self._say(logging.DEBUG, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes)
+            self._say(self._detail, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes)
 
     def _stage_finished(self, event: StageFinished) -> None:
         level = logging.INFO if event.outcome == "accepted" else logging.WARNING
         self._say(level, "stage %s %s after %d calls", event.stage, event.outcome, event.calls)
 
     def _stage_passed(self, event: StagePassed) -> None:
-        self._say(logging.DEBUG, "stage %s did not run: %s", event.stage, event.why)
+        self._say(self._detail, "stage %s did not run: %s", event.stage, event.why)
 
     def _say(self, level: int, words: str, *facts: Any) -> None:
         if not self.logger.isEnabledFor(level):

@@ -1,0 +1,183 @@
+"""No setting lies: each one that is documented changes what can be seen, and none of the specification's is ignored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+
+from flujo_aros import AgentSpec, Logging, Runner, Step, observing
+from flujo_aros.errors import UsageError
+from flujo_aros.settings import Settings, current_settings, read_settings
+from flujo_aros.telemetry.listening import listening
+from flujo_aros.testing.scripted import ScriptedModel
+
+SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+MARK = "the-words-of-the-prompt"
+
+
+@pytest.fixture(autouse=True)
+def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in [name for name in os.environ if name.startswith(("AROS_", "OTEL_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    current_settings.cache_clear()
+    yield
+    current_settings.cache_clear()
+
+
+class Source:
+    def __init__(self, model: ScriptedModel) -> None:
+        self.scripted = model
+
+    async def model(self, name: str) -> ScriptedModel:
+        return self.scripted
+
+
+def ran(model: ScriptedModel, **options: Any) -> Any:
+    step = Step("s", AgentSpec(model="local:x"), contract=SCHEMA, **options)
+    return Runner(step, models=Source(model)).run_sync(MARK)
+
+
+def of_bad_replies() -> Any:
+    """How a step ends, and by which stages, whose model never says anything useful."""
+    run = ran(ScriptedModel(then="nothing useful"))
+    return run.status, [stage.stage for stage in run.steps[0].stages], run.usage.requests
+
+
+def of_an_error_with_a_reply() -> Any:
+    try:
+        run = ran(ScriptedModel(UnexpectedModelBehavior("bad JSON", body='{"n": 1,}')))
+    except UnexpectedModelBehavior:
+        return "raised"
+    return run.status, run.steps[0].reason
+
+
+def of_an_endless_stream() -> Any:
+    """How many characters of a reply are shown that repeats itself without end."""
+    model = ScriptedModel('{"n": "' + "and so on " * 2_000, then="no")
+
+    async def watched() -> int:
+        shown = 0
+        step = Step("s", AgentSpec(model="local:x"), contract=SCHEMA)
+        async with aclosing(Runner(step, models=Source(model)).stream("x")) as events:
+            async for event in events:
+                shown += len(getattr(event, "text", "") or "") if type(event).__name__ == "TextDelta" else 1
+        return shown
+
+    return asyncio.run(watched())
+
+
+def of_the_log() -> Any:
+    logger, lines = logging.getLogger("settings-matter"), list[str]()
+    logger.setLevel(logging.INFO)
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]  # all it has to do
+    logger.addHandler(handler)
+    with observing(Logging(logger)):
+        ran(ScriptedModel('{"n": 1}'))
+    logger.removeHandler(handler)
+    return [re.sub(r"[\d.]+ s|[0-9a-f]{32}", "", line) for line in lines]
+
+
+def of_the_journal() -> Any:
+    with listening(read_settings()):
+        pass
+    return Path(".aros/runs.sqlite").exists()
+
+
+def of_what_is_exported() -> Any:
+    """Whether the prompt is among what a collector is sent."""
+    bodies: list[bytes] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Collector)
+    Thread(target=server.serve_forever, daemon=True).start()
+    os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
+    try:
+        with listening(read_settings()) as told, observing(*([] if told is None else [told])):
+            ran(ScriptedModel('{"n": 1}'))
+    finally:
+        del os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]
+        server.shutdown()
+        server.server_close()
+    assert bodies
+    return any(MARK.encode() in body for body in bodies)
+
+
+PROBES: dict[str, tuple[str, Callable[[], Any]]] = {
+    "enabled": ("false", of_bad_replies),
+    "repair.max_attempts": ("1", of_bad_replies),
+    "repair.enable_llm": ("false", of_bad_replies),
+    "fallback.max_stages": ("1", of_bad_replies),
+    "fallback.enable_extractor": ("false", of_bad_replies),
+    "fallback.degrade_to_string": ("false", of_bad_replies),
+    "degrade_on_unexpected_behavior": ("false", of_an_error_with_a_reply),
+    "streaming.stop_runaway": ("false", of_an_endless_stream),
+    "schema_simplify": ("true", of_bad_replies),
+    "telemetry.verbose": ("true", of_the_log),
+    "telemetry.content": ("true", of_what_is_exported),
+    "journal": ("off", of_the_journal),
+}
+
+
+def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from names(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def variable(name: str) -> str:
+    return f"AROS_{name.upper().replace('.', '__')}"
+
+
+def test_every_setting_is_documented_and_has_a_probe() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "recovery.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `([\w.]+)` \| `(AROS_\w+)` \|", page, flags=re.M)
+    assert {name for name, _ in documented} == set(names(Settings)) == set(PROBES)
+    assert all(variable(name) == written for name, written in documented)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_setting_changes_what_can_be_seen(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    value, probe = PROBES[name]
+    usual = probe()
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    monkeypatch.setenv(variable(name), value)
+    current_settings.cache_clear()
+    assert probe() != usual
+
+
+def test_degrade_still_runs_behind_the_flat_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AROS_SCHEMA_SIMPLIFY", "true")
+    current_settings.cache_clear()
+    _, stages, _ = of_bad_replies()
+    assert stages[-2:] == ["simplify", "degrade"]
+
+
+def test_a_setting_that_is_gone_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AROS_STREAMING__AGGREGATE_STRUCTURED", "false")
+    with pytest.raises(UsageError, match="is gone: a streamed structured reply is always read whole"):
+        read_settings()

@@ -215,11 +215,14 @@ class Rejected:
         lines += [f"  candidate {words}" for words in self.seen]
         return without_secrets("\n".join(lines), source=self.text)
 
-    def feedback(self) -> str:
-        """The message to send back to a model in your own loop: what was wrong and what to do, without the reply."""
+    def feedback(self, *, advice: bool = True) -> str:
+        """The message to send back to a model in your own loop: what was wrong and what to do, without the reply.
+
+        Without `advice` it ends with what was wrong, for a prompt that says in its own words what to do.
+        """
         lines = [f"Your answer could not be used: {_REASON_WORDS[self.reason]}."]
         lines += [f"- {_issue_line(issue)}" for issue in self.issues[:20]]
-        lines.append(_WHAT_TO_DO.get(self.reason, _CORRECT_IT))
+        lines += [_WHAT_TO_DO.get(self.reason, _CORRECT_IT)] if advice else []
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

@@ -186,6 +186,7 @@ def _refused(batch: Batch, message: str) -> dict[str, Any]:
         "run_id": None,
         "blueprint": batch.pipeline.name,
         "status": "failed",
+        "trust": None,
         "output": None,
         "steps": [],
         "usage": Usage().to_dict(),

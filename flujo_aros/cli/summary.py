@@ -87,7 +87,7 @@ def _cells(step: StepResult[object]) -> Iterator[Text]:
 
 
 def _total(result: RunResult) -> Iterator[Text]:
-    yield from (Text("total"), Text(), worded(result.trust), Text())
+    yield from (Text("total"), Text(), worded(result.trust) if result.trust else Text(), Text())
     yield from _figures(sum(len(_repairs(step)) for step in result.steps), result.usage, result.seconds)
 
 

@@ -91,6 +91,20 @@ def is_async(check: Check) -> bool:
     return inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(getattr(check, "__call__", None))  # noqa: B004 (an object with an async `__call__`)
 
 
+def fields_in(names: Collection[str]) -> Check:
+    """Each of these fields must be there, and not be null or empty.
+
+    >>> fields_in(["mood"])({"kind": "said", "text": "Well."}).message
+    'mood is missing'
+    """
+
+    def fields(value: Any) -> Issue | None:
+        missing = [name for name in names if _member(value, name) in (None, "")]
+        return Issue(f"$.{missing[0]}", "missing", f"{', '.join(missing)} is missing") if missing else None
+
+    return fields
+
+
 def winner_in(cast: Collection[str] | None) -> Check:
     """`winner` must be one of the cast, or not be named; without a cast every winner will do.
 

@@ -40,10 +40,12 @@ _SLOTS: Final[dict[str, Any]] = {"winner": "<a name, or null>", "scores": {"<nam
 def event_instruction(kinds: tuple[str, ...], fields: tuple[str, ...], text: str = EXAMPLE) -> str:
     """Ask for one event: its form, the kinds, and an example, which `read` knows when it is repeated."""
     form: dict[str, Any] = {"kind": "...", "text": "..."} | {name: _SLOTS.get(name, "...") for name in fields}
+    shown = {"kind": kinds[0], "text": text} | {name: f"<{name}>" for name in fields if name not in _SLOTS}
     return (
         "OUTPUT FORMAT\n"
         "Answer with one JSON object and nothing else: no prose before or after it.\n"
         f"Form: {json.dumps(form, ensure_ascii=False)}\n"
         f"`kind` is one of: {' | '.join(kinds)}\n"
-        f"Example (never repeat it): {json.dumps({'kind': kinds[0], 'text': text}, ensure_ascii=False)}"
+        "`text` is one or two sentences, vivid and specific.\n"
+        f"Example (never repeat it): {json.dumps(shown, ensure_ascii=False)}"
     )

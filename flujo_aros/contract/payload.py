@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    create_model,
+    model_serializer,
+)
 
 JsonObject = dict[str, Any]
 
@@ -33,7 +39,13 @@ class Event(BaseModel):
     kind: str
     text: str
     winner: str | None = None
-    scores: dict[str, float] | None = None
+    scores: dict[str, float] | None = {}
+
+    @model_serializer(mode="wrap")
+    def _as_told(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
+        """Without the fields of a verdict that nobody has written: most events are none."""
+        told: JsonObject = plain(self)
+        return {name: value for name, value in told.items() if name in self.model_fields_set or name not in WELL_KNOWN}
 
     @property
     def is_raw_fallback(self) -> bool:

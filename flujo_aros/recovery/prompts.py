@@ -73,7 +73,7 @@ def patch_prompt(wanted: Contract[Any], failing: Rejected, vault: Vault) -> str:
 
 def retry_prompt(contract: Contract[Any], failing: Rejected) -> str:
     """Tell the model in the conversation what was wrong with its reply, and what to do now."""
-    feedback = failing.feedback()
+    feedback = failing.feedback(advice=contract.mode != "block")  # which wants prose, too, as the form says
     if len(feedback) > _MAX_FEEDBACK_CHARS:
         feedback = f"{feedback[:_MAX_FEEDBACK_CHARS]}…"
     return f"{feedback}\n\n{form_prompt(contract)}"

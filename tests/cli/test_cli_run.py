@@ -90,7 +90,7 @@ def test_output_that_is_no_text_is_json(aros: Aros, shop: Path) -> None:
 def test_json_is_one_document_of_the_promised_shape(aros_process: Aros, shop: Path) -> None:
     result = aros_process("run", blueprint(shop, "shout", "letter"), "-i", "ann", "--allow", "shop.py", "--json")
     document = json.loads(result.stdout)
-    assert list(document) == ["run_id", "blueprint", "status", "output", "steps", "usage", "error"]
+    assert list(document) == ["run_id", "blueprint", "status", "trust", "output", "steps", "usage", "error"]
     assert (document["status"], document["output"], document["error"]) == ("completed", "Dear ANN", None)
     assert [step["name"] for step in document["steps"]] == ["shout", "letter"]
 

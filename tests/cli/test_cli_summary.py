@@ -58,6 +58,21 @@ def test_table_has_one_row_for_each_step_and_a_total() -> None:
     assert row(text, "total") == ["total", "2", "3", "602 + 98", "$0.0012", "1 min 17 s"]
 
 
+def test_the_table_tells_what_a_step_was_made_from_where_that_is_not_clean() -> None:
+    text = report(
+        TRIAGE,
+        replace(
+            NOTIFY,
+            status=StepStatus.SUCCESS,
+            outcome=Accepted(1, Trust.CLEAN, "first", (), ""),
+            input_trust=Trust.INFERRED,
+        ),
+    )
+    assert row(text, "step")[2:4] == ["trust", "input trust"]
+    assert row(text, "notify")[2:4] == ["clean", "inferred"]
+    assert row(text, "total")[1] == "inferred"
+
+
 def test_repairs_are_told_in_plain_words() -> None:
     text = report(TRIAGE)
     assert "fence: ```json set aside" in text

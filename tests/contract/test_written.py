@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros import Rejected, read
+from flujo_aros import Accepted, Rejected, read
 from flujo_aros.contract.output import Output, TaggedContract
 from flujo_aros.contract.written import contract_from, written_contract
 from flujo_aros.errors import ContractError
@@ -76,7 +76,7 @@ def test_the_example_of_an_event_can_be_written() -> None:
         ("block:", "a contract is json, tagged:TAG"),
         (
             {"event": ["a"], "checks": ["x"]},
-            "an event contract has no option 'checks'; known: fields, fallback, example",
+            "an event contract has no option 'checks'; known: fields, required, fallback, example",
         ),
         ({"event": ["a"], "cast": "ada"}, "cast='ada': it is a list of names"),
         ({"event": ["a"], "example": 3}, "example=3"),
@@ -98,3 +98,38 @@ def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: s
 def test_a_schema_where_none_has_a_place_is_refused() -> None:
     with pytest.raises(ContractError, match="a text contract has no schema; leave it out"):
         contract_from("text:note", INTEGER)
+
+
+def test_an_event_can_require_its_fields() -> None:
+    every = contract_from({"event": ["said"], "fields": ["mood", "place"], "required": True})
+    one = contract_from({"event": ["said"], "fields": ["mood", "place"], "required": ["mood"]})
+    moody = '{"kind": "said", "text": "Well.", "mood": "glad"}'
+    assert isinstance(read(moody, one), Accepted)
+    rejected = read(moody, every)
+    assert isinstance(rejected, Rejected)
+    (issue,) = rejected.issues
+    assert (issue.path, issue.code, issue.message) == ("$.place", "missing", "place is missing")
+    assert isinstance(read('{"kind": "said", "text": "Well.", "mood": "", "place": "x"}', every), Rejected)
+
+
+@pytest.mark.parametrize("required", ["mod", ["mod"], [1], {"mood": 1}])
+def test_only_fields_of_the_event_can_be_required(required: Any) -> None:
+    with pytest.raises(ContractError, match="out of `fields`"):
+        written_contract({"event": ["said"], "fields": ["mood"], "required": required})
+
+
+def test_the_format_of_an_event_says_what_its_text_is_and_shows_every_field() -> None:
+    lines = Output.event(["said"], ["mood"]).instruction().splitlines()
+    assert lines[0] == "OUTPUT FORMAT"
+    assert "`text` is one or two sentences, vivid and specific." in lines
+    assert lines[-1].endswith('"mood": "<mood>"}')
+
+
+def test_an_event_tells_of_winner_and_scores_only_where_they_were_asked_for_or_written() -> None:
+    plain = read('{"kind": "said", "text": "Well."}', Output.event(["said"])).value
+    asked = read('{"kind": "said", "text": "Well."}', Output.event(["said"], ["winner", "scores"])).value
+    written = read('{"kind": "said", "text": "Well.", "winner": "ada"}', Output.event(["said"])).value
+    assert (plain.winner, plain.scores) == (None, {})
+    assert plain.model_dump() == {"kind": "said", "text": "Well."}
+    assert asked.model_dump() == {"kind": "said", "text": "Well.", "winner": None, "scores": {}}
+    assert written.model_dump() == {"kind": "said", "text": "Well.", "winner": "ada"}

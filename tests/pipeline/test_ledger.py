@@ -165,9 +165,9 @@ def test_the_json_of_a_run_has_exactly_the_documented_keys():
         with ledger.open("b", "step") as slot:
             slot.report(Settlement(REJECTED))
     plain = json.loads(json.dumps(ledger.result.to_dict()))
-    assert list(plain) == ["run_id", "blueprint", "status", "output", "steps", "usage", "error"]
+    assert list(plain) == ["run_id", "blueprint", "status", "trust", "output", "steps", "usage", "error"]
     first, second = plain["steps"]
-    expected = "name kind status trust origin reason output repairs stages calls usage cost seconds"
+    expected = "name kind status trust input_trust origin reason output repairs stages calls usage cost seconds"
     assert list(first) == list(second) == expected.split()
     assert (first["trust"], first["calls"], first["cost"]) == ("lossless", 1, 0.5)
     assert first["repairs"] == [

@@ -2,15 +2,16 @@
 
 import json
 import re
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flujo_aros import Ladder, LlmRepair, Output
+from flujo_aros import Ladder, LlmRepair, Output, read
 from flujo_aros.outcome import Accepted, Issue, Reason, Rejected
 from flujo_aros.recovery.plan import Reply, Task, advance
-from flujo_aros.recovery.prompts import CANNOT_REPAIR, fenced, repair_prompt
+from flujo_aros.recovery.prompts import CANNOT_REPAIR, fenced, repair_prompt, retry_prompt
 from flujo_aros.recovery.secrets import Vault
 from flujo_aros.recovery.stages.extract import Extract
 from flujo_aros.recovery.stages.patch import Patch
@@ -186,3 +187,12 @@ def test_hiding_and_restoring_gives_the_text_again(text, named):
 def test_a_port_is_no_password():
     text = "see http://localhost:8080"
     assert Vault(text).hide(text) == text
+
+
+def test_a_retry_for_a_block_does_not_forbid_the_prose_that_it_asks_for() -> None:
+    block = Output.block("plan")
+    prompt = retry_prompt(block, cast("Rejected", read("On it.", block)))
+    assert "in prose" in prompt
+    assert "prose around it" not in prompt
+    value = Output.json({"type": "object"})
+    assert "without comments or prose around it" in retry_prompt(value, cast("Rejected", read("On it.", value)))

@@ -266,6 +266,8 @@ def stages_tried(attempts: Iterable[Attempt]) -> tuple[str, ...]:
 
 
 Outcome: TypeAlias = Accepted[T_co] | Degraded | Rejected
+Reading: TypeAlias = Accepted[T_co] | Rejected
+"""What comes of one text alone; only a ladder can degrade."""
 
 _MAX_PLACES = 5
 _REASON_WORDS = {

@@ -11,7 +11,7 @@ from flujo_aros.contract.output import EventContract, JsonContract, compile_cont
 from flujo_aros.contract.payload import LooseEvent, WrittenEvent
 from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.contract.values import path_of
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.garnished import CLEANED
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ T = TypeVar("T")
 class Look(Protocol):
     """Reads one JSON value out of a text, with the options of the call."""
 
-    def __call__(self, text: str, contract: JsonContract[T], *, whole: bool = False) -> Outcome[T]:
+    def __call__(self, text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
         """The outcome. `whole`: the text is a part whose end is known, wherever the reply was cut."""
         ...
 
@@ -36,7 +36,7 @@ _NUMBER: Final = compile_contract(float)
 _OBJECT: Final = compile_contract({"type": "object"})
 
 
-def tidied(outcome: Outcome[WrittenEvent], text: str, contract: EventContract, look: Look) -> Outcome[WrittenEvent]:
+def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look) -> Reading[WrittenEvent]:
     """The outcome of an event that was rejected for its garnish, cleaned; any other outcome as it is.
 
     A score that is no number is dropped, `scores` that name nobody are left out, a kind that is no text is a wrong
@@ -46,7 +46,7 @@ def tidied(outcome: Outcome[WrittenEvent], text: str, contract: EventContract, l
     """
     if not isinstance(outcome, Rejected) or outcome.reason not in _MAY_BE_GARNISH:
         return outcome
-    loose: Outcome[LooseEvent] = look(text, contract.loose)
+    loose: Reading[LooseEvent] = look(text, contract.loose)
     if not isinstance(loose, Accepted):
         return _without_garnish(outcome)
     cleaning = _Cleaning(loose.value, contract, look, len(text))

@@ -10,7 +10,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Valid
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Risk
+from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Risk
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit
@@ -111,11 +111,11 @@ class Gathering(ABC, Generic[T]):
         self.budget = 8 * len(text) + 4_096
 
     @abstractmethod
-    def run(self) -> Outcome[T]:
+    def run(self) -> Reading[T]:
         """Read the text."""
 
     @abstractmethod
-    def _again(self, inner: str) -> Outcome[T]:
+    def _again(self, inner: str) -> Reading[T]:
         """Read what was inside of an escape or of quotes."""
 
     def _without_opener(self) -> None:

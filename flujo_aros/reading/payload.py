@@ -15,7 +15,7 @@ from flujo_aros.contract.payload import WELL_KNOWN, Block, Event, WrittenEvent
 from flujo_aros.contract.reasoning import mask_reasoning, without_reasoning
 from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import find_json_end
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
@@ -52,13 +52,13 @@ class Pair(NamedTuple):
     closing: int
 
 
-def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
+def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Reading[T]:
     """The payload of the last complete pair of tags. `look` reads a payload that is not taken strictly."""
     outcome = _tagged(text, contract, look)
     return replace(outcome, tag=contract.tag) if isinstance(outcome, Rejected) else outcome
 
 
-def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Outcome[T]:
+def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Reading[T]:
     masked = mask_reasoning(text)
     pairs, open_at = _pairs(masked, contract)
     if open_at is not None:
@@ -238,7 +238,7 @@ def _other_forms(text: str, pair: Pair, tag: str) -> Iterator[Repair]:
             yield Repair("tag-form", Risk.LOSSLESS, "$", (begin, end), text[begin:end][:80], wanted)
 
 
-def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, repairs: tuple[Repair, ...]) -> Outcome[T]:
+def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, repairs: tuple[Repair, ...]) -> Reading[T]:
     verdict = contract.validate(value)
     if isinstance(verdict, Invalid):
         return Rejected(Reason.INVALID, verdict.issues, text, raw)
@@ -247,7 +247,7 @@ def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, rep
     return Accepted(verdict.value, Trust.of(repairs), "first", repairs, text)
 
 
-def _moved(outcome: Outcome[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Outcome[T]:
+def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
     """The outcome of a payload as one of the whole reply: spans count from its beginning."""
     if not isinstance(outcome, Accepted):
         because = outcome if isinstance(outcome, Rejected) else outcome.because
@@ -262,7 +262,7 @@ def _moved(outcome: Outcome[T], text: str, raw: str, by: int, repairs: tuple[Rep
 _TOOL_CALL: Final = re.compile(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>|\Z)", re.S)
 
 
-def read_block(text: str, contract: BlockContract) -> Outcome[Block]:
+def read_block(text: str, contract: BlockContract) -> Reading[Block]:
     """The leading JSON object with all keys that must stand in it, and the prose after it. Reasoning leads nothing."""
     if not contract.keys:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
@@ -366,13 +366,13 @@ _NOTHING_READ: Final = (Reason.NO_JSON, Reason.REFUSED)
 _NO_EVENT: Final = (Reason.INVALID, Reason.MALFORMED, Reason.AMBIGUOUS)
 
 
-def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Outcome[Event]:
+def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Reading[Event]:
     """An event: JSON with a kind and a text, else what was said in prose. Never rejected for want of JSON.
 
     An echo of the prompt's form or example is set aside; with nothing beside it the reply says nothing.
     """
     heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
-    outcome: Outcome[WrittenEvent] = look(heard, contract.written)
+    outcome: Reading[WrittenEvent] = look(heard, contract.written)
     outcome = tidied(outcome, heard, contract, look)
     if isinstance(outcome, Accepted):
         if _is_slot(outcome.value.text, contract.example):
@@ -423,7 +423,7 @@ def _echoed(text: str) -> Rejected:
     return Rejected(Reason.ECHOED_SCHEMA, (Issue("$.text", "echoed_example", words),), text)
 
 
-def judged(outcome: Outcome[T], checks: Sequence[Check]) -> Outcome[T]:
+def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
     """The outcome after these checks: what they have against a value rejects it, what they clean is told."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
@@ -442,7 +442,7 @@ def is_settled(outcome: Accepted[Any]) -> bool:
     return outcome.origin == "synthesize"
 
 
-def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Outcome[T]:
+def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Reading[T]:
     """The outcome after what checks have said of its value."""
     value, issues, cleaned = judgement
     if issues:
@@ -453,7 +453,7 @@ def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Outcome[T]:
     return replace(outcome, value=value, trust=trust, repairs=(*outcome.repairs, *cleaned))
 
 
-def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Outcome[Event]:
+def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Reading[Event]:
     written, event = outcome.value, event_of(outcome.value, contract)
     repairs: Sequence[Repair] = outcome.repairs
     if event.kind != written.kind:

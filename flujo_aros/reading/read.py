@@ -16,7 +16,7 @@ from flujo_aros.contract.output import (
     compile_contract,
 )
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
+from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
 from flujo_aros.reading.gather import DEPTH, Pick
 from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
@@ -49,7 +49,7 @@ def read(
     truncated: bool | None = None,
     pick: Pick = "last",
     limits: Limits = ...,
-) -> Outcome[T]: ...
+) -> Reading[T]: ...
 @overload
 def read(  # a schema, and what type checkers have no type for, such as `int | None`
     text: str,
@@ -59,7 +59,7 @@ def read(  # a schema, and what type checkers have no type for, such as `int | N
     truncated: bool | None = None,
     pick: Pick = "last",
     limits: Limits = ...,
-) -> Outcome[Any]: ...
+) -> Reading[Any]: ...
 def read(
     text: str,
     contract: Any,
@@ -68,7 +68,7 @@ def read(
     truncated: bool | None = None,
     pick: Pick = "last",
     limits: Limits = _LIMITS,
-) -> Outcome[Any]:
+) -> Reading[Any]:
     """Turn the text of a model into a typed value, or say why it cannot be done.
 
     `contract` is an `Output`, a pydantic model or any type, a `TypeAdapter`, or a JSON Schema dict (`{}`: any JSON).
@@ -99,7 +99,7 @@ def read(
     return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 
 
-def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]:
+def _read(text: str, contract: Contract[Any], options: _Options) -> Reading[Any]:
     half = None if text.isascii() else SURROGATE.search(text)
     if half is not None:  # no file, socket or terminal could take what would be made of it
         words = f"half of a surrogate pair is no character (at character {half.start()})"
@@ -108,7 +108,7 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Outcome[Any]
         return _read_json(text, contract, options)
     inside = options._replace(truncated=False)  # what ends before the end of the reply was not cut
 
-    def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Outcome[T]:
+    def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
         return _read_json(text, contract, inside if whole else options)
 
     if isinstance(contract, TaggedContract):
@@ -150,7 +150,7 @@ class _Options(NamedTuple):
     limits: Limits
 
 
-def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Outcome[T]:
+def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Reading[T]:
     risk, truncated, pick, limits = options
     search: Search[T] = Search(
         text,

@@ -18,7 +18,7 @@ from flujo_aros.contract.reasoning import mask_reasoning
 from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.contract.times import TIMES
 from flujo_aros.contract.values import Invalid, Valid
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk, Trust
+from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.choose import boolean_word
 from flujo_aros.reading.cursor import Failure
@@ -55,7 +55,7 @@ _LONGEST_SCALAR: Final = 20_000
 class Search(Gathering[T]):
     """One reading of one text."""
 
-    def run(self) -> Outcome[T]:
+    def run(self) -> Reading[T]:
         """The outcome. The one place that decides."""
         whole = self._whole_scalar() or self._whole_mended()
         if whole is not None:
@@ -82,7 +82,7 @@ class Search(Gathering[T]):
 
     # --- whole texts ------------------------------------------------------------------------------------------
 
-    def _whole_scalar(self) -> Outcome[T] | None:
+    def _whole_scalar(self) -> Reading[T] | None:
         """A contract for text takes the text as it was written; one for a scalar takes nothing but the whole text."""
         shape = self.shape
         if shape.anything or shape.branches or shape.allows("object") or shape.allows("array"):
@@ -94,7 +94,7 @@ class Search(Gathering[T]):
         body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
         return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
 
-    def _whole_mended(self) -> Outcome[T] | None:
+    def _whole_mended(self) -> Reading[T] | None:
         """A text that is one value with common damage, and nothing else: the quick way needs no search."""
         text = self.text
         start = len(text) - len(text.lstrip())
@@ -105,7 +105,7 @@ class Search(Gathering[T]):
         candidate: Candidate[T] = Candidate(start, start + 1, LINES)
         return self._accept(candidate) if self._rewritten(candidate) else None
 
-    def _text_as_written(self) -> Outcome[T]:
+    def _text_as_written(self) -> Reading[T]:
         if self.truncated is True and self.ceiling < Risk.LOSSY:
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         if self.shape.format in TIMES:
@@ -119,7 +119,7 @@ class Search(Gathering[T]):
         cut = Edit("truncated", Risk.LOSSY, end, end, "", "$")
         return Accepted(verdict.value, Trust.LOSSY, "first", RepairLog([cut], self.text, lambda: (None, ())), self.text)
 
-    def _scalar(self, body: str, edits: list[Edit]) -> Outcome[T]:
+    def _scalar(self, body: str, edits: list[Edit]) -> Reading[T]:
         if not body:
             return Rejected(Reason.NO_JSON, (Issue("$", "empty", "the reply is empty"),), self.text)
         start, end = self._place(body)
@@ -134,7 +134,7 @@ class Search(Gathering[T]):
         self.found.append(candidate)
         return self._decide([candidate]) if candidate.fits else self._reject()
 
-    def _scalar_in_union(self) -> Outcome[T] | None:
+    def _scalar_in_union(self) -> Reading[T] | None:
         """A contract that takes a scalar among others: the whole text, when nothing else stands in it."""
         if self.shape.anything:
             return self._any_scalar()
@@ -150,7 +150,7 @@ class Search(Gathering[T]):
             return None
         return self._one_scalar(Node(STRING, body, *self._place(body)), edits)
 
-    def _json_scalar(self, body: str) -> Outcome[T] | None:
+    def _json_scalar(self, body: str) -> Reading[T] | None:
         """A reply that is one JSON scalar, for a contract that takes it in a list or among others."""
         value = json.loads(body)
         if isinstance(value, float) and not isfinite(value):
@@ -166,12 +166,12 @@ class Search(Gathering[T]):
         start = self.text.rfind(body)
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
-    def _one_scalar(self, node: Node, edits: list[Edit]) -> Outcome[T] | None:
+    def _one_scalar(self, node: Node, edits: list[Edit]) -> Reading[T] | None:
         candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
         judge(candidate, Parsed(node, node.end, edits, cut=False), self.text, self.contract, self.ceiling)
         return self._decide([candidate]) if candidate.fits else None
 
-    def _any_scalar(self) -> Outcome[T] | None:
+    def _any_scalar(self) -> Reading[T] | None:
         body, edits = _bare_scalar(self.text)
         if self.text.strip() in ("''", "“”", "``"):
             body, edits = '""', [Edit("quotes", Risk.LOSSLESS, 0, len(self.text), "", "$")]
@@ -190,7 +190,7 @@ class Search(Gathering[T]):
         verdict = self.contract.validate(value)
         return None if isinstance(verdict, Invalid) else verdict
 
-    def _again(self, inner: str) -> Outcome[T]:
+    def _again(self, inner: str) -> Reading[T]:
         if not inner.isascii() and SURROGATE.search(inner):
             issue = Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
             return Rejected(Reason.MALFORMED, (issue,), inner)
@@ -205,14 +205,14 @@ class Search(Gathering[T]):
             nested=self.nested + 1,
         ).run()
 
-    def _encoded(self) -> Outcome[T] | None:
+    def _encoded(self) -> Reading[T] | None:
         """A whole text that is one JSON string with JSON in it: what stands inside is read as it was meant."""
         text = self.text.strip()
         if text[:2] not in ('"{', '"[', '"\\') or self.shape.anything or find_json_end(text, 0) != len(text):
             return None
         return self._inside_quotes()
 
-    def _inside_quotes(self) -> Outcome[T] | None:
+    def _inside_quotes(self) -> Reading[T] | None:
         """The whole answer written as one JSON string, or put between quotes."""
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := FENCED.fullmatch(text)) is not None:
@@ -228,7 +228,7 @@ class Search(Gathering[T]):
         start = self.text.find(text)
         return self._accept(self._adopt(outcome, Spot(start, LINES), start + len(text), "double-encoded"))
 
-    def _block_quote(self) -> Outcome[T] | None:
+    def _block_quote(self) -> Reading[T] | None:
         """The whole answer in a block quote: every line has its mark, but for words that announce it."""
         lines = self.text.strip().split("\n")
         announced = lines[0].rstrip()[-1:] in (":", "：")
@@ -241,7 +241,7 @@ class Search(Gathering[T]):
         start = self.text.find(">")
         return self._accept(self._adopt(outcome, Spot(start, LINES), len(self.text.rstrip()), "block-quote"))
 
-    def _lines(self) -> Outcome[T] | None:
+    def _lines(self) -> Reading[T] | None:
         node = read_lines(self.text, self.shape) if self.truncated is not True else None
         if node is None:
             return None
@@ -253,7 +253,7 @@ class Search(Gathering[T]):
 
     # --- deciding ---------------------------------------------------------------------------------------------
 
-    def _decide(self, fitting: list[Candidate[T]]) -> Outcome[T]:
+    def _decide(self, fitting: list[Candidate[T]]) -> Reading[T]:
         best = min(candidate.rank for candidate in fitting)
         group = [candidate for candidate in fitting if candidate.rank == best]
         chosen = group[0] if self.pick == "first" else group[-1]
@@ -282,7 +282,7 @@ class Search(Gathering[T]):
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", f"{len(fitting)} different answers"),))
         return self._accept(chosen)
 
-    def _against(self, chosen: Candidate[T]) -> Outcome[T] | None:
+    def _against(self, chosen: Candidate[T]) -> Reading[T] | None:
         """What tells against the chosen value: an answer that is cut, broken or does not fit."""
         if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
             return self._reject()
@@ -345,7 +345,7 @@ class Search(Gathering[T]):
         walls = FENCES if group[0].rank <= FENCE else BETWEEN
         return all(not walls.fullmatch(self.text, one.end, two.start) for one, two in pairwise(group))
 
-    def _collect(self, group: list[Candidate[T]]) -> Outcome[T] | None:
+    def _collect(self, group: list[Candidate[T]]) -> Reading[T] | None:
         """Several values in a row, where the contract is a list of them."""
         if len(group) < 2 or self._all_apart(group) or not (self._is_list() or self._in_lines(group)):
             return None
@@ -366,7 +366,7 @@ class Search(Gathering[T]):
         judge(whole, Parsed(list_of(nodes), whole.end, edits, cut=False), self.text, self.contract, self.ceiling)
         return self._accept(whole) if whole.fits else None
 
-    def _accept(self, candidate: Candidate[T]) -> Outcome[T]:
+    def _accept(self, candidate: Candidate[T]) -> Reading[T]:
         text = self.text
         if self.pick != "first" and self.contract.counts is None and (rest := self._unexplained(candidate)) is not None:
             return self._rejected(Reason.AMBIGUOUS, (rest,), candidate)
@@ -428,7 +428,7 @@ class Search(Gathering[T]):
 
     # --- rejecting --------------------------------------------------------------------------------------------
 
-    def _reject(self) -> Outcome[T]:
+    def _reject(self) -> Reading[T]:
         if self.flooded:
             return self._rejected(
                 Reason.TOO_LARGE, (Issue("$", "candidates", "too many possible answers stand in it"),)

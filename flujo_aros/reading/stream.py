@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from flujo_aros.contract.output import BlockContract, Contract, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Issue, Outcome, Risk
+from flujo_aros.outcome import Issue, Reading, Risk
 from flujo_aros.reading.follow import Following
 from flujo_aros.reading.gather import Pick
 from flujo_aros.reading.live import Finals, Partial, Snapshot
@@ -153,7 +153,7 @@ class StreamReader(Generic[T]):
             limits.max_candidates,
         )
 
-    def close(self, *, truncated: bool | None = None) -> Outcome[T]:
+    def close(self, *, truncated: bool | None = None) -> Reading[T]:
         """The outcome of the whole: the same as `read` gives for it.
 
         `truncated` tells how the model ended, as for `read`: True = cut (finish reason "length"), False = by itself.

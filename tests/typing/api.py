@@ -61,17 +61,17 @@ class Invoice(BaseModel):
 
 def reading(text: str) -> None:
     """Each form of a contract gives its own type of value."""
-    assert_type(read(text, Invoice), Outcome[Invoice])
-    assert_type(read(text, list[int]), Outcome[list[int]])
-    assert_type(read(text, int), Outcome[int])
-    assert_type(read(text, TypeAdapter(dict[str, Invoice])), Outcome[dict[str, Invoice]])
-    assert_type(read(text, Output.json(Invoice)), Outcome[Invoice])
+    assert_type(read(text, Invoice), Accepted[Invoice] | Rejected)
+    assert_type(read(text, list[int]), Accepted[list[int]] | Rejected)
+    assert_type(read(text, int), Accepted[int] | Rejected)
+    assert_type(read(text, TypeAdapter(dict[str, Invoice])), Accepted[dict[str, Invoice]] | Rejected)
+    assert_type(read(text, Output.json(Invoice)), Accepted[Invoice] | Rejected)
     assert_type(Output.json(Invoice), JsonContract[Invoice])
     assert_type(Output.json({"type": "integer"}), JsonContract[Any])
-    assert_type(read(text, {"type": "object"}), Outcome[Any])
-    assert_type(read(text, int | None), Outcome[Any])
-    assert_type(read(text, Output.tagged("result", Invoice)), Outcome[Invoice])
-    assert_type(read(text, Output.text("note")), Outcome[str])
+    assert_type(read(text, {"type": "object"}), Accepted[Any] | Rejected)
+    assert_type(read(text, int | None), Accepted[Any] | Rejected)
+    assert_type(read(text, Output.tagged("result", Invoice)), Accepted[Invoice] | Rejected)
+    assert_type(read(text, Output.text("note")), Accepted[str] | Rejected)
     read(text, {}).explain()
     read(text, True).explain()
     read(text, Invoice, risk=Risk.LOSSLESS, truncated=True, pick="first", limits=Limits(max_chars=1_000, max_depth=20))
@@ -80,7 +80,7 @@ def reading(text: str) -> None:
 def streaming(piece: str) -> None:
     """A stream reader gives the type of value that `read` gives."""
     assert_type(StreamReader(Invoice), StreamReader[Invoice])
-    assert_type(StreamReader(list[int]).close(), Outcome[list[int]])
+    assert_type(StreamReader(list[int]).close(), Accepted[list[int]] | Rejected)
     assert_type(StreamReader(Output.tagged("result", Invoice), pick="first"), StreamReader[Invoice])
     assert_type(StreamReader({"type": "object"}), StreamReader[Any])
     assert_type(StreamReader(int | None).feed(piece), Partial[Any] | None)

@@ -34,6 +34,23 @@ def mock_network(monkeypatch):
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
 
 
+class Broken:
+    """The beginning of a body, after which the connection is lost."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def stream(self, library):
+        text = self.text
+
+        class Stream(library.AsyncByteStream):
+            async def __aiter__(self):
+                yield text.encode()
+                raise library.ReadError("connection reset by peer")
+
+        return Stream()
+
+
 def client_over(sdk, replies, seen):
     """An HTTP client of the library that this SDK uses, answering from a list of (status, body)."""
     library = importlib.import_module("httpx2" if "httpx2" in inspect.getsource(sdk) else "httpx")
@@ -42,6 +59,9 @@ def client_over(sdk, replies, seen):
         seen.append(json.loads(request.content))
         nothing = (500, {"error": {"message": "asked once more than there are replies"}})
         status, body = replies.pop(0) if replies else nothing
+        if isinstance(body, Broken):
+            kind = {"content-type": "text/event-stream"}
+            return library.Response(status, stream=body.stream(library), headers=kind)
         if isinstance(body, str):
             kind = "text/event-stream" if body.startswith("data:") else "text/html"
             return library.Response(status, text=body, headers={"content-type": kind})
@@ -258,6 +278,31 @@ def test_an_error_event_inside_a_stream_is_mended_where_it_carries_the_reply(mak
     except (ModelHTTPError, UnexpectedModelBehavior, OutputError) as error:
         pytest.fail(f"not mended: {error!r} from {error.__cause__!r}")
     assert value == PEN
+
+
+def broken_streams(*texts):
+    """The ways in which a stream that has brought these texts breaks off, as events of the interface."""
+    whole = streamed(*texts)[1]
+    begun = "".join(f"{event}\n\n" for event in whole.split("\n\n")[: len(texts)])
+    unnamed = {"error": {"message": "Failed to validate JSON.", "code": "json_validate_failed"}}
+    return {
+        "connection": Broken(begun),
+        "error event": f"{begun}data: {json.dumps(unnamed)}\n\n",
+        "malformed chunk": f'{begun}data: {{"id": "x", "choices": [{{"ind\n\n',
+    }
+
+
+@pytest.mark.parametrize("make", [openai_chat, groq])
+@pytest.mark.parametrize("way", [by_stream, by_events])
+@pytest.mark.parametrize("how", broken_streams("x"))
+def test_a_stream_that_breaks_off_is_finalized_from_what_it_has_shown(make, way, how):
+    whole = broken_streams("{'name': ", "'pen', 'qty'", ": 3}")[how]
+    value, seen = run(make, (200, whole), way=way, output=NativeOutput)
+    assert (value, len(seen)) == (PEN, 1)
+    cut = broken_streams('{"name": ', '"pen", "qty"')[how]
+    rest = chat(GOOD)
+    value, seen = run(make, (200, cut), rest, way=way, output=NativeOutput)
+    assert (value, len(seen)) == (PEN, 2)
 
 
 def test_a_refusal_of_openai_is_refused_at_one_request():

@@ -26,6 +26,7 @@ from flujo_aros.agents.salvage import fault_in, reply_of
 from flujo_aros.agents.silence import thought_in
 from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import object_schema
+from flujo_aros.agents.wording import remember
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Outcome
@@ -166,7 +167,10 @@ class ModelAnswers:
                 if thought is not None:
                     return Reply(thought.text or "", thought=True), thought.finish_reason
                 if not isinstance(response, ModelResponse) or not response.text:
-                    fault = fault_in(error, _TEXT)
+                    enforced = ask.way == "constrained"
+                    if enforced:
+                        remember(error, model, ask.contract, self.record)
+                    fault = fault_in(error, _TEXT, form_sent=enforced)
                     return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
                 # The host refuses what it cannot use itself, such as a cut reply: here it is read like any other.
         response = cast("ModelResponse", messages[-1])

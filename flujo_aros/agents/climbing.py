@@ -24,6 +24,7 @@ from flujo_aros.agents.private import SecretsAtHand
 from flujo_aros.agents.record import RunRecord, difference
 from flujo_aros.agents.salvage import reply_of
 from flujo_aros.agents.streams import WatchedModel, WatchedStream
+from flujo_aros.agents.wording import is_refused
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
@@ -156,12 +157,13 @@ class Climb:
     def _task(self, examples: Examples) -> Task[Any]:
         record = self.record
         model, settings = run_model(self.ctx), record.settings or {}
+        refused = is_refused(model, self.contract, record)
         return Task(
             self.contract,
             capture=self.capture,
             clock=monotonic,
             model=model.model_name,
-            native="no" if record.schema_refused else native_of(model, record.parameters, self.contract),
+            native="no" if refused else native_of(model, record.parameters, self.contract),
             # A reply that an error has ended met no budget: more room would not have helped.
             max_tokens=settings.get("max_tokens") if record.fault is None or not record.fault.broken_off else None,
             secrets=SecretsAtHand(self.ctx, self.record),

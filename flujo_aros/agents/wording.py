@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
@@ -11,6 +12,7 @@ from pydantic_core import to_json
 from flujo_aros.agents.faults import detail_of, refuses_schema
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.record import RunRecord
+from flujo_aros.contract.output import Contract
 from flujo_aros.events import StagePassed, emit
 
 
@@ -52,6 +54,19 @@ def next_form(
     return words
 
 
+def remember(error: Exception, model: Model, contract: Contract[Any], record: RunRecord) -> None:
+    """Keep that a model has refused the schema of a ladder's call, for the rest of the run."""
+    if refuses_schema(error):
+        why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+        record.refusals[_key_of(model, contract)] = why
+        record.schema_refused = f"{why}; asked in words instead"
+
+
+def is_refused(model: Model, contract: Contract[Any], record: RunRecord) -> bool:
+    """Whether a model has refused the schema of a contract in this run."""
+    return bool(record.schema_refused) or (bool(record.refusals) and _key_of(model, contract) in record.refusals)
+
+
 def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
     """The request with its schema in the prompt alone; None where it stands nowhere else already."""
     asked = parameters.output_object
@@ -72,6 +87,10 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
 def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
     record.schema_refused = why
     emit(StagePassed(stage=parameters.output_mode, why=why))
+
+
+def _key_of(model: Model, contract: Contract[Any]) -> str:
+    return f"{model.model_name} {contract.fingerprint}"
 
 
 def _key(model: Model, parameters: ModelRequestParameters) -> str:

@@ -16,6 +16,7 @@ from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejec
 from flujo_aros.recovery.budget import Budget, Limits
 from flujo_aros.recovery.echo import Examples, may_echo, unechoed
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
+from flujo_aros.recovery.prompts import form_prompt
 
 T = TypeVar("T")
 StageT = TypeVar("StageT", bound="Climbable")
@@ -184,6 +185,10 @@ class Climb(Generic[T]):
                     return latest
                 self._budget.spend(reply.usage)
                 self._heard(stage.stage, reply)
+                if step.way == "constrained" and reply.in_words and not reply.text.strip():
+                    self._settle(read_reply(reply, step.contract))  # the provider would not enforce it: words may do
+                    step = replace(step, way="conversation", prompt=step.prompt or form_prompt(step.contract))
+                    continue
                 step = advance(plan, reply)
             return step
 

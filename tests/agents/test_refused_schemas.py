@@ -15,6 +15,7 @@ from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.faults import refuses_schema
 from flujo_aros.events import StagePassed, observing
 from flujo_aros.pipeline.map import Map
+from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.testing import ScriptedModel
 
 from .scripted import OneModel, call
@@ -192,3 +193,26 @@ def test_the_call_that_was_refused_counts_against_the_limits_of_the_run():
     model = ScriptedModel(TOO_LARGE, GOOD)
     run = asyncio.run(run_agent(AgentSpec(model="local:m"), "x", Output.json(Item), models=OneModel(model)))
     assert (run.calls, run.usage.requests, run.usage.unmeasured_requests) == (2, 2, 1)
+
+
+def test_a_stage_whose_schema_is_refused_asks_in_words_and_the_run_remembers():
+    ladder = Ladder(stages=(Constrain(),), max_calls=2)
+    model = ScriptedModel("a pen", TOO_LARGE, GOOD, "a pen", "a pen")
+    spec = AgentSpec(model="local:m", output_mode="prompted")
+    refusals = {}
+    runs = [
+        asyncio.run(run_agent(spec, "x", Output.json(Item), ladder, models=OneModel(model), refusals=refusals))
+        for _ in range(2)
+    ]
+    assert (runs[0].outcome.value, runs[0].outcome.origin, runs[0].calls) == (PEN, "constrain", 3)
+    assert [asked.output_mode for asked in model.asked] == ["prompted", "native", "text", "prompted"]
+    assert "qty" in model.asked[2].prompt
+    assert [attempt.outcome for attempt in runs[1].outcome.attempts] == ["rejected", "passed"]
+
+
+def test_a_stage_makes_no_second_call_beyond_the_limit():
+    ladder = Ladder(stages=(Constrain(),), max_calls=1)
+    model = ScriptedModel("a pen", TOO_LARGE)
+    spec = AgentSpec(model="local:m", output_mode="prompted")
+    run = asyncio.run(run_agent(spec, "x", Output.json(Item), ladder, models=OneModel(model)))
+    assert (run.outcome.reason, model.calls) == (Reason.NO_JSON, 2)

@@ -7,7 +7,7 @@ keywords that only a validator needs (`minimum`, `pattern`, `not`, …) do not a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeGuard, cast
@@ -64,6 +64,8 @@ class Shape:
     """At the root: some place below has keys that stand for others."""
     has_times: bool = False
     """At the root: some text below is a date, time or duration."""
+    time_keys: tuple[str, ...] | None = None
+    """At the root: the keys, with their quotes, that all of these stand at; None where one stands at no key."""
     _keys: dict[str, str] | None = None
     _folded: dict[str, str] | None = None
 
@@ -179,9 +181,20 @@ def compile_shape(schema: JsonSchema) -> Shape:
     if root is not ANY:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
         root.has_times = any(shape.format in TIMES for shape in compiler.done.values())
+        root.time_keys = _time_keys(root, compiler.done.values()) if root.has_times else ()
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
         root.has_aliases = any(shape.aliases for shape in compiler.done.values())
     return root
+
+
+def _time_keys(root: Shape, shapes: Iterable[Shape]) -> tuple[str, ...] | None:
+    keys: set[str] = set()
+    loose = bool(root.time_forms)
+    for shape in shapes:
+        keys |= {f'"{name}"' for name, part in shape.properties.items() if part.time_forms}
+        parts = (shape.items, shape.additional, *shape.prefix)
+        loose = loose or any(isinstance(part, Shape) and part.time_forms for part in parts)
+    return None if loose else tuple(keys)
 
 
 _BESIDE_REF: Final = frozenset(

@@ -24,7 +24,7 @@ from flujo_aros.contract.kept import Steps, lost_keys
 from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
-from flujo_aros.contract.times import MISREAD, is_misread
+from flujo_aros.contract.times import BEGINS, is_misread, may_misread
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Issue
 
@@ -144,15 +144,23 @@ def _overflows(value: Any, data: str | bytes) -> bool:
 
 def _is_misdated(value: object, shape: Shape) -> bool:
     """Whether pydantic takes some text in it for a date, time or duration that it does not say."""
+    if isinstance(value, str):
+        return any(is_misread(value, form) for form in shape.time_forms)
     pending = [(value, shape)]
     while pending:
         here, known = pending.pop()
         if is_dict(here):
-            pending += [(part, known.member(key)) for key, part in here.items()]
+            for key, part in here.items():
+                if part.__class__ is str:
+                    if part[:1] in BEGINS and any(is_misread(part, form) for form in known.member(key).time_forms):
+                        return True
+                elif part.__class__ is dict or part.__class__ is list:
+                    pending.append((part, known.member(key)))
         elif is_list(here):
-            pending += [(part, known.element(at)) for at, part in enumerate(here)]
-        elif isinstance(here, str) and any(is_misread(here, form) for form in known.time_forms):
-            return True
+            pending += [(part, known.element(at)) for at, part in enumerate(here) if part.__class__ in (dict, list)]
+            for at, part in enumerate(here):
+                if isinstance(part, str) and any(is_misread(part, form) for form in known.element(at).time_forms):
+                    return True
     return False
 
 
@@ -178,6 +186,9 @@ class TypeValues(Generic[T]):
             for node in objects_in(self.json_schema)
         )
         """Some model may keep keys that it does not declare."""
+        self._time_keys = self.shape.time_keys
+        if self._time_keys and "validation_alias" in str(self.adapter.core_schema):
+            self._time_keys = None  # a key of another name than the schema says
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
     def strict_json(self, text: str) -> Valid[T] | None:
@@ -190,12 +201,16 @@ class TypeValues(Generic[T]):
         except ValidationError:
             plain = parse_json(text) if self._open else NOT_JSON
             return None if plain is NOT_JSON else self.strict(plain)
-        if self.shape.has_times and MISREAD.search(text) and _is_misdated(parse_json(text), self.shape):
+        if self._time_keys != () and self._is_misdated(text):
             return None
         # Without white space each key is followed by `":`, and in valid JSON little else is.
         if count_keys(value) == text.encode().translate(None, b" \t\n\r").count(b'":'):
             return Valid(value)
         return None if parse_json(text) is NOT_JSON or _overflows(value, text) else Valid(value)
+
+    def _is_misdated(self, text: str) -> bool:
+        keys = self._time_keys
+        return (keys is None or may_misread(text, keys)) and _is_misdated(parse_json(text), self.shape)
 
     def strict(self, value: object) -> Valid[T] | None:
         """The value of plain JSON that needs no lax conversion and has no key to ignore, or None."""

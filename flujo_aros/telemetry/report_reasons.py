@@ -7,7 +7,6 @@ from typing import Final
 WHY: Final = {
     "fence": "The answer stood in a code fence.",
     "prose-around": "The answer stood among prose.",
-    "from-thinking": "The answer stood inside of the model's thinking, and nothing behind it.",
     "reasoning": "The model thought aloud before it answered.",
     "bom": "A mark of the byte order is no part of the answer.",
     "picked-last": "Several answers were given: the last one counts.",
@@ -48,6 +47,7 @@ WHY: Final = {
     "rewritten": "The whole was read as an object of another notation, and written anew as JSON.",
     "unquoted-value": "A text had no quotes.",
     "call-around": "The value stood inside of a call.",
+    "block-quote": "The answer stood in a quotation, behind the marks of one.",
     "moved_key": "The key stood in another object than the one that it belongs to.",
     "near_miss_key": "The key differs only in its spelling from the one that was asked for.",
     "alias": "The key is another name of the one that was asked for.",

@@ -24,7 +24,7 @@ from flujo_aros.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """A pipeline began.
+    """A pipeline began, with `input`.
 
     `secrets` are values in its context and its blueprint that no observer may let out: told by their names.
     `resumed`: it goes on with a run that had paused, or whose process had ended.
@@ -36,17 +36,19 @@ class RunStarted:
     resumed: bool = False
     carrier: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     """What observers want to find again when the run is resumed, such as a `traceparent`: it is saved with a pause."""
+    input: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished:
-    """A pipeline ended; `status` is that of the `RunResult`."""
+    """A pipeline ended; `status` is that of the `RunResult`, `output` what it came to if it completed."""
 
     run_id: str
     pipeline: str
     status: str
     usage: Usage
     seconds: float
+    output: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +131,11 @@ class ReadFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageStarted:
-    """A stage of the ladder began, because of `reason`."""
+    """A stage of the ladder began, because of `reason`, for the contract with this hash."""
 
     stage: str
     reason: str
+    schema_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +166,9 @@ class AskStarted:
     constrained: bool = False
     """Whether the provider was asked to enforce the schema."""
     prompt: str = field(default="", repr=False)
+    """All that the model is asked, `system` included."""
+    system: str = field(default="", repr=False)
+    """The resolved instructions and system prompts."""
     capture: bool = False
 
 

@@ -38,11 +38,13 @@ class AgentSpec(BaseModel):
     `model` is any model name of pydantic-ai (`openai:gpt-4o-mini`), or `local:NAME` for a model on this machine.
     `output_mode` says how the output is asked for: `native` lets the provider enforce the schema, `prompted` puts it
     in the instructions, `tool` wants a tool call, `auto` is native where the model can do it and prompted elsewhere.
-    `timeout` bounds a whole run of the agent, repairs included, in seconds.
+    `timeout` bounds a whole run of the agent, repairs included, in seconds. `name` is what traces and the journal call
+    it: for an agent of a blueprint its key under `agents`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    name: str = Field(default="", exclude=True)
     model: str = Field(min_length=1)
     system_prompt: str = ""
     output_schema: dict[str, JsonValue] | None = None
@@ -210,6 +212,7 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
     aros = AskingAros(contract, ladder, asked=asked) if by_host else UnhookedAros(contract, ladder, asked=asked)
     made: Agent[Any, Any] = Agent(
         aros.asking(model),
+        name=spec.name or None,
         output_type=output,
         instructions=instructions or None,
         model_settings=cast("ModelSettings", dict(spec.model_settings)),

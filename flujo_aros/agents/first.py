@@ -62,6 +62,7 @@ class FirstCall:
                 model=model.model_name,
                 constrained=native,
                 prompt=prompt,
+                system=text_of(messages, system_only=True),
                 capture=self._capture,
             )
             self._told = around, around.__enter__()
@@ -130,8 +131,8 @@ async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[
     return settle
 
 
-def text_of(messages: Sequence[ModelMessage]) -> str:
-    """What the requests of a conversation say in words: instructions, system prompts and user prompts."""
+def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False) -> str:
+    """What the requests of a conversation say in words: instructions, system prompts, and user prompts where wanted."""
     said: list[str] = []
     for message in messages:
         if isinstance(message, ModelRequest):
@@ -139,7 +140,7 @@ def text_of(messages: Sequence[ModelMessage]) -> str:
             for part in message.parts:
                 if isinstance(part, SystemPromptPart):
                     said.append(part.content)
-                elif isinstance(part, UserPromptPart):
+                elif isinstance(part, UserPromptPart) and not system_only:
                     pieces = (part.content,) if isinstance(part.content, str) else part.content
                     said.extend(piece for piece in pieces if isinstance(piece, str))
     return "\n\n".join(filter(None, said))

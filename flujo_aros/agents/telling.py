@@ -20,11 +20,17 @@ from flujo_aros.usage import Usage
 
 
 def ask_span(
-    stage: str, *, attempt: int, model: str, constrained: bool, prompt: str, capture: bool
+    stage: str, *, attempt: int, model: str, constrained: bool, prompt: str, capture: bool, system: str = ""
 ) -> AbstractContextManager[Finish]:
     """Everything inside belongs to this model call."""
     started = AskStarted(
-        stage=stage, attempt=attempt, model=model, constrained=constrained, prompt=prompt, capture=capture
+        stage=stage,
+        attempt=attempt,
+        model=model,
+        constrained=constrained,
+        prompt=prompt,
+        system=system,
+        capture=capture,
     )
     return span(started)
 

@@ -149,13 +149,13 @@ class Loading:
 
     def named_agent(self, name: str, node: Node) -> None:
         """Take in the agent that is described at this node."""
-        self.agents[name] = self.agent(node)
+        self.agents[name] = self.agent(node, name)
         if self.doubts:
             self.hindered[name] = self.doubts[0]
             self.warn(*self.doubts[0])
             self.doubts.clear()
 
-    def agent(self, node: Node) -> AgentSpec | None:
+    def agent(self, node: Node, name: str = "") -> AgentSpec | None:
         """The agent that is described at this node."""
         node = self.with_schema_files(node)
         plain = node.plain()
@@ -170,7 +170,7 @@ class Loading:
         if block is None or not (sound or self.lenient):
             return None
         self.model(node.members.get("model"))
-        return AgentSpec.model_validate(block.model_dump())
+        return AgentSpec.model_validate({**block.model_dump(), "name": name})
 
     def schema(self, node: Node | None) -> bool:
         """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted."""

@@ -187,7 +187,7 @@ class Runner:
         pause: PauseRun | None = None
         with observing(*listeners) if listeners else UNHEARD:
             secrets = self._secrets(task) if is_heard() else ()
-            with run_span(task.run_id, name, secrets, resumed=task.resumed, carrier=task.carrier) as finish:
+            with run_span(task.run_id, name, task.given, secrets, resumed=task.resumed, carrier=task.carrier) as finish:
                 try:
                     with ledger:
                         if self.models is None and self._local_models:

@@ -18,16 +18,18 @@ from flujo_aros.events import (
     span,
 )
 from flujo_aros.pipeline.ledger import Slot
-from flujo_aros.pipeline.results import RunResult
+from flujo_aros.pipeline.results import RunResult, RunStatus
 
 
 def run_span(
-    run_id: str, pipeline: str, secrets: tuple[str, ...], *, resumed: bool, carrier: dict[str, str]
+    run_id: str, pipeline: str, given: Any, secrets: tuple[str, ...], *, resumed: bool, carrier: dict[str, str]
 ) -> AbstractContextManager[Finish]:
     """Everything inside belongs to this run; nothing is told where nobody listens."""
     if not is_heard():
         return UNHEARD
-    return span(RunStarted(run_id=run_id, pipeline=pipeline, secrets=secrets, resumed=resumed, carrier=carrier))
+    return span(
+        RunStarted(run_id=run_id, pipeline=pipeline, input=given, secrets=secrets, resumed=resumed, carrier=carrier)
+    )
 
 
 def tell_run(finish: Finish, ended: RunResult) -> None:
@@ -40,6 +42,7 @@ def tell_run(finish: Finish, ended: RunResult) -> None:
                 status=ended.status.value,
                 usage=ended.usage,
                 seconds=ended.seconds,
+                output=ended.output if ended.status is RunStatus.COMPLETED else None,
             )
         )
 

@@ -151,7 +151,8 @@ class Climb(Generic[T]):
         name, before = stage.stage, self._budget.calls
         self._budget.fallbacks += stage.fallback
         ended, reason = "interrupted", None
-        with span(StageStarted(stage=name, reason=past.current.reason.value)):
+        known = self._task.contract.fingerprint
+        with span(StageStarted(stage=name, reason=past.current.reason.value, schema_hash=known)):
             try:
                 outcome = yield from self._within_limits(stage, past)
                 ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None

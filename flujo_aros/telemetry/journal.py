@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -46,6 +45,7 @@ from flujo_aros.telemetry.opening import DEFAULT, open_database, said, shown
 from flujo_aros.telemetry.records import JournalRun, Story
 from flujo_aros.telemetry.tables import LARGEST, RUNS, WITH_IDS
 from flujo_aros.telemetry.where import Where, own_scope, step_place, steps_around, value_place, where
+from flujo_aros.telemetry.words import value_words
 from flujo_aros.telemetry.writing import LEFT, Row, Writer
 from flujo_aros.usage import Usage
 
@@ -299,7 +299,7 @@ class Journal:
         if scope in self._explained:
             self._explained.discard(scope)
         elif self._content and (given is not None or event.output is not None):
-            output = None if event.output is None else self._text(_plain(event.output))
+            output = None if event.output is None else self._text(value_words(event.output))
             self._put("aros_values", {"run_id": row["run_id"], "id": row["id"], "input": given, "output": output})
 
     def _function_called(self, event: FunctionCalled) -> None:
@@ -307,7 +307,7 @@ class Journal:
         row = self._rows.get(scope)
         if row is None or not self._content:
             return
-        self._inputs[scope] = given = self._text(_plain(event.input))
+        self._inputs[scope] = given = self._text(value_words(event.input))
         self._put("aros_values", {"run_id": row["run_id"], "id": row["id"], "input": given, "output": None})
 
     def _stage_started(self, event: StageStarted) -> None:
@@ -482,13 +482,6 @@ class Journal:
 def _short(name: str) -> str:
     """A name as it may stand in an index: PostgreSQL refuses a row whose indexed texts are too long together."""
     return name[:_MOST_NAME]
-
-
-def _plain(value: object) -> str:
-    """A value as it is shown: a string as it is, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
 
 
 def _scope_of_run(around: Where) -> int:

@@ -22,6 +22,7 @@ from flujo_aros.events import (
     StepFinished,
     StepStarted,
 )
+from flujo_aros.telemetry import names
 from flujo_aros.telemetry.where import own_scope, step_place, where
 
 Labels: TypeAlias = Mapping[str, str | bool]
@@ -65,9 +66,16 @@ METRICS: Final = (
     ),
     Metric("aros.repairs", "counter", "{repair}", ("code", "risk", "model"), "Edits between a text and its value."),
     Metric("aros.stages", "counter", "{stage}", ("stage", "outcome", "because"), "Stages of ladders that ran."),
+    Metric(
+        "aros.fallback.stage",
+        "counter",
+        "{stage}",
+        ("stage", "because"),
+        "Stages beyond the repair of the reply that began.",
+    ),
     Metric("aros.stage.duration", "histogram", "s", ("stage", "outcome"), "How long stages took.", _SECONDS),
     Metric("aros.calls", "counter", "{call}", ("stage", "model", "fault"), "Model calls."),
-    Metric("aros.tokens", "counter", "{token}", ("stage", "model", "direction"), "Tokens of model calls."),
+    Metric("agent.usage", "counter", "{token}", ("stage", "model", "direction"), "Tokens of model calls."),
     Metric("aros.cost", "counter", "USD", ("stage", "model"), "Cost of model calls, where prices are known."),
     Metric(
         "aros.time_to_first_partial", "histogram", "s", ("model",), "From a call to the first piece shown.", _SECONDS
@@ -158,8 +166,10 @@ class Measures:
         if used.cost is not None:
             self._to.record("aros.step.cost", float(used.cost), labels)
 
-    def _stage_started(self, _event: StageStarted) -> None:
+    def _stage_started(self, event: StageStarted) -> None:
         self._began[own_scope()] = time.perf_counter()
+        if event.stage not in names.REPAIRS_OF_A_REPLY:
+            self._to.add("aros.fallback.stage", 1, {"stage": event.stage, "because": event.reason})
 
     def _stage_finished(self, event: StageFinished) -> None:
         stage = where().stage
@@ -177,8 +187,8 @@ class Measures:
         used, model = event.usage, self._mask(event.model)
         labels = {"stage": event.stage, "model": model}
         self._to.add("aros.calls", used.requests, {**labels, "fault": event.fault is not None})
-        self._to.add("aros.tokens", used.input_tokens, {**labels, "direction": "input"})
-        self._to.add("aros.tokens", used.output_tokens, {**labels, "direction": "output"})
+        self._to.add("agent.usage", used.input_tokens, {**labels, "direction": "input"})
+        self._to.add("agent.usage", used.output_tokens, {**labels, "direction": "output"})
         if used.cost is not None:
             self._to.add("aros.cost", float(used.cost), labels)
         if event.first_seconds is not None:

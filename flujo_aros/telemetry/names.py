@@ -23,10 +23,19 @@ CALLS: Final = "aros.stage.calls"
 MODEL_ID: Final = "aros.model_id"
 COERCION_TOTAL: Final = "aros.coercion.total"
 COERCION_TRANSFORMS: Final = "aros.coercion.transforms"
+SPAN_STAGE: Final = "aros.stage"
+SPAN_OUTCOME: Final = "aros.stage.outcome"
+SPAN_PROVIDER_ERROR: Final = "aros.provider_error"
+SPAN_SCHEMA_HASH: Final = "aros.schema_hash"
+RESUMED: Final = "aros.run.resumed"
+
+# Tags of span events: short, since the name of the event says whose they are
 STAGE: Final = "stage"
+STAGE_KIND: Final = "stage_kind"
 OUTCOME: Final = "outcome"
 PROVIDER_ERROR: Final = "provider_error"
 SCHEMA_HASH: Final = "schema_hash"
+CHARS: Final = "chars"
 REPAIR_CODES: Final = "transforms"
 ISSUE_CODES: Final = "issues"
 REASON_TAG: Final = "reason"
@@ -43,17 +52,29 @@ GRAMMAR_APPLIED: Final = "grammar.applied"
 COERCION_SUCCESS: Final = "output.coercion.success"
 COERCION_FAIL: Final = "output.coercion.fail"
 
+AGENT_SYSTEM: Final = "agent.system"
 AGENT_INPUT: Final = "agent.input"
 AGENT_RESPONSE: Final = "agent.response"
 
 # Only where content capture is on
 REPLY: Final = "aros.reply"
 PROMPT: Final = "aros.prompt"
+SYSTEM: Final = "aros.system"
 ISSUE_MESSAGES: Final = "aros.issues"
 ERROR_MESSAGE: Final = "aros.error"
 
+FIRST: Final = "first"
 DETERMINISTIC: Final = "deterministic"
-STAGE_WORDS: Final = {"first": DETERMINISTIC, "llm_repair": "llm", "extract": "extractor"}
-"""The words of the FSD for a stage, where it has one of its own."""
+STAGE_KINDS: Final = {
+    FIRST: DETERMINISTIC,
+    "salvage": DETERMINISTIC,
+    "extract": "extractor",
+    "degrade": "degrade",
+    "synthesize": "degrade",
+}
+"""The word of the FSD for what a stage is; every other stage asks a model: `llm`."""
+ASKS_A_MODEL: Final = "llm"
 REPAIRS_OF_A_REPLY: Final = ("resume", "llm_repair", "patch")
-"""The stages that are no fallback: they mend the reply that there is."""
+"""The stages that are no fallback: they repair the reply that there is."""
+GIVES_TEXT: Final = ("degrade", "synthesize")
+"""The stages that repair nothing."""

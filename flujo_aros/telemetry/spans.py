@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import Span, Status, StatusCode, Tracer
+from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
 from flujo_aros.events import (
@@ -18,6 +19,7 @@ from flujo_aros.events import (
     AskFinished,
     AskStarted,
     Event,
+    FunctionCalled,
     ReadFinished,
     RunFinished,
     RunStarted,
@@ -30,13 +32,13 @@ from flujo_aros.events import (
 )
 from flujo_aros.telemetry import conventions, names
 from flujo_aros.telemetry.where import own_scope, where
+from flujo_aros.telemetry.words import value_words
 
 _MOST_TRANSFORMS: Final = 20
 _MOST_TEXT: Final = 32_000
 _RAISED: Final = re.compile(r"^([A-Z]\w*(?:Error|Exception|Exceeded|Timeout|Exit|Stop))(?::|$)")
 _FAILED: Final = ("failed", "cancelled")
-_GIVES_TEXT: Final = ("degrade", "synthesize")
-"""Stages that repair nothing."""
+_W3C: Final = TraceContextTextMapPropagator()
 
 Tags = dict[str, AttributeValue]
 
@@ -83,6 +85,7 @@ class Spans:
             RunFinished: self._run_finished,
             StepStarted: self._step_started,
             StepFinished: self._step_finished,
+            FunctionCalled: self._function_called,
             AgentFinished: self._agent_finished,
             StageStarted: self._stage_started,
             StageFinished: self._stage_finished,
@@ -98,22 +101,34 @@ class Spans:
         return None if take is None else take(event)
 
     def _run_started(self, event: RunStarted) -> AbstractContextManager[object]:
+        """A run that goes on after a pause is a trace of its own, with a link to the span that paused."""
         pipeline = self._mask(event.pipeline)
-        return self._held(
+        before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
+        held = self._held(
             f"{conventions.INVOKE_WORKFLOW} {pipeline}",
             {
                 conventions.OPERATION: conventions.INVOKE_WORKFLOW,
                 conventions.WORKFLOW_NAME: pipeline,
                 names.RUN_ID: event.run_id,
+                names.RESUMED: event.resumed,
             },
+            links=[Link(before)] if before.is_valid else [],
         )
+        span = self._own()
+        if span is not None:
+            _W3C.inject(event.carrier, trace.set_span_in_context(span))
+            self._put_value(span, conventions.INPUT_VALUE, event.input)
+        return held
 
     def _run_finished(self, event: RunFinished) -> None:
         span = self._own()
         if span is not None:
             span.set_attribute(names.STATUS, event.status)
-            if event.status in _FAILED:
+            self._put_value(span, conventions.OUTPUT_VALUE, event.output)
+            if event.status in (*_FAILED, "degraded"):
                 _fail(span, event.status)
+            elif event.status == "completed":
+                span.set_status(Status(StatusCode.OK))
 
     def _step_started(self, event: StepStarted) -> AbstractContextManager[object]:
         name = self._mask(event.name)
@@ -125,7 +140,9 @@ class Spans:
         span = self._own()
         if span is None:
             return
-        span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts, names.PROVIDER_ERROR: faulty})
+        span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts})
+        span.set_attribute(names.SPAN_PROVIDER_ERROR, faulty)
+        self._put_value(span, conventions.OUTPUT_VALUE, event.output)
         _set(span, {names.TRUST: event.trust, names.REASON: event.reason})
         if self._content and event.error:
             span.set_attribute(names.ERROR_MESSAGE, self._text(event.error))
@@ -133,50 +150,61 @@ class Spans:
             raised = _RAISED.match(event.error or "")
             _fail(span, event.reason or (raised[1] if raised else conventions.OTHER_ERROR))
 
+    def _function_called(self, event: FunctionCalled) -> None:
+        span = self._own()
+        if span is not None:
+            self._put_value(span, conventions.INPUT_VALUE, event.input)
+
     def _agent_finished(self, event: AgentFinished) -> None:
         if where().step is None:  # the span of an agent outside of any pipeline is its host's
             self._faulty.discard(own_scope())
             _set(trace.get_current_span(), {names.TRUST: event.trust, names.REASON: event.reason})
 
     def _stage_started(self, event: StageStarted) -> AbstractContextManager[object]:
-        word = _word(event.stage)
         around = self._around()
         if around.is_recording():
-            tags: Tags = {names.STAGE: word, names.REASON_TAG: event.reason}
-            if event.stage not in _GIVES_TEXT:
+            tags = self._repair_tags(event.stage, event.schema_hash, event.reason)
+            if event.stage not in names.GIVES_TEXT:
                 around.add_event(names.REPAIR_STARTED, tags)
             if event.stage not in names.REPAIRS_OF_A_REPLY:
                 around.add_event(names.FALLBACK_STAGE, tags)
-        return self._held(f"stage {event.stage}", {names.STAGE: word, names.BECAUSE: event.reason})
+        attributes: Tags = {names.SPAN_STAGE: event.stage, names.BECAUSE: event.reason}
+        _also(attributes, {names.SPAN_SCHEMA_HASH: event.schema_hash})
+        return self._held(f"stage {event.stage}", attributes)
 
     def _stage_finished(self, event: StageFinished) -> None:
         span = self._own()
         if span is None:
             return
-        span.set_attributes({names.OUTCOME: event.outcome, names.CALLS: event.calls})
+        span.set_attributes({names.SPAN_OUTCOME: event.outcome, names.CALLS: event.calls})
         _set(span, {names.REASON: event.reason})
-        if event.stage in _GIVES_TEXT:
+        if event.stage in names.GIVES_TEXT:
             return
         success = event.outcome == "accepted"
-        tags: Tags = {names.STAGE: _word(event.stage), names.OUTCOME: event.outcome}
-        if event.reason:
-            tags[names.REASON_TAG] = event.reason
+        began = scopes()[-1].event
+        known = began.schema_hash if isinstance(began, StageStarted) else None
+        tags = {**self._repair_tags(event.stage, known, event.reason), names.OUTCOME: event.outcome}
         self._around(beyond=own_scope()).add_event(names.REPAIR_SUCCESS if success else names.REPAIR_FAILED, tags)
 
     def _stage_passed(self, event: StagePassed) -> None:
         span = self._around()
         if span.is_recording():
-            span.add_event(names.STAGE_PASSED, {names.STAGE: _word(event.stage)})
+            span.add_event(names.STAGE_PASSED, {names.STAGE: event.stage})
 
     def _ask_started(self, event: AskStarted) -> None:
         span = self._around()
         if not span.is_recording():
             return
-        tags: Tags = {names.STAGE: _word(event.stage), "attempt": event.attempt}
+        tags: Tags = {names.STAGE: event.stage, "attempt": event.attempt}
         if event.constrained:
             span.add_event(names.GRAMMAR_APPLIED, tags)
-        if event.prompt and (self._content or event.capture):
-            span.add_event(names.AGENT_INPUT, {**tags, names.PROMPT: self._text(event.prompt)})
+        content = self._content or event.capture
+        system = {names.SYSTEM: self._text(event.system)} if content and event.system else {}
+        span.add_event(names.AGENT_SYSTEM, {**tags, names.CHARS: len(event.system), **system})
+        prompt = {names.PROMPT: self._text(event.prompt)} if content and event.prompt else {}
+        span.add_event(names.AGENT_INPUT, {**tags, names.CHARS: len(event.prompt), **prompt})
+        if event.stage == names.FIRST and self._spans.get(scopes()[-1].id) is not span:
+            self._put_value(span, conventions.INPUT_VALUE, event.prompt)
 
     def _ask_finished(self, event: AskFinished) -> None:
         failed = event.fault is not None or event.finish_reason == "error"
@@ -188,7 +216,7 @@ class Spans:
             return
         used, model = event.usage, self._mask(event.model)
         tags: Tags = {
-            names.STAGE: _word(event.stage),
+            names.STAGE: event.stage,
             "attempt": event.attempt,
             "requests": used.requests,
             "input_tokens": used.input_tokens,
@@ -207,15 +235,11 @@ class Spans:
         span = self._around()
         if not span.is_recording():
             return
-        around = where()
-        faulty = (around.step.id if around.step else around.owner) in self._faulty
-        tags: Tags = {names.STAGE: _word(event.stage), names.PROVIDER_ERROR: faulty}
-        _also(
-            tags, {names.SCHEMA_HASH: event.schema_hash, names.TRUST_TAG: event.trust, names.REASON_TAG: event.reason}
-        )
+        tags = self._repair_tags(event.stage, event.schema_hash, event.reason)
+        _also(tags, {names.TRUST_TAG: event.trust})
         if event.schema_hash:
-            span.set_attribute(names.SCHEMA_HASH, event.schema_hash)
-        if event.stage == "first" and (event.repairs or event.outcome == "rejected"):
+            span.set_attribute(names.SPAN_SCHEMA_HASH, event.schema_hash)
+        if event.stage == names.FIRST and (event.repairs or event.outcome == "rejected"):
             span.add_event(names.REPAIR_STARTED, tags)
             span.add_event(names.REPAIR_FAILED if event.outcome == "rejected" else names.REPAIR_SUCCESS, tags)
         codes = [repair.code for repair in event.repairs]
@@ -226,8 +250,22 @@ class Spans:
             transforms = sorted(set(codes))[:_MOST_TRANSFORMS]
             span.add_event(names.COERCION_SUCCESS, {**tags, names.REPAIR_CODES: transforms})
             span.set_attributes({names.COERCION_TOTAL: len(codes), names.COERCION_TRANSFORMS: transforms})
-        if event.text and (self._content or event.capture):
-            span.add_event(names.AGENT_RESPONSE, {**tags, names.REPLY: self._text(event.text), **self._messages(event)})
+        content = self._content or event.capture
+        reply = {names.REPLY: self._text(event.text), **self._messages(event)} if content and event.text else {}
+        span.add_event(names.AGENT_RESPONSE, {**tags, names.CHARS: len(event.text), **reply})
+
+    def _repair_tags(self, stage: str, schema_hash: str | None, reason: str | None) -> Tags:
+        """What every event of a repair has."""
+        around = where()
+        faulty = (around.step.id if around.step else around.owner) in self._faulty
+        kind = names.STAGE_KINDS.get(stage, names.ASKS_A_MODEL)
+        tags: Tags = {names.STAGE: stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
+        _also(tags, {names.SCHEMA_HASH: schema_hash, names.REASON_TAG: reason})
+        return tags
+
+    def _put_value(self, span: Span, name: str, value: object) -> None:
+        if self._content and value is not None:
+            span.set_attribute(name, self._text(value_words(value)))
 
     def _messages(self, event: ReadFinished) -> Tags:
         told = [self._text(f"{issue.path}: {issue.message}") for issue in event.issues[:_MOST_TRANSFORMS]]
@@ -236,11 +274,10 @@ class Spans:
     def _text(self, text: str) -> str:
         return self._mask(text)[:_MOST_TEXT]
 
-    def _held(self, name: str, attributes: dict[str, AttributeValue]) -> AbstractContextManager[object]:
+    def _held(self, name: str, attributes: Tags, links: Sequence[Link] = ()) -> AbstractContextManager[object]:
         scope = own_scope()
-        span = self._tracer.start_span(
-            name, attributes={**attributes, conventions.SPAN_KIND: conventions.CHAIN}, record_exception=False
-        )
+        marked = {**attributes, conventions.SPAN_KIND: conventions.CHAIN}
+        span = self._tracer.start_span(name, attributes=marked, links=links, record_exception=False)
         self._spans[scope] = span
         return Held(span, lambda: self._spans.pop(scope, None))
 
@@ -256,10 +293,6 @@ class Spans:
             if span is not None and scope.id != beyond:
                 return span
         return trace.INVALID_SPAN if beyond is not None else trace.get_current_span()
-
-
-def _word(stage: str) -> str:
-    return names.STAGE_WORDS.get(stage, stage)
 
 
 def _set(span: Span, tags: dict[str, str | None]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
+from pydantic_core import to_json
+
 from flujo_aros.outcome import Issue, Reason, Repair
 from flujo_aros.telemetry.records import JournalRepair
 from flujo_aros.usage import Usage
@@ -109,6 +111,13 @@ def token_words(usage: Usage) -> str:
         return "-"
     least = "≥" if usage.unmeasured_requests else ""
     return f"{least}{usage.input_tokens:,} + {usage.output_tokens:,}"
+
+
+def value_words(value: object) -> str:
+    """A value as it is kept and shown: a string as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
 
 
 def counted(number: int, thing: str) -> str:

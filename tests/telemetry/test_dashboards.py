@@ -120,7 +120,7 @@ def samples() -> list[Any]:
         run_everything(observer)
         text = prometheus_client.generate_latest().decode()
     families = parser.text_string_to_metric_families(text)
-    return [sample for family in families for sample in family.samples if sample.name.startswith("aros_")]
+    return [sample for family in families for sample in family.samples if sample.name.startswith(("aros_", "agent_"))]
 
 
 def filled(expression: str, window: str) -> str:
@@ -145,7 +145,7 @@ def matches(sample: Any, name: str, matchers: list[tuple[str, str, str]]) -> boo
 @pytest.mark.parametrize("query", queries(), ids=lambda query: query.where)
 def test_every_metric_label_and_value_of_a_query_is_exported_by_a_real_run(query: Query, samples: list[Any]) -> None:
     expression = filled(query.expression, "5m")
-    selectors = re.findall(r"\b(aros_\w+)(?:\{([^}]*)\})?", expression)
+    selectors = re.findall(r"\b((?:aros|agent)_\w+)(?:\{([^}]*)\})?", expression)
     assert selectors
     labels: set[str] = set()
     for name, told in selectors:
@@ -158,7 +158,7 @@ def test_every_metric_label_and_value_of_a_query_is_exported_by_a_real_run(query
 
 
 def test_every_metric_is_on_a_dashboard() -> None:
-    asked = {name for query in queries() for name in re.findall(r"\baros_\w+", query.expression)}
+    asked = {name for query in queries() for name in re.findall(r"\b(?:aros|agent)_\w+", query.expression)}
     shown = {metric.name for metric in METRICS for name in asked if name.startswith(metric.name.replace(".", "_"))}
     assert shown == {metric.name for metric in METRICS}
 

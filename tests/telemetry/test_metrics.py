@@ -26,7 +26,7 @@ def values(told: Told, metric: str, **labels: Any) -> float:
 
 def test_every_metric_stands_in_the_documentation_with_unit_and_labels() -> None:
     page = PAGE.read_text(encoding="utf-8").partition("## Metrics")[2]
-    rows = [line for line in page.splitlines() if line.startswith("| `aros.")]
+    rows = [line for line in page.splitlines() if line.startswith(("| `aros.", "| `agent."))]
     told = {row.split("`")[1]: [cell.strip() for cell in row.strip("|").split("|")] for row in rows}
     assert list(told) == [metric.name for metric in METRICS]
     for metric in METRICS:
@@ -50,8 +50,8 @@ def test_repairs_calls_tokens_and_trust_are_counted(told: Told) -> None:
     result = Runner(pipeline(boat_step("a", BAD, MESSY)), observers=[told.observer()]).run_sync("")
     usage = result.usage
     assert values(told, "aros.calls") == usage.requests == 2
-    assert values(told, "aros.tokens", direction="input") == usage.input_tokens
-    assert values(told, "aros.tokens", direction="output") == usage.output_tokens
+    assert values(told, "agent.usage", direction="input") == usage.input_tokens
+    assert values(told, "agent.usage", direction="output") == usage.output_tokens
     assert values(told, "aros.steps", status="success", trust="inferred") == 1
     assert values(told, "aros.stages", stage="llm_repair", outcome="accepted", because="invalid") == 1
     assert values(told, "aros.readings", stage="first", outcome="rejected", reason="invalid", model="model-a") == 1

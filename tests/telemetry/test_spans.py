@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +15,17 @@ from opentelemetry.trace import StatusCode
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 
-from flujo_aros import Aros, Call, Runner
+from flujo_aros import Aros, Call, Runner, Step
 from flujo_aros.agents.instruments import instrument_agents
+from flujo_aros.blueprint.load import load_blueprint
 from flujo_aros.events import observing
+from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 from .conftest import Told
-from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, pipeline
+from .scripted import BAD, GOOD, MESSY, Boat, boat_agent, boat_step, model, pipeline
 
 
 @pytest.fixture
@@ -64,37 +69,42 @@ def test_a_run_says_its_operation_its_id_and_how_it_ended(told: Told) -> None:
 
 def test_a_clean_reply_has_no_repair_events(told: Told) -> None:
     run(told, boat_step("ask", GOOD))
-    assert [name for name, _ in told.events("step ask")] == ["agent.usage"]
+    assert [name for name, _ in told.events("step ask")] == [
+        "agent.system",
+        "agent.input",
+        "agent.usage",
+        "agent.response",
+    ]
     assert told.spans["step ask"].attributes["aros.trust"] == "clean"
 
 
 def test_a_repaired_reply_says_what_was_done_by_code_only(told: Told) -> None:
     run(told, boat_step("ask", MESSY))
     events = dict(told.events("step ask"))
-    assert events["aros.repair.started"]["stage"] == "deterministic"
+    assert events["aros.repair.started"]["stage_kind"] == "deterministic"
     assert events["aros.repair.success"]["trust"] == "inferred"
     assert "string-to-number" in events["output.coercion.success"]["transforms"]
     attributes = told.spans["step ask"].attributes
     assert attributes["aros.coercion.total"] >= len(attributes["aros.coercion.transforms"]) == 4
-    assert attributes["schema_hash"] == events["aros.repair.success"]["schema_hash"]
+    assert attributes["aros.schema_hash"] == events["aros.repair.success"]["schema_hash"]
     assert "Alma" not in told.everything()
 
 
 def test_a_stage_that_mends_tells_so_on_the_step_and_has_a_span(told: Told) -> None:
     run(told, boat_step("ask", BAD, GOOD))
     told_by_step = [(name, tags.get("stage"), tags.get("reason")) for name, tags in told.events("step ask")]
-    assert ("aros.repair.failed", "deterministic", "invalid") in told_by_step
-    assert ("aros.repair.started", "llm", "invalid") in told_by_step
-    assert ("aros.repair.success", "llm", None) in told_by_step
+    assert ("aros.repair.failed", "first", "invalid") in told_by_step
+    assert ("aros.repair.started", "llm_repair", "invalid") in told_by_step
+    assert ("aros.repair.success", "llm_repair", None) in told_by_step
     span = told.spans["stage llm_repair"]
     assert dict(span.attributes) == {
-        "stage": "llm",
+        "aros.stage": "llm_repair",
         "aros.stage.because": "invalid",
         "openinference.span.kind": "CHAIN",
-        "outcome": "accepted",
+        "aros.stage.outcome": "accepted",
         "aros.stage.calls": 1,
         "aros.model_id": "model-ask",
-        "schema_hash": told.spans["step ask"].attributes["schema_hash"],
+        "aros.schema_hash": told.spans["step ask"].attributes["aros.schema_hash"],
         # The failing reply did not say how many: the value is new, and told to be.
         "aros.coercion.total": 1,
         "aros.coercion.transforms": ("not-in-output",),
@@ -105,7 +115,7 @@ def test_a_fallback_stage_is_told_and_a_degraded_step_is_no_error(told: Told) ->
     run(told, boat_step("ask", *[BAD] * 12))
     stages = [tags["stage"] for name, tags in told.events("step ask") if name == "aros.fallback.stage"]
     assert stages[-1] == "degrade"
-    assert "llm" not in stages
+    assert "llm_repair" not in stages
     assert told.spans["step ask"].attributes["aros.status"] == "degraded"
     assert told.spans["step ask"].status.status_code is StatusCode.UNSET
 
@@ -113,7 +123,7 @@ def test_a_fallback_stage_is_told_and_a_degraded_step_is_no_error(told: Told) ->
 def test_a_failing_provider_is_tagged(told: Told) -> None:
     run(told, boat_step("ask", *[ModelHTTPError(500, "m", {"error": "sk-abcdefghijklmnop"})] * 12))
     span = told.spans["step ask"]
-    assert span.attributes["provider_error"] is True
+    assert span.attributes["aros.provider_error"] is True
     assert span.attributes["aros.reason"] == "provider"
     assert span.attributes["error.type"] == "provider"
     assert span.status.status_code is StatusCode.ERROR
@@ -187,7 +197,7 @@ def test_branches_and_rounds_have_spans_of_their_own_under_what_they_are_in(told
     assert told.parent("step both/a") == "step both"
     assert told.parent("step both/b/y") == "step both/b"
     assert told.parent("step each/0/z") in ("step each/0", "step each")
-    assert dict(told.events("step both/b/y"))["aros.repair.success"]["stage"] == "deterministic"
+    assert dict(told.events("step both/b/y"))["aros.repair.success"]["stage_kind"] == "deterministic"
     mended = [name for name in ("step each/0/z", "step each/1/z") if "aros.repair.success" in dict(told.events(name))]
     assert len(mended) == 1
 
@@ -214,3 +224,91 @@ def test_a_stream_that_is_left_early_ends_its_spans(told: Told) -> None:
 
     asyncio.run(leave())
     assert "invoke_workflow boats" in told.spans
+
+
+def test_every_repair_event_has_stage_schema_hash_and_provider_error(told: Told) -> None:
+    failed = ModelHTTPError(500, "m")
+    run(told, boat_step("a", BAD, BAD, BAD, GOOD), boat_step("b", MESSY), boat_step("c", failed, failed, GOOD, GOOD))
+    events = [
+        (event.name, dict(event.attributes or {}))
+        for span in told.exporter.get_finished_spans()
+        for event in span.events
+        if event.name.startswith("aros.repair.")
+    ]
+    assert {name for name, _ in events} == {"aros.repair.started", "aros.repair.success", "aros.repair.failed"}
+    for _, tags in events:
+        assert tags["schema_hash"]
+        assert tags["stage_kind"] in ("deterministic", "llm", "extractor")
+        assert isinstance(tags["provider_error"], bool)
+    assert {tags["stage"] for _, tags in events} >= {"first", "llm_repair"}
+
+
+def test_no_attribute_of_a_span_of_ours_is_without_a_namespace(told: Told) -> None:
+    run(told, boat_step("a", BAD, GOOD), boat_step("b", *[BAD] * 12), content=True)
+    names = {name for span in told.exporter.get_finished_spans() for name in span.attributes}
+    assert {name for name in names if "." not in name} == set()
+
+
+def test_a_degraded_run_is_an_error_and_a_completed_one_is_ok(told: Told) -> None:
+    run(told, boat_step("ask", GOOD))
+    assert told.spans["invoke_workflow boats"].status.status_code is StatusCode.OK
+    run(told, boat_step("ask", *[BAD] * 12))
+    degraded = told.spans["invoke_workflow boats"]
+    assert (degraded.status.status_code, degraded.status.description) == (StatusCode.ERROR, "degraded")
+    assert degraded.attributes["error.type"] == "degraded"
+
+
+def test_a_resumed_run_links_to_the_one_that_paused_also_through_a_file(told: Told) -> None:
+    asks = pipeline(Human("ask", message="Which boat?"))
+    paused = Runner(asks, observers=[told.observer()]).run_sync("").paused
+    assert paused is not None
+    before = told.spans["invoke_workflow boats"]
+    assert before.links == ()
+    saved = json.loads(json.dumps(paused.to_dict()))
+    asyncio.run(Runner(asks, observers=[told.observer()]).resume(saved, "Alma"))
+    after = told.spans["invoke_workflow boats"]
+    assert after.attributes["aros.run.resumed"] is True
+    (link,) = after.links
+    assert (link.context.trace_id, link.context.span_id) == (before.context.trace_id, before.context.span_id)
+
+
+def test_inputs_and_outputs_of_runs_and_steps_leave_only_with_content_and_masked(told: Told) -> None:
+    double = Call(
+        "double", function=lambda previous_step: {"days": int(previous_step) * 2, "password": "hunter2hunter2"}
+    )
+    runner = pipeline(double, boat_step("ask", GOOD))
+    Runner(runner, observers=[told.observer()]).run_sync("3")
+    assert "input.value" not in told.everything()
+    assert "output.value" not in told.everything()
+    Runner(pipeline(double, boat_step("ask", GOOD)), observers=[told.observer(content=True)]).run_sync("3")
+    assert told.spans["step double"].attributes["input.value"] == "3"
+    assert told.spans["step double"].attributes["output.value"].startswith('{"days":6')
+    assert "Which boat?" in told.spans["step ask"].attributes["input.value"]
+    assert told.spans["step ask"].attributes["output.value"] == GOOD.replace(" ", "")
+    assert told.spans["invoke_workflow boats"].attributes["input.value"] == "3"
+    assert "Alma" in told.spans["invoke_workflow boats"].attributes["output.value"]
+    assert "hunter2" not in told.everything()
+
+
+def test_the_system_prompt_is_told_by_its_length_and_with_content_as_it_was_resolved(told: Told) -> None:
+    agent = Agent(model(GOOD), output_type=Boat, instructions=lambda: "You keep the harbour of Alma.")
+    run(told, Step("ask", agent, input="Which boat?"))
+    system = dict(told.events("step ask"))["agent.system"]
+    assert system["chars"] >= len("You keep the harbour of Alma.")
+    assert "harbour" not in told.everything()
+    run(told, Step("ask", agent=Agent(model(GOOD), output_type=Boat, instructions="Harbour"), input="x"), content=True)
+    system = dict(told.events("step ask"))["agent.system"]
+    assert "Harbour" in system["aros.system"]
+    assert system["chars"] == len(system["aros.system"])
+
+
+def test_an_agent_of_a_blueprint_has_the_name_of_its_key(instrumented: Told, tmp_path: Path) -> None:
+    blueprint = tmp_path / "b.yaml"
+    blueprint.write_text(
+        "agents:\n  extractor: {model: 'local:any', system_prompt: Extract.}\n"
+        "steps:\n  - {name: read, uses: agents.extractor}\n"
+    )
+    scripted = ScriptedModels({"local:any": ScriptedModel("fine")})
+    runner = Runner(load_blueprint(blueprint), models=scripted, observers=[instrumented.observer()])
+    assert runner.run_sync("x").output == "fine"
+    assert instrumented.parent("invoke_agent extractor") == "step read"

@@ -53,6 +53,12 @@ class AgentSpec(BaseModel):
     timeout: float | None = Field(default=None, gt=0)
     max_retries: int = Field(default=0, ge=0)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both do the same, whatever they are called."""
+        return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()  # which leaves the name out
+
+    __hash__ = None  # type: ignore[assignment]  # its settings are mappings
+
 
 class ModelSource(Protocol):
     """Gives the models whose names begin with `local:`."""

@@ -182,7 +182,10 @@ FIRST: dict[type[Any], tuple[str, st.SearchStrategy[Any]]] = {
     Step: ("agent", AGENTS),
 }
 NEEDED = ("branches", "condition", "body", "iterable_input", "step", "pipeline", "alias", "message")
-ABROAD = {(Cached, "cache")}  # where a value is kept is said in Python alone
+ABROAD = {
+    (Cached, "cache"),  # where a value is kept is said in Python alone
+    (AgentSpec, "name"),  # its key is its name
+}
 
 
 def steps(body: st.SearchStrategy[Any], *, leaves: bool) -> st.SearchStrategy[Any]:

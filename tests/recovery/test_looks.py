@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from flujo_aros.recovery.looks import secret_in_place
-from flujo_aros.recovery.named import labelled_in
+from flujo_aros.recovery.named import labelled_in, secrets_among
 from flujo_aros.recovery.secrets import Vault
 
 from .planted import KINDS, ORDINARY
@@ -59,3 +59,14 @@ def test_a_part_of_a_secret_is_one_where_it_is_long_and_no_word(part: str, is_se
 @pytest.mark.parametrize(("value", "is_secret"), [("ab", False), ("x7", False), ("abc", True), ("***x7***", False)])
 def test_what_is_called_a_password_is_one_from_three_letters_on(value: str, is_secret: bool) -> None:
     assert (value in labelled_in(f"password: {value}")) is is_secret
+
+
+class Held:
+    def __init__(self, password: str, inner: object = None) -> None:
+        self.password = password
+        self.inner = inner
+
+
+def test_of_an_object_without_a_form_its_own_attributes_count_and_none_further_down() -> None:
+    assert tuple(secrets_among(Held("correct-horse", Held("battery-staple")))) == ("correct-horse",)
+    assert tuple(secrets_among({"shop": Held("correct-horse")})) == ()

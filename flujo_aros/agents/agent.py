@@ -39,7 +39,8 @@ class AgentSpec(BaseModel):
     `output_mode` says how the output is asked for: `native` lets the provider enforce the schema, `prompted` puts it
     in the instructions, `tool` wants a tool call, `auto` is native where the model can do it and prompted elsewhere.
     `timeout` bounds a whole run of the agent, repairs included, in seconds. `name` is what traces and the journal call
-    it: for an agent of a blueprint its key under `agents`.
+    it: for an agent of a blueprint its key under `agents`. `max_retries` is how often the stage `retry` of the default
+    ladder asks again after a reply that cannot be used; 0: as often as it does anyway.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,7 +52,7 @@ class AgentSpec(BaseModel):
     model_settings: dict[str, JsonValue] = {}
     output_mode: OutputMode = "auto"
     timeout: float | None = Field(default=None, gt=0)
-    max_retries: int = Field(default=0, ge=0)
+    max_retries: int = Field(default=0, ge=0, le=100)
 
     def __eq__(self, other: object) -> bool:
         """Whether both do the same, whatever they are called."""

@@ -86,7 +86,9 @@ class Agent(Block):
     model_settings: Members = {}
     output_mode: OutputMode = "auto"
     timeout: float | None = Field(default=None, gt=0, description="Seconds for a whole run of the agent.")
-    max_retries: int = Field(default=0, ge=0)
+    max_retries: int = Field(
+        default=0, ge=0, le=100, description="How often the stage `retry` asks after a wrong reply."
+    )
     ignored: ClassVar[Mapping[str, str]] = {
         "id": "an agent is known by its key",
         "name": "an agent is known by its key",

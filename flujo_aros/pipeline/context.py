@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -276,9 +276,12 @@ def as_parts(value: Any) -> list[Any] | None:
     """
     if is_content(value):
         return [value]
-    if not isinstance(value, (list, tuple)) or not has_content(value):
+    if not isinstance(value, (list, tuple)):
+        return None
+    elements = cast("Sequence[object]", value)
+    if not has_content(elements):
         return None
     parts: list[Any] = []
-    for each in cast("list[object]", value):
+    for each in elements:
         parts += as_parts(each) or [as_text(each)]
     return parts

@@ -23,6 +23,7 @@ from flujo_aros.pipeline.processing import Enforcement
 from flujo_aros.recovery.defaults import PLAIN_TEXT, ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery.stages.retry import Retry
 from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:
@@ -207,12 +208,24 @@ def _ladder(step: Step, contract: Contract[Any] | None) -> Ladder | None:
         if step.processing.enforcement == "off" or getattr(step.agent, "output_type", str) is not str:
             return None
         contract = PLAIN_TEXT
-    ladder = step.processing.ladder(ladder_for(contract, current_settings()))
+    ladder = step.processing.ladder(_default_ladder(step, contract))
     if step.processing.enforcement == "validate":
         ladder = ladder.model_copy(update={"stages": ()})
     if step.on_degraded == "accept" and not any(isinstance(stage, Degrade) for stage in ladder.stages):
         ladder = ladder.model_copy(update={"stages": (*ladder.stages, Degrade())})
     return ladder
+
+
+def _default_ladder(step: Step, contract: Contract[Any]) -> Ladder:
+    """The ladder that suits a contract, with as many retries in the conversation as the agent says."""
+    ladder = ladder_for(contract, current_settings())
+    again = step.agent.max_retries if isinstance(step.agent, AgentSpec) else 0
+    if not again:
+        return ladder
+    stages = tuple(
+        each.model_copy(update={"attempts": again}) if isinstance(each, Retry) else each for each in ladder.stages
+    )
+    return ladder.model_copy(update={"stages": stages})
 
 
 def _mergeable(step: Step, contract: Contract[Any] | None) -> bool | None:

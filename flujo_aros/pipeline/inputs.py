@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -65,7 +65,7 @@ class ShapedInput:
             return as_parts(value) or as_text(value)
 
     @contextmanager
-    def _placed(self) -> Iterator[None]:
+    def _placed(self) -> Generator[None]:
         """Say whose input it is that cannot be written as text."""
         try:
             yield

@@ -226,6 +226,20 @@ def test_a_journal_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
         Journal(tmp_path / "runs.sqlite")
 
 
+def test_a_journal_of_an_older_version_gets_the_columns_that_it_lacks(tmp_path: Path) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        Runner(pipeline(call()), observers=[journal]).run_sync("x")
+        journal.flush()
+        with journal.engine.begin() as connection:
+            connection.execute(text("ALTER TABLE aros_steps DROP COLUMN input_trust"))
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        Runner(pipeline(call()), observers=[journal]).run_sync("x")
+        journal.flush()
+        chapters = [chapter for run in journal.runs() for chapter in journal.story(run.run_id).chapters]
+    told = [chapter.step.input_trust for chapter in chapters if chapter.step]
+    assert sorted(told, key=str) == [None, "clean"]
+
+
 def test_a_run_goes_on_while_the_journal_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Journal(tmp_path / "runs.sqlite") as journal:
         with journal.engine.begin() as connection:

@@ -13,7 +13,17 @@ from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.record import RunRecord, difference
-from flujo_aros.events import AgentFinished, AgentStarted, AskFinished, AskStarted, Finish, is_heard, span
+from flujo_aros.events import (
+    AgentFinished,
+    AgentStarted,
+    AskFinished,
+    AskStarted,
+    Finish,
+    StagePassed,
+    emit,
+    is_heard,
+    span,
+)
 from flujo_aros.outcome import Accepted, Rejected
 from flujo_aros.recovery.named import secrets_among
 from flujo_aros.usage import Usage
@@ -33,6 +43,11 @@ def ask_span(
         capture=capture,
     )
     return span(started)
+
+
+def tell_passed(stage: str, why: str) -> None:
+    """Emit that something was not done as asked, and why."""
+    emit(StagePassed(stage=stage, why=why))
 
 
 def tell_ask(

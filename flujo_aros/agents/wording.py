@@ -12,8 +12,8 @@ from pydantic_core import to_json
 from flujo_aros.agents.faults import detail_of, refuses_schema
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.telling import tell_passed
 from flujo_aros.contract.output import Contract
-from flujo_aros.events import StagePassed, emit
 
 
 def is_form_sent(parameters: ModelRequestParameters, model: Model) -> bool:
@@ -86,7 +86,7 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
 
 def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
     record.schema_refused = why
-    emit(StagePassed(stage=parameters.output_mode, why=why))
+    tell_passed(parameters.output_mode, why)
 
 
 def _key_of(model: Model, contract: Contract[Any]) -> str:

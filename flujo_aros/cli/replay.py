@@ -19,7 +19,7 @@ from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import is_dict
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Rejected
+from flujo_aros.outcome import Degraded, Rejected
 from flujo_aros.settings import read_settings
 
 if TYPE_CHECKING:  # the command imports them when it runs: `aros --help` need not load a database
@@ -51,7 +51,8 @@ def replay_command(
 
     Under another contract or ladder, without any model call.
 
-    Says where a reply would be needed that was not recorded. Exit code 0 if every reply comes to a value.
+    Says where a reply would be needed that was not recorded. Exit code 0 if every reply comes to a value,
+    and none of them was rejected by a check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
     """
@@ -68,7 +69,7 @@ def replay_command(
         print_json([replayed_dict(each) for each in found])
     else:
         _print(found)
-    if any(not isinstance(each.outcome, Accepted) for each in found):
+    if not all(each.holds for each in found):
         raise typer.Exit(_NOT_ACCEPTED)
 
 
@@ -110,6 +111,8 @@ def replayed_dict(each: Replayed) -> dict[str, Any]:
         "replies_recorded": each.recorded_replies,
         "masked": each.masked,
         "partial": each.partial,
+        "checks_skipped": list(each.skipped),
+        "failed_a_check": each.failed_a_check,
     }
 
 
@@ -138,6 +141,13 @@ def _print(found: list[Replayed]) -> None:
         notes.print("Secrets in the replies are masked in the journal: values have [secret-…] in their place.")
     if any(each.partial for each in found):
         notes.print("The journal kept only the beginning of some replies: they are read as if they were cut there.")
+    for name, checks in dict.fromkeys((each.step or "-", each.skipped) for each in found if each.skipped):
+        notes.print(f"{name}: checks are not in the journal and were not applied: {', '.join(checks)}", soft_wrap=True)
+    for each in found:
+        if each.failed_a_check:
+            notes.print(
+                f"{each.step or '-'}: when it was recorded, a check rejected what is accepted now", soft_wrap=True
+            )
 
 
 def _now(each: Replayed) -> Text:

@@ -18,6 +18,7 @@ from typing import Any, Final, Self, cast
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.contract.checks import name_of
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import (
@@ -417,6 +418,8 @@ class Journal:
         self._contracts.add(known)
         contract = cast("Contract[Any]", event.contract)
         spec = {"mode": contract.mode, "schema": contract.json_schema, **contract.where()}
+        if contract.checks:
+            spec["checks"] = [name_of(check) for check in contract.checks]
         row = {"schema_hash": known, "spec": json.dumps(spec, ensure_ascii=False)}
         self._writer.put("aros_contracts", (known,), row)
 

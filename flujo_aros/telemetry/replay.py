@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from flujo_aros.contract.output import Contract, Output, compile_contract
@@ -53,6 +53,15 @@ class Replayed:
     """Whether secrets were masked in the replies: what is read then has labels in their place."""
     partial: bool
     """Whether the journal kept only the beginning of a reply."""
+    skipped: tuple[str, ...] = ()
+    """The checks that were not applied, since functions are not in the journal: their names, or what they said."""
+    failed_a_check: bool = False
+    """Whether such a check had rejected the reply that is accepted now: that it is says nothing."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it comes to a value that nothing recorded speaks against."""
+        return isinstance(self.outcome, Accepted) and not self.failed_a_check
 
     @property
     def verdict(self) -> Verdict:
@@ -85,8 +94,17 @@ def replay(
         if step is not None and chapter.name != step:
             continue
         for readings in _climbs(chapter):
-            wanted = contract or recorded_contract(story.contracts.get(readings[0].schema_hash or "", ""))
-            yield _replayed(chapter, readings, wanted, ladder or ladder_for(wanted, settings))
+            spec = story.contracts.get(readings[0].schema_hash or "", "")
+            wanted = contract or recorded_contract(spec)
+            found = _replayed(chapter, readings, wanted, ladder or ladder_for(wanted, settings))
+            yield found if contract else replace(found, **_unchecked(spec, readings, found))
+
+
+def _unchecked(spec: str, readings: Sequence[JournalReading], found: Replayed) -> dict[str, Any]:
+    """What cannot be said without the checks: their names, and whether one has rejected the reply accepted now."""
+    names = tuple(json.loads(spec).get("checks", ())) if spec else ()
+    against = tuple(issue.message or "a check" for issue in readings[found.used - 1].issues if issue.code == "check")
+    return {"skipped": names or against, "failed_a_check": bool(against) and isinstance(found.outcome, Accepted)}
 
 
 def recorded_contract(spec: str) -> Contract[Any]:

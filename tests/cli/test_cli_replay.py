@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from flujo_aros import Journal, Runner
+
 from .conftest import Aros
-from .journalled import fill
+from .journalled import Boat, boat_step, fill
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +70,19 @@ def test_a_step_without_replies_says_so(aros: Aros) -> None:
     ended = aros("replay", mended(aros), "--step", "count")
     assert ended.exit_code == 2
     assert "has no recorded replies" in ended.stderr
+
+
+def test_checks_that_are_not_applied_are_named_and_an_acceptance_without_them_is_no_success(
+    aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large_crew(boat: Boat) -> bool:
+        return boat.crew > 100
+
+    monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "checked.sqlite"))
+    step = replace(boat_step(*['{"name": "Alma", "crew": 3}'] * 9), checks=[large_crew])
+    with Journal(tmp_path / "checked.sqlite") as journal:
+        assert Runner(step, journal=journal).run_sync("").status.value != "completed"
+    ended = aros("replay", "last")
+    assert ended.exit_code == 1
+    assert "checks are not in the journal and were not applied: large_crew" in ended.stderr
+    assert "a check rejected what is accepted now" in ended.stderr

@@ -40,7 +40,7 @@ GROUPS = {
 """What is changed, and the tests that should notice."""
 EQUIVALENT: dict[str, str] = {}
 """Changes that make no difference to anybody, as they are printed, and why."""
-LEFT_OUT = re.compile(r"/local_\w+\.py$|/__init__\.py$")
+LEFT_OUT = re.compile(r"/local(_\w+)?\.py$|/__init__\.py$")
 """What the fast tests cannot reach: the server of local models is a slow test."""
 SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,

@@ -92,17 +92,17 @@ class WatchedModel(WrapperModel):
         self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
     ) -> ModelResponse:
         record = self._record_of(None)
-        form: ModelRequestParameters | None = first_form(self.wrapped, parameters, record)
-        while form is not None:
+        form = first_form(self.wrapped, parameters, record)
+        while True:
             try:
                 async with FirstCall(self.wrapped, messages, form, record, capture=self._capture) as call:
                     call.response = await self.wrapped.request(messages, settings, form)
                 return call.response
             except PROVIDER_FAULTS as error:
-                form = next_form(error, self.wrapped, form, record)
-                if form is None:
+                words = next_form(error, self.wrapped, form, record)
+                if words is None:
                     raise
-        raise AssertionError
+                form = words
 
     @asynccontextmanager
     async def request_stream(

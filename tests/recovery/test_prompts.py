@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flujo_aros import Ladder, LlmRepair, Output, read
 from flujo_aros.outcome import Accepted, Issue, Reason, Rejected
 from flujo_aros.recovery.plan import Reply, Task, advance
-from flujo_aros.recovery.prompts import CANNOT_REPAIR, fenced, repair_prompt, retry_prompt
+from flujo_aros.recovery.prompts import CANNOT_REPAIR, ONLY_JSON, fenced, form_prompt, repair_prompt, retry_prompt
 from flujo_aros.recovery.secrets import Vault
 from flujo_aros.recovery.stages.extract import Extract
 from flujo_aros.recovery.stages.patch import Patch
@@ -196,3 +196,21 @@ def test_a_retry_for_a_block_does_not_forbid_the_prose_that_it_asks_for() -> Non
     assert "prose around it" not in prompt
     value = Output.json({"type": "object"})
     assert "without comments or prose around it" in retry_prompt(value, cast("Rejected", read("On it.", value)))
+
+
+@pytest.mark.parametrize(
+    ("contract", "only_json", "only_the_block"),
+    [
+        (Output.json({"type": "object"}), True, False),
+        (Output.block("plan"), False, True),
+        (Output.tagged("result", {"type": "object"}), False, False),
+    ],
+    ids=["json", "block", "tagged"],
+)
+def test_who_asks_for_the_form_says_what_else_may_stand_there(
+    contract: Output, only_json: bool, only_the_block: bool
+) -> None:
+    prompt = form_prompt(contract)
+    assert prompt.startswith(contract.instruction())
+    assert prompt.endswith(ONLY_JSON) is only_json
+    assert (len(prompt) > len(contract.instruction())) is (only_json or only_the_block)

@@ -76,7 +76,7 @@ def model_text_in(error: Exception) -> str:
     bare, or in the envelope of a reply. A page of a gateway and the message of an error are no text of a model.
     """
     if isinstance(error, FallbackExceptionGroup):
-        return next(filter(None, map(model_text_in, error.exceptions)), "")
+        return next((text for inner in error.exceptions if (text := model_text_in(inner))), "")
     if isinstance(error, UnexpectedModelBehavior):
         return "" if isinstance(error, ContentFilterError) else _text_of_body(error.body or "")
     text = _details(error).get("failed_generation")
@@ -116,7 +116,7 @@ def _text_within(node: object) -> str:
     if not is_dict(node):
         return node if isinstance(node, str) else ""
     held = (node[key] for key in _HOLD_THE_TEXT if key in node)
-    return next(filter(None, map(_text_within, held)), "")
+    return next((text for each in held if (text := _text_within(each))), "")
 
 
 def may_be_asked_in_words(error: Exception, *, form_sent: bool) -> bool:

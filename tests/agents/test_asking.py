@@ -8,15 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_ai import Agent, PromptedOutput
-from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UsageLimitExceeded
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
+from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.asking import ModelAnswers, native_of
 from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import RunRecord, recording
 from flujo_aros.contract.output import Output, compile_contract
 from flujo_aros.errors import OutputError, UsageError
@@ -33,7 +35,7 @@ from flujo_aros.settings import current_settings
 from flujo_aros.usage import Usage
 
 from .matrix import Item
-from .scripted import Script
+from .scripted import OneModel, Script
 
 GOOD = '{"name": "pen", "qty": 3}'
 BAD = '{"name": "pen", "qty": "many"}'
@@ -335,3 +337,13 @@ def test_errors_of_a_json_mode_may_be_raised_as_they_are(environment):
     script = Script(ModelHTTPError(400, "m", body))
     with pytest.raises(ModelHTTPError):
         asyncio.run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]).run("x"))
+
+
+@pytest.mark.parametrize(("degrades", "calls"), [("true", 2), ("false", 1)])
+def test_errors_without_the_reply_defer_to_the_ladder_only_where_the_settings_say_so(environment, degrades, calls):
+    environment(AROS_DEGRADE_ON_UNEXPECTED_BEHAVIOR=degrades)
+    script = Script(UnexpectedModelBehavior("no JSON"), '{"name": "pen", "qty": 3}')
+    spec = AgentSpec(model="local:m")
+    run = asyncio.run(run_agent(spec, "x", Output.json(Item), models=OneModel(script.model)))
+    assert (script.calls, run.outcome.kind) == (calls, "accepted" if calls == 2 else "rejected")
+    assert [stage.stage for stage in run.stages] == ["retry"] * (calls - 1)

@@ -1,14 +1,20 @@
 """Whatever a provider raises, with and without text: a value, or an honest refusal that holds the text."""
 
+import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from pydantic_ai.exceptions import ModelConnectionError
+from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Output
+from flujo_aros import Output, Runner, Step
+from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.outcome import Reason, Trust
 from flujo_aros.recovery.plan import Reply, read_reply
 
-from .provider_faults import ADA, FAULTS, GOOD, Person, counted
+from .provider_faults import ADA, FAULTS, GOOD, PROFILE, Person, counted
+from .scripted import OneModel
 
 DOCS = Path(__file__, "../../../docs/provider-errors.md").resolve()
 FAULT = {"fault": "reset by peer", "fault_code": "no_connection"}
@@ -45,3 +51,33 @@ def test_a_whole_value_before_the_break_is_inferred_and_reported():
     outcome = read_reply(Reply(GOOD, truncated=True, **FAULT), Output.json(Person))
     assert (outcome.value, outcome.trust) == (ADA, Trust.INFERRED)
     assert [repair.code for repair in outcome.repairs] == ["broken-off"]
+
+
+def test_retries_of_a_step_count_where_a_lost_connection_has_left_a_part_of_the_text():
+    lost = ModelConnectionError("m", "reset by peer")
+    calls = []
+
+    async def stream(messages, info):
+        calls.append("stream")
+        if len(calls) > 1:
+            yield GOOD
+            return
+        yield GOOD[:20]
+        raise lost
+
+    async def answer(messages, info):
+        calls.append("again")
+        raise lost
+
+    async def at_once(seconds):
+        """No waiting in tests."""
+
+    async def go():
+        models = OneModel(FunctionModel(answer, stream_function=stream, profile=PROFILE))
+        step = Step("who", agent=AgentSpec(model="local:m"), contract=Output.json(Person), retries=1)
+        async with aclosing(Runner(step, models=models, sleep=at_once).stream("Who?")) as events:
+            return [event async for event in events][-1].result
+
+    result = asyncio.run(go())
+    assert (result.status.value, result.output) == ("completed", ADA)
+    assert calls == ["stream", "again", "again", "stream"]

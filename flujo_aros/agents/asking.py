@@ -167,10 +167,8 @@ class ModelAnswers:
                 if thought is not None:
                     return Reply(thought.text or "", thought=True), thought.finish_reason
                 if not isinstance(response, ModelResponse) or not response.text:
-                    enforced = ask.way == "constrained"
-                    if enforced:
-                        remember(error, model, ask.contract, self.record)
-                    fault = fault_in(error, _TEXT, form_sent=enforced)
+                    refused = ask.way == "constrained" and remember(error, model, ask.contract, self.record)
+                    fault = fault_in(error, _TEXT, form_sent=refused)
                     return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
                 # The host refuses what it cannot use itself, such as a cut reply: here it is read like any other.
         response = cast("ModelResponse", messages[-1])

@@ -54,12 +54,14 @@ def next_form(
     return words
 
 
-def remember(error: Exception, model: Model, contract: Contract[Any], record: RunRecord) -> None:
-    """Keep that a model has refused the schema of a ladder's call, for the rest of the run."""
-    if refuses_schema(error):
-        why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
-        record.refusals[_key_of(model, contract)] = why
-        record.schema_refused = f"{why}; asked in words instead"
+def remember(error: Exception, model: Model, contract: Contract[Any], record: RunRecord) -> bool:
+    """Whether an error is that a model refuses the schema of a ladder's call; kept for the rest of the run."""
+    if not refuses_schema(error):
+        return False
+    why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+    record.refusals[_key_of(model, contract)] = why
+    record.schema_refused = f"{why}; asked in words instead"
+    return True
 
 
 def is_refused(model: Model, contract: Contract[Any], record: RunRecord) -> bool:

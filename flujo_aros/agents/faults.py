@@ -76,7 +76,7 @@ def model_text_in(error: Exception) -> str:
     bare, or in the envelope of a reply. A page of a gateway and the message of an error are no text of a model.
     """
     if isinstance(error, FallbackExceptionGroup):
-        return next((text for inner in error.exceptions if (text := model_text_in(inner))), "")
+        return next((found for inner in error.exceptions if (found := model_text_in(inner))), "")
     if isinstance(error, UnexpectedModelBehavior):
         return "" if isinstance(error, ContentFilterError) else _text_of_body(error.body or "")
     text = _details(error).get("failed_generation")

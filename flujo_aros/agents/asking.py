@@ -17,6 +17,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
+from pydantic_core import to_json
 
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.model_names import made_model
@@ -25,12 +26,15 @@ from flujo_aros.agents.record import RunRecord, difference
 from flujo_aros.agents.salvage import fault_in, reply_of
 from flujo_aros.agents.silence import thought_in
 from flujo_aros.agents.telling import ask_span, tell_ask
-from flujo_aros.agents.wire import object_schema
+from flujo_aros.agents.wire import ENVELOPE, object_schema
 from flujo_aros.agents.wording import remember
 from flujo_aros.contract.output import Contract
+from flujo_aros.contract.schema import JsonSchema, is_dict
+from flujo_aros.contract.values import parse_json
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Outcome
 from flujo_aros.recovery.plan import Ask, Native, Plan, Reply, advance
+from flujo_aros.recovery.prompts import form_prompt
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
@@ -118,7 +122,7 @@ class ModelAnswers:
             ask.stage,
             attempt=ask.attempt,
             model=model.model_name,
-            constrained=ask.way == "constrained",
+            constrained=ask.enforced,
             prompt=ask.prompt,
             capture=self.capture,
         ) as told:
@@ -167,23 +171,25 @@ class ModelAnswers:
                 if thought is not None:
                     return Reply(thought.text or "", thought=True), thought.finish_reason
                 if not isinstance(response, ModelResponse) or not response.text:
-                    refused = ask.way == "constrained" and remember(error, model, ask.contract, self.record)
+                    refused = ask.enforced and remember(error, model, ask.contract, self.record)
                     fault = fault_in(error, _TEXT, form_sent=refused)
                     return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
                 # The host refuses what it cannot use itself, such as a cut reply: here it is read like any other.
         response = cast("ModelResponse", messages[-1])
-        finish = response.finish_reason
-        return Reply(response.text or "", was_cut(finish), refused=finish == "content_filter"), finish
+        finish, text = response.finish_reason, response.text or ""
+        if ask.enforced:
+            text = _unwrapped(text, ask.contract.json_schema)
+        return Reply(text, was_cut(finish), refused=finish == "content_filter"), finish
 
     async def _run(self, agent: Agent[Any, Any], ask: Ask) -> AgentRunResult[Any]:
-        if ask.way == "bare":
+        if not ask.in_conversation:
             return await agent.run(ask.prompt, usage=self.usage, usage_limits=self.limits)
         last = self.conversation[-1]
         told = last.instructions if isinstance(last, ModelRequest) else None
         return await agent.run(
             ask.prompt or None,
             message_history=[*self.conversation, *_turns(ask.said, told)],
-            instructions=told,
+            instructions="\n\n".join(filter(None, (told, _form_of(ask)))) or None,
             usage=self.usage,
             usage_limits=self.limits,
         )
@@ -195,19 +201,16 @@ class ModelAnswers:
 
     def _output_of(self, ask: Ask, model: Model) -> Any:
         """What the model is asked for. Raises `UsageError` if it cannot be asked so."""
-        if ask.way != "bare" and not self.conversation:
+        if ask.in_conversation and not self.conversation:
             message = "the messages of the run are not known, so that its question cannot be asked again"
             raise UsageError(message)
-        if ask.way != "constrained":
+        if not ask.enforced:
             return str
         if not profile_of(model).get("supports_json_schema_output"):
             message = f"the model {model.model_name} cannot be made to follow a schema"
             raise UsageError(message)
-        if not _is_of_object(ask.contract):
-            message = "only the schema of an object can be enforced"
-            raise UsageError(message)
         try:
-            return NativeOutput(StructuredDict(ask.contract.json_schema))
+            return NativeOutput(StructuredDict(object_schema(ask.contract.json_schema)))
         except UserError as error:  # a recursive schema
             raise UsageError(str(error)) from error
 
@@ -221,12 +224,31 @@ def native_of(model: Model, sent: ModelRequestParameters | None, contract: Contr
     """Whether the provider of a run enforces the schema of the contract, or could."""
     if sent is not None and sent.output_mode == "native":
         return "on"
-    return "can" if profile_of(model).get("supports_json_schema_output") and _is_of_object(contract) else "no"
+    return "can" if profile_of(model).get("supports_json_schema_output") and _can_be_enforced(contract) else "no"
 
 
-def _is_of_object(contract: Contract[Any]) -> bool:
-    schema = contract.json_schema
-    return bool(schema) and contract.mode == "json" and object_schema(schema) == schema
+def _can_be_enforced(contract: Contract[Any]) -> bool:
+    if not contract.json_schema or contract.mode != "json":
+        return False
+    try:
+        StructuredDict(object_schema(contract.json_schema))
+    except UserError:  # a recursive schema
+        return False
+    return True
+
+
+def _unwrapped(text: str, schema: JsonSchema) -> str:
+    """The reply without the object that was put around a schema of something else, because providers want one."""
+    if object_schema(schema) == schema:
+        return text
+    whole: Any = parse_json(text)
+    return to_json(whole[ENVELOPE]).decode() if is_dict(whole) and whole.keys() == {ENVELOPE} else text
+
+
+def _form_of(ask: Ask) -> str | None:
+    """The form of the answer, which the question alone does not say: the host puts it beside the messages."""
+    missing = not ask.prompt and not ask.enforced and bool(ask.contract.json_schema)
+    return form_prompt(ask.contract) if missing else None
 
 
 def _turns(said: tuple[str, ...], instructions: str | None) -> list[ModelMessage]:

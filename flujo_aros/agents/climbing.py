@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic, perf_counter
@@ -15,6 +15,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RequestUsage
+from pydantic_core import to_json
 from typing_extensions import TypeIs
 
 from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, native_of, was_cut
@@ -26,6 +27,7 @@ from flujo_aros.agents.salvage import reply_of
 from flujo_aros.agents.streams import WatchedModel, WatchedStream
 from flujo_aros.agents.wording import is_refused
 from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.schema import is_dict
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
 from flujo_aros.outcome import Accepted, Issue, Outcome, Trust
@@ -37,6 +39,8 @@ from flujo_aros.usage import Usage
 
 _WITHOUT_A_CALL: Final = ("block", "event")
 """The contracts that may end in a value where no further call may be made: a block or a verdict is made up."""
+_FILE: Final = 4_000
+"""What an image, or any other file, counts as, in characters."""
 Put: TypeAlias = Callable[[RunContext[Any], "Question"], Awaitable[Reply]]
 
 
@@ -58,7 +62,8 @@ class Question:
     @classmethod
     def of(cls, ask: Ask, ctx: RunContext[Any], record: RunRecord) -> Question:
         """The question of an ask in this run."""
-        bare = ask.way == "bare"
+        # What is enforced goes along, and what the question alone does not say: the form of the answer.
+        form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
         return cls(
             ask.prompt,
             ask.stage,
@@ -67,9 +72,9 @@ class Question:
             ask.model,
             ask.max_tokens,
             list(ask.said),
-            dict(ask.contract.json_schema) if ask.way == "constrained" else None,
+            dict(ask.contract.json_schema) if form else None,
             cast("dict[str, Any]", dict(record.settings or {})),
-            [] if bare else list(_asked(ctx)),
+            list(_asked(ctx)) if ask.in_conversation else [],
         )
 
     @property
@@ -170,6 +175,7 @@ class Climb:
             evidence=self.record.evidence,
             examples=examples,
             spent=Usage.total(stage.usage for stage in self.record.stages),
+            question_chars=_size_of(_asked(self.ctx)),
         )
 
     async def _answer(self, ask: Ask) -> Reply:
@@ -254,6 +260,23 @@ def _instruments(ctx: RunContext[Any]) -> tuple[AbstractCapability[Any], ...]:
     if ctx.root_capability is not None:
         ctx.root_capability.apply(parts.append)
     return tuple(part for part in parts if isinstance(part, Instrumentation))
+
+
+def _size_of(messages: Sequence[ModelMessage]) -> int:
+    """About how many characters it takes to send these messages again."""
+    return sum(
+        len((message.instructions or "") if isinstance(message, ModelRequest) else "")
+        + sum(_chars(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts)
+        for message in messages
+    )
+
+
+def _chars(content: object) -> int:
+    if content is None or isinstance(content, str):
+        return len(content or "")
+    if isinstance(content, (list, tuple)):
+        return sum(map(_chars, cast("Sequence[object]", content)))
+    return len(to_json(content, fallback=str)) if is_dict(content) else _FILE
 
 
 def _asked(ctx: RunContext[Any]) -> tuple[ModelMessage, ...]:

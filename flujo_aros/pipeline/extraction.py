@@ -12,7 +12,7 @@ from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.step import Step
-from flujo_aros.recovery.kept import grounded
+from flujo_aros.recovery.grounds import grounded
 from flujo_aros.recovery.plan import Reply
 from flujo_aros.recovery.prompts import declined, extract_prompt
 from flujo_aros.recovery.secrets import Vault
@@ -23,7 +23,7 @@ class Extraction(Step):
     """Takes from a text what a schema wants, by the prompt of the ladder's `extract`.
 
     The text stands between lines that its author could not know, so that instructions in it stay data; secrets of a
-    known kind do not leave. A value that the text does not hold is told as the repair `not-in-output`, and a model
+    known kind do not leave. A value that the text does not hold is refused, or reported as `not-in-output`; a model
     that says that the text does not hold what is asked for is taken at its word.
     """
 
@@ -37,7 +37,7 @@ class Extraction(Step):
         run = await self._ask(extract_prompt(contract, text, vault), context, self.checks)
         attempts: Sequence[Any] = run.outcome.attempts if isinstance(run.outcome, Rejected) else ()
         said = next((each.text for each in attempts if each.text.strip()), run.outcome.text)
-        outcome = declined(Reply(said)) or grounded(run.outcome, source=vault.hide(text), contract=contract)
+        outcome = declined(Reply(said)) or grounded(run.outcome, source=vault.hide(text), contract=contract, whole=True)
         return Settlement(_restored(outcome, contract, vault), run.calls, run.stages)
 
 

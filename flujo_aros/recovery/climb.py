@@ -28,6 +28,7 @@ class Climbable(Protocol):
     answers: ClassVar[frozenset[Reason]]
     fallback: ClassVar[bool]
     asks: ClassVar[bool]
+    sees_question: ClassVar[bool]
 
     @property
     def stage(self) -> str:
@@ -36,6 +37,10 @@ class Climbable(Protocol):
 
     def passes(self, task: Task[T], past: Past) -> str | None:
         """Why there is nothing to do for it."""
+        ...
+
+    def enforces(self, task: Task[T], past: Past) -> bool:
+        """Whether it would put the question again with the schema enforced."""
         ...
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
@@ -91,6 +96,14 @@ def _tell(outcome: Outcome[Any], stage: str, reply: Reply, contract: Contract[An
     )
 
 
+def _in_words(ask: Ask) -> Ask:
+    """The same ask without the schema enforced: the prompt says the form instead."""
+    form = form_prompt(ask.contract)
+    if ask.in_conversation:
+        return replace(ask, way="conversation", prompt=ask.prompt or form)
+    return replace(ask, way="bare", prompt=f"{ask.prompt}\n\n{form}")
+
+
 class Climb(Generic[T]):
     """The state of one climb. The outcome tells its story: every attempt, and every stage that a limit refused."""
 
@@ -105,6 +118,7 @@ class Climb(Generic[T]):
         self._attempts: list[Attempt] = []
         self._unread = False
         self._asks_again = False
+        self._enforced = False
 
     def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T] | None) -> Plan[T]:
         """Read the first reply, where the caller has not, then stage after stage until there is a value."""
@@ -118,7 +132,9 @@ class Climb(Generic[T]):
         self._heard("first", first)
         self._settle(outcome)
         past = Past.of(outcome)
-        for stage in self._ordered(stages):
+        ordered = self._ordered(stages)
+        for index, stage in enumerate(ordered):
+            past = self._foreseeing(past, ordered[index + 1 :])
             if past.current.reason not in stage.answers or self._is_passed(stage, past):
                 continue
             outcome = yield from self._stage(stage, past)
@@ -128,10 +144,22 @@ class Climb(Generic[T]):
                 told = replace(outcome, because=self._with_story(outcome.because))
                 return read if isinstance(read, Accepted) else told
             if outcome is not past.latest:  # something was read in this stage
-                past = past.then(stage.stage, outcome)
+                past = past.then(stage.stage, outcome, enforced=self._enforced)
         if isinstance(read, Accepted):  # an event that says nothing, for want of a better one
             return read
         return self._with_story(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
+
+    def _foreseeing(self, past: Past, later: Sequence[Climbable]) -> Past:
+        """The past, with what these stages would do, and may."""
+        asking = [
+            stage
+            for stage in later
+            if stage.sees_question
+            and past.current.reason in stage.answers
+            and (stage.passes(self._task, past) or self._refusal(stage) or self._evidence_against(stage)) is None
+        ]
+        enforced = any(stage.enforces(self._task, past) for stage in asking)
+        return replace(past, asks_again=bool(asking), asks_enforced=enforced)
 
     def _is_passed(self, stage: Climbable, past: Past) -> bool:
         why = stage.passes(self._task, past) or self._refusal(stage) or self._evidence_against(stage)
@@ -164,6 +192,7 @@ class Climb(Generic[T]):
 
     def _within_limits(self, stage: Climbable, past: Past) -> Plan[T]:
         latest = past.latest
+        self._enforced = False
 
         def read(reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
             nonlocal latest
@@ -185,10 +214,11 @@ class Climb(Generic[T]):
                     self._pass(stage, reply.unmade)
                     return latest
                 self._budget.spend(reply.usage)
+                self._enforced = step.way == "constrained" and reply.fault is None
                 self._heard(stage.stage, reply)
-                if step.way == "constrained" and reply.in_words and not reply.text.strip():
+                if step.enforced and reply.in_words and not reply.text.strip():
                     self._settle(read_reply(reply, step.contract))  # the provider would not enforce it: words may do
-                    step = replace(step, way="conversation", prompt=step.prompt or form_prompt(step.contract))
+                    step = _in_words(step)
                     continue
                 step = advance(plan, reply)
             return step

@@ -17,9 +17,10 @@ from flujo_aros.usage import Usage
 T = TypeVar("T")
 
 
-Way: TypeAlias = Literal["bare", "conversation", "constrained"]
+Way: TypeAlias = Literal["bare", "bare_constrained", "conversation", "constrained"]
 """How a model is asked: `bare` = the prompt alone, without tools or history; `conversation` = the messages of the run
-again, then `said`, then the prompt; `constrained` = the same, with the provider enforcing the schema."""
+again, then `said`, then the prompt; `bare_constrained` and `constrained` = the same two, with the provider enforcing
+the schema."""
 
 Native: TypeAlias = Literal["no", "can", "on"]
 """Whether the provider enforces schemas: it cannot, it can but was not asked to, or it was asked to already."""
@@ -42,6 +43,16 @@ class Ask:
     model: str | None = None
     max_tokens: int | None = None
     said: tuple[str, ...] = ()
+
+    @property
+    def enforced(self) -> bool:
+        """Whether the provider enforces the schema of the contract."""
+        return self.way in ("constrained", "bare_constrained")
+
+    @property
+    def in_conversation(self) -> bool:
+        """Whether the model sees the messages of the run, and with them the question."""
+        return self.way in ("constrained", "conversation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +96,8 @@ class Task(Generic[T]):
     `secrets` are values to be masked in every repair prompt beside the kinds that are known (gone through only when
     there is such a prompt), `evidence` is what a ladder adapts to. `examples` tells whether a value is one of the
     prompt's examples, without telling the prompt. `spent` is what earlier climbs of the same run have used: the limits
-    of a ladder are for all of them together.
+    of a ladder are for all of them together. `question_chars` is the length of the messages that an ask in the
+    conversation sends again (None: not known), so that a stage can tell which ask is cheaper.
     """
 
     contract: Contract[T]
@@ -98,30 +110,51 @@ class Task(Generic[T]):
     evidence: Evidence | None = None
     examples: Examples | None = None
     spent: Usage = field(default_factory=Usage)
+    question_chars: int | None = None
+
+    @property
+    def enforces(self) -> bool:
+        """Whether the provider can be asked to enforce the schema of the contract."""
+        return self.native in ("can", "on") and bool(self.contract.json_schema)
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One rejected reply, and the stage that it belongs to ("first" for the model's own)."""
+    """One rejected reply, and the stage that it belongs to ("first" for the model's own).
+
+    `enforced` says that this reply answered the question of the run, with the provider enforcing the schema.
+    """
 
     stage: str
     rejected: Rejected
+    enforced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a stage knows of the climb so far: the rejected replies, the first one first."""
+    """What a stage knows of the climb so far: the rejected replies, the first one first.
+
+    `asks_again` says that a later stage will put the question again, `asks_enforced` that it will do so with the schema
+    enforced.
+    """
 
     tries: tuple[Tried, ...]
+    asks_again: bool = False
+    asks_enforced: bool = False
 
     @classmethod
     def of(cls, first: Rejected) -> Past:
         """The past of a climb that begins."""
         return cls((Tried("first", first),))
 
-    def then(self, stage: str, rejected: Rejected) -> Past:
+    def then(self, stage: str, rejected: Rejected, *, enforced: bool = False) -> Past:
         """The past after one more rejection."""
-        return Past((*self.tries, Tried(stage, rejected)))
+        return Past((*self.tries, Tried(stage, rejected, enforced)))
+
+    @property
+    def was_enforced(self) -> bool:
+        """Whether a stage has put the question again with the schema enforced, and was answered."""
+        return any(tried.enforced for tried in self.tries)
 
     @property
     def first(self) -> Rejected:

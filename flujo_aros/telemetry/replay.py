@@ -15,9 +15,9 @@ from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Ask, Reply, Task, advance
+from flujo_aros.recovery.plan import Ask, Native, Reply, Task, advance
 from flujo_aros.settings import Settings
-from flujo_aros.telemetry.records import Chapter, JournalReading, Story
+from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, Story
 
 _CUT: Final = ("length", "content_filter")
 
@@ -154,7 +154,9 @@ def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contra
     used, now = 1, 0.0
     outcome: Outcome[Any] | None = None
     missing: Ask | None = None
-    task = Task(contract, clock=lambda: now, model=first.model)
+    asks = _asks_of(chapter, readings)
+    size = len(asks[0].prompt) if asks else None
+    task = Task(contract, clock=lambda: now, model=first.model, native=_native_of(asks), question_chars=size)
     with closing(ladder.climb(task, _reply(first))) as plan:
         step = advance(plan)
         while isinstance(step, Ask):
@@ -176,6 +178,21 @@ def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contra
         masked=any("[secret-" in reading.text for reading in readings),
         partial=not all(reading.whole for reading in readings),
     )
+
+
+def _asks_of(chapter: Chapter, readings: list[JournalReading]) -> list[JournalAsk]:
+    """The calls behind these readings, that of the agent itself first."""
+    own = [ask.id for ask in chapter.asks if ask.stage == "first"]
+    began = max((id_ for id_ in own if id_ < readings[0].id), default=None)
+    ended = min((id_ for id_ in own if id_ > readings[0].id), default=math.inf)
+    return [] if began is None else [ask for ask in chapter.asks if began <= ask.id < ended]
+
+
+def _native_of(asks: list[JournalAsk]) -> Native | None:
+    """Whether the provider enforced the schema at once, or could, as far as the recorded calls show."""
+    if asks and asks[0].constrained:
+        return "on"
+    return "can" if any(ask.constrained for ask in asks) else None
 
 
 def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:

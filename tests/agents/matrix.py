@@ -145,7 +145,7 @@ def said(mode, shape, text, **options):
 
 
 def repaired(mode, shape):
-    bad = json.dumps(shape.good(mode)).replace("3", '"many"')
+    bad = json.dumps(shape.good(mode)).replace("3", '"it is 3"')
     if shape.name == "as_output, event":  # of which a score is only garnish
         bad = json.dumps({**VERDICT, "text": None})
     return [said(mode, shape, bad), Part(json.dumps(shape.good(mode)))]
@@ -238,7 +238,7 @@ FAILURES = [
     Failure("wrong tool name", wrong_name),
     Failure("invented tool name", invented_name),
     Failure("cut, finish length", resumed, calls=2),
-    Failure("cut, and no rest to be had", cut, Reason.TRUNCATED, calls=2),
+    Failure("cut, and no rest to be had", cut, Reason.TRUNCATED, calls=3),
     Failure("empty, finish length", only("", finish="length"), Reason.TRUNCATED),
     Failure("empty", then_good(), calls=2),
     Failure("blank text", blank, calls=2),

@@ -39,7 +39,8 @@ class Item(BaseModel):
 
 
 GOOD = '{"name": "pen", "qty": 3}'
-BAD = '{"name": "pen", "qty": "many"}'
+BAD = '{"name": "pen", "qty": "it is 3"}'
+REPAIR = Ladder(stages=(LlmRepair(attempts=1),))
 PEN = Item(name="pen", qty=3)
 MODES = {"prompted": PromptedOutput, "native": NativeOutput, "tool": ToolOutput}
 
@@ -78,7 +79,9 @@ def test_a_messy_output_is_read_without_a_call(mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_what_cannot_be_read_is_repaired_by_one_bare_call(mode):
     script = Script(written(mode, BAD), GOOD)
-    agent = Agent(script.model, output_type=MODES[mode](Item), instructions="Be brief.", capabilities=[Aros()])
+    agent = Agent(
+        script.model, output_type=MODES[mode](Item), instructions="Be brief.", capabilities=[Aros(ladder=REPAIR)]
+    )
     agent.tool_plain(lookup)
     result, record = run(agent, "my private question")
     assert result.output == PEN
@@ -186,7 +189,7 @@ def test_usage_counts_the_repair_calls_with_their_cost():
     usage, heard = RunUsage(), []
     script = Script(reply(BAD), reply(GOOD))
     with observing(heard.append):
-        run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]), usage=usage)
+        run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros(ladder=REPAIR)]), usage=usage)
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (2, 2000, 400)
     first, started = [event for event in heard if isinstance(event, AskStarted)]
     _, ended = [event for event in heard if isinstance(event, AskFinished)]
@@ -277,7 +280,7 @@ def test_what_the_host_alone_refuses_goes_up_the_ladder():
     result, record = run(Agent(script.model, output_type=PromptedOutput(act), capabilities=[Aros()]))
     assert result.output == "4 pen"
     assert "must be even" in script.prompt(1)
-    assert record.stages == [StageRecord("llm_repair", "accepted", None, 1)]
+    assert record.stages == [StageRecord("retry", "accepted", None, 1)], "a repair would have made the number up"
 
 
 def test_a_repair_that_the_host_refuses_is_invalid():
@@ -400,15 +403,14 @@ def test_a_record_belongs_to_one_run_only():
 
 
 def test_one_agent_serves_many_runs_at_once():
-    cap = Aros()
+    cap = Aros(ladder=REPAIR)
 
     async def answer(messages, info):
         prompt = messages[-1].parts[-1].content
         await asyncio.sleep(0)
         number = "".join(c for c in prompt.split("OUTPUT")[-1] if c.isdigit())
-        text = (
-            f'{{"name": "{number}", "qty": "many"}}' if "OUTPUT" not in prompt else f'{{"name": "{number}", "qty": 1}}'
-        )
+        qty = 1 if "OUTPUT" in prompt else '"it is one"'
+        text = f'{{"name": "{number}", "qty": {qty}}}'
         return ModelResponse(parts=[TextPart(text)], finish_reason="stop")
 
     agent = Agent(type(Script().model)(answer), output_type=PromptedOutput(Item), capabilities=[cap])
@@ -484,7 +486,7 @@ def test_an_agent_spec_may_name_it():
         "output_schema": {"type": "object", "title": "A", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
     }
     agent = Agent.from_spec(spec, custom_capability_types=[Aros])
-    script = Script(call('{"a": "x"}'), '{"a": 1}')
+    script = Script(call('{"a": "it is 1"}'), '{"a": 1}')
     assert run(agent, model=script.model)[0].output == {"a": 1}
     found = []
     agent.root_capability.apply(found.append)

@@ -37,7 +37,7 @@ class Item(BaseModel):
 PROMPT: Final = "Say which, as JSON; the answer between <r> and </r>."
 GOOD: Final = '{"name": "pen", "qty": 3}'
 TEXTS: Final = [
-    '{"name": "pen", "qty": "many"}',
+    '{"name": "pen", "qty": "it is 3"}',
     GOOD,
     '[{"name": "pen", "qty": 3}, {"name": "cup", "qty": "no"}]',
     "only prose",
@@ -295,9 +295,11 @@ async def provider_of(case: Case, *replies: Said) -> tuple[Provider, Heard]:
     return provider, heard
 
 
-BROKEN: Final[Said] = ('{"name": "pen", "qty": "many"}', "stop")
+BROKEN: Final[Said] = ('{"name": "pen", "qty": "it is 3"}', "stop")
 DOWN: Final[Said] = ("", "error")
-ASKING: Final = Ladder.model_validate({"stages": [{"stage": "llm_repair", "attempts": 4}, {"stage": "retry"}]})
+ASKING: Final = Ladder.model_validate(
+    {"stages": [{"stage": "llm_repair", "attempts": 4}, {"stage": "retry", "native": False}]}
+)
 
 
 @pytest.mark.parametrize("way", WAYS)

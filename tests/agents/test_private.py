@@ -11,11 +11,13 @@ import pytest
 from pydantic import BaseModel, SecretStr
 from pydantic_ai import Agent, PromptedOutput
 
-from flujo_aros import Aros, Runner, Step
+from flujo_aros import Aros, Ladder, LlmRepair, Processing, Runner, Step
 from flujo_aros.events import AgentStarted, Event, observing
 from flujo_aros.recovery.named import labelled_in, secrets_among
 from flujo_aros.recovery.secrets import Vault
 from flujo_aros.testing import ScriptedModel
+
+REPAIR = Ladder(stages=(LlmRepair(),))
 
 
 class Note(BaseModel):
@@ -75,9 +77,9 @@ def test_there_are_twenty_secrets() -> None:
 @pytest.mark.parametrize("where", AT_HAND)
 def test_a_secret_at_hand_leaves_with_no_repair_prompt(where: str) -> None:
     deps, prompt, settings, secret = AT_HAND[where]
-    broken = json.dumps({"note": f"it is {secret}, indeed", "qty": "many"})
+    broken = json.dumps({"note": f"it is {secret}, indeed", "qty": "it is 3"})
     model = ScriptedModel(broken, '{"note": "it is [secret-1], indeed", "qty": 3}')
-    agent: Any = Agent(model, output_type=PromptedOutput(Note), deps_type=object, capabilities=[Aros()])
+    agent: Any = Agent(model, output_type=PromptedOutput(Note), deps_type=object, capabilities=[Aros(ladder=REPAIR)])
     result = asyncio.run(agent.run(prompt, deps=deps, model_settings=settings))
     asked = model.asked[1].prompt + model.asked[1].instructions
     assert secret not in asked
@@ -88,8 +90,8 @@ def test_a_secret_at_hand_leaves_with_no_repair_prompt(where: str) -> None:
 @pytest.mark.parametrize("words", IN_REPLY)
 def test_what_a_reply_calls_secret_leaves_with_no_repair_prompt(words: str) -> None:
     secret = IN_REPLY[words]
-    model = ScriptedModel(json.dumps({"note": words, "qty": "many"}), then="CANNOT_REPAIR")
-    agent = Agent(model, output_type=PromptedOutput(Note), capabilities=[Aros()])
+    model = ScriptedModel(json.dumps({"note": words, "qty": "it is 3"}), then="CANNOT_REPAIR")
+    agent = Agent(model, output_type=PromptedOutput(Note), capabilities=[Aros(ladder=REPAIR)])
     with pytest.raises(Exception, match="no value"):
         asyncio.run(agent.run("Go."))
     repairs = [asked.prompt for asked in model.asked if "OUTPUT" in asked.prompt]
@@ -101,9 +103,9 @@ def test_what_a_reply_calls_secret_leaves_with_no_repair_prompt(words: str) -> N
 @pytest.mark.parametrize("where", ["context", "input"])
 def test_a_secret_of_a_pipeline_leaves_with_no_repair_prompt(where: str) -> None:
     model = ScriptedModel(
-        '{"note": "sk-test-000 was given", "qty": oops}', '{"note": "[secret-1] was given", "qty": 1}'
+        '{"note": "sk-test-000 was given", "qty": 1 oops}', '{"note": "[secret-1] was given", "qty": 1}'
     )
-    step = Step("s", agent=Agent(model), contract=Note, input="Go.")
+    step = Step("s", agent=Agent(model), contract=Note, input="Go.", processing=Processing(stages=("llm_repair",)))
     secret = {"api_key": "sk-test-000"}
     result = Runner(step).run_sync(secret if where == "input" else "x", secret if where == "context" else None)
     assert result.output == Note(note="sk-test-000 was given", qty=1)
@@ -112,8 +114,8 @@ def test_a_secret_of_a_pipeline_leaves_with_no_repair_prompt(where: str) -> None
 
 def test_a_secret_of_the_environment_leaves_with_no_repair_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_TOKEN", "correct-horse")
-    model = ScriptedModel('{"note": "correct-horse", "qty": "many"}', '{"note": "[secret-1]", "qty": 1}')
-    agent = Agent(model, output_type=PromptedOutput(Note), capabilities=[Aros()])
+    model = ScriptedModel('{"note": "correct-horse", "qty": "it is 3"}', '{"note": "[secret-1]", "qty": 3}')
+    agent = Agent(model, output_type=PromptedOutput(Note), capabilities=[Aros(ladder=REPAIR)])
     assert asyncio.run(agent.run("Go.")).output.note == "correct-horse"
     assert "correct-horse" not in model.asked[1].prompt
 

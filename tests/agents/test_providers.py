@@ -230,7 +230,7 @@ def test_arguments_written_as_text_and_wrong_names_are_the_call_that_was_meant(m
 
 @pytest.mark.parametrize("make", CHAT.values(), ids=CHAT)
 def test_a_value_of_the_wrong_type_is_repaired_by_a_bare_request_without_tools(make):
-    bad = '{"name": "pen", "qty": "many"}'
+    bad = '{"name": "pen", "qty": "it is 3"}'
     result, seen = run(make, chat(args=bad, finish="tool_calls"), chat(GOOD), output=ToolOutput)
     assert result.output == PEN
     assert (result.usage.requests, result.usage.input_tokens) == (2, 200)
@@ -251,7 +251,7 @@ def test_the_text_in_a_failed_json_mode_is_read(make, output):
 
 
 def test_a_tool_call_that_groq_refuses_is_repaired():
-    failed = json.dumps({"name": "final_result", "arguments": {"name": "pen", "qty": "many"}})
+    failed = json.dumps({"name": "final_result", "arguments": {"name": "pen", "qty": "it is 3"}})
     error = {"message": "Tool call validation failed", "type": "invalid_request_error", "code": "tool_use_failed"}
     refused = (400, {"error": {**error, "failed_generation": failed}})
     result, _ = run(groq, refused, chat(GOOD), output=ToolOutput)
@@ -374,7 +374,7 @@ def test_a_prompt_that_was_counted_plausibly_is_not_called_cut(tokens):
 def test_a_mode_that_does_not_suit_the_model_is_told_once_it_has_cost_a_call():
     easy, _ = run(openai_chat, chat(GOOD))
     assert "better_mode" not in easy.metadata["aros"]
-    hard, _ = run(openai_chat, chat('{"name": "pen", "qty": "many"}'), chat(GOOD))
+    hard, _ = run(openai_chat, chat('{"name": "pen", "qty": "it is 3"}'), chat(GOOD))
     assert hard.metadata["aros"]["better_mode"] == "native"
-    native, _ = run(openai_chat, chat('{"name": "pen", "qty": "many"}'), chat(GOOD), output=NativeOutput)
+    native, _ = run(openai_chat, chat('{"name": "pen", "qty": "it is 3"}'), chat(GOOD), output=NativeOutput)
     assert "better_mode" not in native.metadata["aros"]

@@ -53,7 +53,7 @@ REPLIES = (
     '{"name": "pen", "qty": 3}',
     '{"response": [{"name": "pen", "qty": 3}]}',
     "Sure! ```json\n{'name': 'pen', 'qty': '3',}\n```",
-    '{"name": "pen", "qty": "many"}',
+    '{"name": "pen", "qty": "it is 3"}',
     '<answer>{"name": "pen", "qty": 3}</answer>',
     '{"plan": "a", "owner": "b"} and so on',
     '{"kind": "say", "text": "hello there"}',

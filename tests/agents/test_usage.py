@@ -105,9 +105,9 @@ def test_the_attempts_of_a_failure_add_up_to_its_usage(way: str) -> None:
 def test_a_limit_leaves_what_was_used_until_then(way: str) -> None:
     heard = Heard()
     with recording() as record, observing(heard), pytest.raises(UsageLimitExceeded):
-        asyncio.run(asked(way, scripted("no", "none", then="no"), UsageLimits(request_limit=2)))
+        asyncio.run(asked(way, scripted("no", "none", then="no"), UsageLimits(request_limit=1)))
     assert by_stage(record, heard.first) == heard.total == heard.runs[0].usage
-    assert heard.total.requests == 2
+    assert heard.total.requests == 1
 
 
 @pytest.mark.parametrize("cut_in", ["first", "llm_repair"])

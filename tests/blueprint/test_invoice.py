@@ -65,7 +65,7 @@ def test_sums_that_do_not_add_up_are_asked_for_again():
     clerks = Clerks([{**SUMS, "total": 80}, SUMS])
     run = Runner(PIPELINE, models=clerks).run_sync("2 lamps, 1 cable")
     assert run.status is RunStatus.COMPLETED, run.error
-    assert run.step("read/sums/read items").outcome.origin == "llm_repair"
+    assert run.step("read/sums/read items").outcome.origin == "retry"
     assert any("output.net + output.tax - output.total" in text for text in clerks.asked)
 
 

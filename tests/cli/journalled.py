@@ -8,13 +8,14 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import Call, Pipeline, Runner, Step
 from flujo_aros.telemetry.journal import Journal
 
 MESSY = "Sure: {'name': 'Alma', 'crew': '3',}"
-BAD = '{"name": "Alma", "crew": "many"}'
+BAD = '{"name": "Alma", "crew": "it is 3"}'
 
 
 class Boat(BaseModel):
@@ -33,7 +34,11 @@ def boat_step(*replies: str) -> Step:
         part = ToolCallPart(tools[0].name, text) if tools else TextPart(text)
         return ModelResponse(parts=[part], usage=RequestUsage(input_tokens=11, output_tokens=30))
 
-    agent = Agent(FunctionModel(answer, model_name="model-ask"), output_type=Boat, name="ask")
+    agent = Agent(
+        FunctionModel(answer, model_name="model-ask", profile=ModelProfile(supports_json_schema_output=False)),
+        output_type=Boat,
+        name="ask",
+    )
     return Step("ask", agent, input="Which boat?")
 
 

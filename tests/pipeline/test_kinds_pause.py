@@ -250,7 +250,7 @@ def stages_of(result: RunResult) -> list[tuple[Any, ...]]:
 
 
 def test_the_ladder_that_was_climbed_before_a_pause_is_told_after_it() -> None:
-    pipeline = reading("no number", '{"n": 4}') >> Ask("sure")
+    pipeline = reading("the number is 4", '{"n": 4}', processing=ONE_REPAIR) >> Ask("sure")
     paused = Runner(pipeline).run_sync("x")
     ended = resume(pipeline, paused_state(paused), "yes")
     assert [stage[1:5] for stage in stages_of(ended)] == [("llm_repair", "accepted", None, 1)]

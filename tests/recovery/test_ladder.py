@@ -27,7 +27,7 @@ class Item(BaseModel):
 
 TASK = Task(compile_contract(Item))
 GOOD = '{"name": "pen", "qty": 3}'
-BAD = '{"name": "pen", "qty": "many"}'
+BAD = '{"name": "pen", "qty": "it is 3"}'
 REPAIR = Ladder(stages=(LlmRepair(attempts=2),))
 
 
@@ -91,7 +91,7 @@ def test_repair_does_not_answer(reason):
 
 
 def test_the_second_attempt_starts_from_the_corrected_output():
-    half = '{"name": "pen", "qty": "several"}'
+    half = '{"name": "pen", "qty": "it is three"}'
     asks, outcome = asked(REPAIR, Reply(BAD), Reply(half), Reply(GOOD))
     assert half in asks[1].prompt
     assert outcome.value.qty == 3
@@ -145,7 +145,8 @@ def test_max_stages_counts_fallbacks_only():
 
 def test_an_objection_of_the_host_rejects_what_the_contract_accepts():
     objection = Issue("$.qty", "odd", "must be even")
-    (ask,), outcome = asked(REPAIR, Reply(GOOD, objections=(objection,)), Reply('{"name": "pen", "qty": 4}'))
+    first = 'A pair of 4, I think: {"name": "pen", "qty": 3}'
+    (ask,), outcome = asked(REPAIR, Reply(first, objections=(objection,)), Reply('{"name": "pen", "qty": 4}'))
     assert "must be even" in ask.prompt
     assert outcome.value.qty == 4
 
@@ -165,14 +166,14 @@ def test_an_objection_of_the_host_rejects_what_the_contract_accepts():
     ],
 )
 def test_a_secret_never_leaves_and_comes_back_in_the_value(secret, shown):
-    first = json.dumps({"name": secret.replace("\\n", "\n"), "qty": "many"})
+    first = json.dumps({"name": secret.replace("\\n", "\n"), "qty": "it is 1"})
     plan = REPAIR.climb(TASK, Reply(first))
     ask = advance(plan)
     assert isinstance(ask, Ask)
     private = secret.removeprefix(shown).strip()
     assert private[:20] not in ask.prompt.replace("\n", "\\n")
     assert shown in ask.prompt
-    hidden = output_in(ask).replace('"many"', "1")
+    hidden = output_in(ask).replace('"it is 1"', "1")
     outcome = advance(plan, Reply(hidden))
     if private.endswith("MIIEow"):  # a key without an end swallows what follows it, so nothing of it can leak
         return
@@ -188,11 +189,11 @@ def test_a_secret_that_an_issue_quotes_is_masked_too():
 
 
 def test_a_text_that_holds_our_own_label_comes_back_unchanged():
-    first = '{"name": "[secret-1] sk-abcdefghijklmnop", "qty": "many"}'
+    first = '{"name": "[secret-1] sk-abcdefghijklmnop", "qty": "it is 3"}'
     plan = REPAIR.climb(TASK, Reply(first))
     ask = advance(plan)
     assert isinstance(ask, Ask)
-    outcome = advance(plan, Reply(output_in(ask).replace('"many"', "1")))
+    outcome = advance(plan, Reply(output_in(ask).replace('"it is 3"', "3")))
     assert isinstance(outcome, Accepted)
     assert outcome.value.name == "[secret-1] sk-abcdefghijklmnop"
 

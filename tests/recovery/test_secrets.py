@@ -111,7 +111,7 @@ UNQUOTED = {
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.stage)
 def test_an_unquoted_secret_with_a_backslash_leaves_with_no_prompt_and_comes_back(how: str, stage: Any) -> None:
     words, secret = UNQUOTED[how]
-    first = json.dumps({"name": words, "qty": "many"})
+    first = json.dumps({"name": words, "qty": "it is 3"})
     climb = Ladder(stages=(stage,)).climb(TASK, Reply(first))
     ask = advance(climb)
     assert isinstance(ask, Ask)

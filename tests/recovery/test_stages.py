@@ -180,10 +180,15 @@ class TestExtract:
             _, outcome = climbed((Extract(),), Reply(text), Reply(value))
             assert (outcome.value.name, outcome.trust) == (name, Trust.CLEAN)
 
-    def test_what_the_text_does_not_say_is_told(self):
-        _, outcome = climbed((Extract(),), Reply("I would take the pen, a few of them."), Reply(GOOD))
+    def test_what_the_text_says_in_other_words_is_reported(self):
+        _, outcome = climbed((Extract(),), Reply("I would take the pen, three of them."), Reply(GOOD))
         assert [(repair.code, repair.path) for repair in outcome.repairs] == [("not-in-output", "$.qty")]
         assert outcome.trust is Trust.INFERRED
+
+    def test_what_the_text_does_not_say_is_no_value(self):
+        _, outcome = climbed((Extract(),), Reply("I would take the pen, a few of them."), Reply(GOOD))
+        assert outcome.reason is Reason.NO_JSON
+        assert [(issue.code, issue.path) for issue in outcome.attempts[-1].issues] == [("not_in_output", "$.qty")]
 
     def test_it_refuses_to_invent(self):
         (ask,), outcome = climbed((Extract(),), Reply("Nice weather."), Reply("CANNOT_REPAIR"))
@@ -213,7 +218,10 @@ class TestEscalate:
 
 
 class TestPatch:
-    FIRST = '{"customer": "Ann", "items": [{"name": "pen", "qty": "many"}], "address": {"street": "Elm"}, "note": "x",}'
+    FIRST = (
+        'On floor 2: {"customer": "Ann", "items": [{"name": "pen", "qty": "3 or so"}], "address": {"street": "Elm"}, '
+        '"note": "x",}'
+    )
 
     def test_it_asks_for_the_failing_places_only(self):
         answer = '{"$.items[0].qty": 3, "$.address.floor": 2}'
@@ -260,7 +268,7 @@ class TestRepairKeepsWhatWasRight:
 
     def test_another_spelling_of_the_same_is_no_change(self):
         _, outcome = climbed(
-            (LlmRepair(),), Reply('{"name": "Blue  pen", "qty": "x"}'), Reply('{"name": "blue pen", "qty": 1}')
+            (LlmRepair(),), Reply('{"name": "Blue  pen", "qty": "it is 1"}'), Reply('{"name": "blue pen", "qty": 1}')
         )
         assert outcome.value.name == "blue pen"
 

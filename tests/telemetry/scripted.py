@@ -10,13 +10,14 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import Pipeline, Step
 
 GOOD = '{"name": "Alma", "crew": 3}'
 MESSY = "Sure: {'name': 'Alma', 'crew': '3',}"
-BAD = '{"name": "Alma", "crew": "many"}'
+BAD = '{"name": "Alma", "crew": "it is 3"}'
 
 
 class Boat(BaseModel):
@@ -58,9 +59,13 @@ class Script:
         return reply
 
 
+IN_WORDS = ModelProfile(supports_json_schema_output=False)
+"""Of a model that cannot be made to follow a schema, so that its replies are repaired first."""
+
+
 def model(*replies: str | Exception | float, name: str = "scripted") -> FunctionModel:
     script = Script(replies)
-    return FunctionModel(script, stream_function=script.stream, model_name=name)
+    return FunctionModel(script, stream_function=script.stream, model_name=name, profile=IN_WORDS)
 
 
 def boat_agent(*replies: str | Exception | float, name: str = "boats", **options: Any) -> Agent[None, Boat]:

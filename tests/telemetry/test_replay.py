@@ -27,7 +27,9 @@ def one(story: Story, **options: object) -> Replayed:
     return found
 
 
-@pytest.mark.parametrize("replies", [[GOOD], [MESSY], [BAD, GOOD], [BAD] * 9, ["no", "no", GOOD], ['{"name": "Al'] * 9])
+@pytest.mark.parametrize(
+    "replies", [[GOOD], [MESSY], [BAD, GOOD], [BAD] * 9, ["Alma, crew of 3", "no", GOOD], ['{"name": "Al'] * 9]
+)
 def test_the_same_contract_and_ladder_come_to_the_same(journal: Journal, replies: list[str]) -> None:
     found = one(recorded(journal, *replies))
     assert not found.changed

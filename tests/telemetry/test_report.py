@@ -144,7 +144,9 @@ def test_each_field_of_the_value_has_its_trust(journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("step", "stage", "field"),
     [
-        pytest.param(lambda: order(BAD, GOOD), "llm repair", "urgent: true", id="repaired by the model"),
+        pytest.param(
+            lambda: order(BAD, GOOD, stages=["llm_repair"]), "llm repair", "urgent: true", id="repaired by the model"
+        ),
         pytest.param(
             lambda: order(BAD, GOOD, stages=[{"stage": "escalate", "model": "local:big"}]),
             "escalate",
@@ -247,7 +249,7 @@ def test_an_agent_without_a_pipeline_has_a_report_with_its_trust(journal: Journa
         asyncio.run(agent.run("Which order?"))
     page = Page(report_html(journal.story()))
     assert "alone ✓ completed trust ✓ clean" in page.text
-    assert "from stage llm repair" in page.text
+    assert "from stage retry" in page.text
 
 
 def test_a_run_that_has_not_ended_and_one_without_steps_have_a_report(journal: Journal) -> None:

@@ -91,7 +91,7 @@ def test_a_repaired_reply_says_what_was_done_by_code_only(told: Told) -> None:
 
 
 def test_a_stage_that_mends_tells_so_on_the_step_and_has_a_span(told: Told) -> None:
-    run(told, boat_step("ask", BAD, GOOD))
+    run(told, boat_step("ask", BAD.replace("3", "three"), GOOD))
     told_by_step = [(name, tags.get("stage"), tags.get("reason")) for name, tags in told.events("step ask")]
     assert ("aros.repair.failed", "first", "invalid") in told_by_step
     assert ("aros.repair.started", "llm_repair", "invalid") in told_by_step
@@ -105,7 +105,7 @@ def test_a_stage_that_mends_tells_so_on_the_step_and_has_a_span(told: Told) -> N
         "aros.stage.calls": 1,
         "aros.model_id": "model-ask",
         "aros.schema_hash": told.spans["step ask"].attributes["aros.schema_hash"],
-        # The failing reply did not say how many: the value is new, and told to be.
+        # The failing reply said how many in other words.
         "aros.coercion.total": 1,
         "aros.coercion.transforms": ("not-in-output",),
     }

@@ -32,6 +32,8 @@ class Constrain(Rung):
         }
     )
 
+    sees_question: ClassVar[bool] = True
+
     stage: Literal["constrain"] = "constrain"
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
@@ -40,9 +42,13 @@ class Constrain(Rung):
             return "the provider could not be asked, in whatever form"
         if not task.contract.json_schema:
             return "there is no schema that a provider could enforce"
-        if task.native == "on":
+        if task.native == "on" or past.was_enforced:
             return "the provider was asked to enforce the schema already"
         return "the model cannot be made to follow this schema" if task.native == "no" else None
+
+    def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
+        """Wherever it does not pass."""
+        return task.native == "can"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
         """One ask, read like any reply."""

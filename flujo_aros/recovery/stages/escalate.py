@@ -20,6 +20,8 @@ class Escalate(Rung):
     # Not TOO_LARGE: the reply was read, and is more than the limits allow.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
+    sees_question: ClassVar[bool] = True
+
     stage: Literal["escalate"] = "escalate"
     model: str = Field(min_length=1)
     """The model to ask: a name of pydantic-ai, or `local:NAME`."""

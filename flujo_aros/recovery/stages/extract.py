@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Reason, Rejected
-from flujo_aros.recovery.kept import grounded
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task
+from flujo_aros.recovery.grounds import grounded
+from flujo_aros.recovery.kept import plain_value
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, Way
 from flujo_aros.recovery.prompts import declined, extract_prompt, plain_prompt
 from flujo_aros.recovery.secrets import Vault
 from flujo_aros.recovery.stages.stage import Rung
@@ -36,9 +37,15 @@ class Extract(Rung):
     max_chars: int = Field(default=60_000, ge=1_000)
     """The longest prompt that may be sent."""
 
-    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
-        """No schema that says what to take out of a text."""
-        return None if task.contract.json_schema else "there is no schema that says what to extract"
+    def passes(self, task: Task[Any], past: Past) -> str | None:
+        """No schema that says what to take out of a text, or a text that was written with that schema enforced."""
+        if not task.contract.json_schema:
+            return "there is no schema that says what to extract"
+        if past.was_enforced and self.model is None:
+            return "the provider has enforced the schema: there is no more in what was written than was read"
+        if plain_value(past.spoken.text, task.contract.json_schema) is not None:
+            return "the form of the answer is right: to take the same out of it once more would not help"
+        return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """One ask about the text at hand; one before it where there is none."""
@@ -68,10 +75,12 @@ def extracted(
     longer than `max_chars`.
     """
     vault = Vault(text, task.secrets, labelled=True)
-    prompt = extract_prompt(task.contract, text, vault)
+    enforced = task.enforces and model is None
+    prompt = extract_prompt(task.contract, text, vault, enforced=enforced)
     if len(prompt) > max_chars:
         return Rejected(Reason.TOO_LARGE, (), text)
-    reply = yield Ask(prompt, "extract", attempt, task.contract, model=model)
+    way: Way = "bare_constrained" if enforced else "bare"
+    reply = yield Ask(prompt, "extract", attempt, task.contract, way=way, model=model)
     refusal = declined(reply)
     if refusal is not None:
         return refusal

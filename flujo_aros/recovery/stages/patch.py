@@ -14,8 +14,9 @@ from flujo_aros.contract.schema import is_dict
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.reading.read import read as read_text
+from flujo_aros.recovery.grounds import MADE_UP, grounded
 from flujo_aros.recovery.places import Place, can_hold, definitions_of, place_of, schema_at, with_value
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
+from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Task
 from flujo_aros.recovery.prompts import declined, patch_prompt
 from flujo_aros.recovery.secrets import Vault
 from flujo_aros.recovery.stages.stage import Rung
@@ -29,7 +30,8 @@ _WHOLE = frozenset({"required"})
 class Patch(Rung):
     """Ask for the failing fields of an answer that could be read, and put the replies into it; the rest is frozen.
 
-    One call for each attempt, with a prompt like that of `llm_repair`. What was right cannot change.
+    One call for each attempt, with a prompt like that of `llm_repair`. What was right cannot change, and what the
+    answer does not hold cannot be made up.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset({Reason.INVALID})
@@ -72,15 +74,23 @@ class Patch(Rung):
             refusal = declined(reply)
             if refusal is not None:
                 return refusal
-            outcome = _patched(replace(reply, text=vault.restore(reply.text)), form, draft, places, read)
+            judge = partial(_judged, source=past.current, task=task)
+            outcome = _patched(replace(reply, text=vault.restore(reply.text)), form, draft, places, read, judge)
             if not isinstance(outcome, Rejected):
+                return outcome
+            if any(issue.code == MADE_UP for issue in outcome.issues):
                 return outcome
             failing = outcome if outcome.draft else failing
         return outcome
 
 
+def _judged(outcome: Outcome[T], source: Rejected, task: Task[T]) -> Outcome[T]:
+    """Nothing may be made up: this model has never seen the question."""
+    return grounded(outcome, source.text, task.contract, draft=source.draft)
+
+
 def _patched(
-    reply: Reply, form: Contract[Any], draft: Draft, places: dict[str, Place], read: ReadReply[T]
+    reply: Reply, form: Contract[Any], draft: Draft, places: dict[str, Place], read: ReadReply[T], judge: Judge[T]
 ) -> Outcome[T]:
     """What the draft comes to with the reply in it."""
     if reply.fault is not None:
@@ -97,7 +107,7 @@ def _patched(
         if path in places:
             whole = with_value(whole, places[path], value)
     text = to_json(whole, inf_nan_mode="constants").decode()
-    return read(Reply(text, truncated=False), partial(_with_repairs, repairs=repairs))
+    return read(Reply(text, truncated=False), lambda outcome: judge(_with_repairs(outcome, repairs)))
 
 
 def _with_repairs(outcome: Outcome[T], repairs: tuple[Repair, ...]) -> Outcome[T]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import Field
 
+from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery.kept import keeping
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, was_left_open
+from flujo_aros.recovery.places import schema_at
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, Way, was_left_open
 from flujo_aros.recovery.prompts import continue_prompt
 from flujo_aros.recovery.stages.stage import Rung
 
@@ -47,6 +51,8 @@ class Resume(Rung):
             return "the model had lost its way: with more room it would go on like that"
         if was_left_open(past.first):
             return "the reply was not cut: the model has ended it like that"
+        if past.asks_enforced and not _begins(past.first.text, task.contract):
+            return "what was cut is no beginning of an answer: it is asked for with the schema enforced"
         if self._larger(task):
             return None if self._budget(task) else "the budget that has cut the reply is not known"
         return None if past.first.text.strip() else "nothing was written before the cut that could be continued"
@@ -54,7 +60,8 @@ class Resume(Rung):
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """One ask; the reply counts as the model's own, made whole."""
         if self._larger(task):
-            reply = yield Ask("", self.stage, 1, task.contract, way="conversation", max_tokens=self._budget(task))
+            way: Way = "constrained" if task.enforces else "conversation"
+            reply = yield Ask("", self.stage, 1, task.contract, way=way, max_tokens=self._budget(task))
             return read(reply)
         cut = past.first.text
         begin = _words_before(cut)
@@ -75,6 +82,14 @@ class Resume(Rung):
         if self.max_tokens is not None:
             return self.max_tokens if task.max_tokens is None or self.max_tokens > task.max_tokens else None
         return None if task.max_tokens is None else int(task.max_tokens * self.factor)
+
+
+def _begins(cut: str, contract: Contract[Any]) -> bool:
+    """Whether a text that was cut holds the beginning of a value: a key of the schema, or a bracket without such."""
+    names: dict[str, Any] = (schema_at(contract.json_schema, ()) or {}).get("properties", {})
+    if not names:
+        return "{" in cut or "[" in cut
+    return any(re.search(rf"{re.escape(json.dumps(name))}\s*:", cut) for name in names)
 
 
 def joined(cut: str, begin: str, rest: str) -> str | None:

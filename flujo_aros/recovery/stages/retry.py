@@ -9,6 +9,7 @@ from pydantic import Field
 from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.reading.runaway import before_runaway, ran_away
+from flujo_aros.recovery.kept import plain_value
 from flujo_aros.recovery.plan import (
     SAYS_NOTHING,
     Ask,
@@ -39,14 +40,18 @@ def _prompt(contract: Contract[Any], failing: Rejected) -> str:
 class Retry(Rung):
     """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
 
-    Where the provider can enforce the schema, it does: plain words alone seldom help a small model. A model that
-    repeats the schema is asked to answer in plain words instead, which `extract` makes a value of.
+    Where the provider can enforce the schema, it does: plain words alone seldom help a small model. If it was not asked
+    to before, and the schema rules out what was wrong, the question alone is asked again: feedback on a form that
+    cannot be wrong any more would only cost. A model that repeats the schema is asked to answer in plain words instead,
+    which `extract` makes a value of.
     """
 
     # Not TOO_LARGE: the next one would be as large. PROVIDER only where the form was the trouble. TRUNCATED only for a
     # block, which the model forgot and which is short, for a model that has lost its way, and where the provider broke
     # off: anything else would be cut again at the same place.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
+
+    sees_question: ClassVar[bool] = True
 
     stage: Literal["retry"] = "retry"
     attempts: int = Field(default=1, ge=1, le=100)
@@ -61,16 +66,21 @@ class Retry(Rung):
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
             return "the provider's filter has ended the reply"
         cut = past.current.reason is Reason.TRUNCATED and task.contract.mode != "block"
-        if cut and not ran_away(past.current.text) and not may_be_whole_next_time(past.current):
+        once_more = ran_away(past.current.text) or may_be_whole_next_time(past.current) or _anew(self, task, past)
+        if cut and not once_more:
             return "the reply was cut: asked for again with the same budget, it would be cut again"
         return None
+
+    def enforces(self, task: Task[Any], past: Past) -> bool:
+        """Where the provider can, was not asked to, and the schema rules out what was wrong."""
+        return _anew(self, task, past)
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted or the attempts are used up."""
         # After an error about the form there is nothing to correct: the question stands, and only the form changes.
         unanswered = past.spoken.reason is Reason.PROVIDER
-        enforced = self.native and not unanswered and task.native in ("can", "on")
-        way: Way = "constrained" if enforced else "conversation"
+        way: Way = "constrained" if self.native and not unanswered and task.enforces else "conversation"
+        anew = _anew(self, task, past)
         failing: Rejected = past.spoken
         outcome: Outcome[T] = failing
         turns: tuple[str, ...] = ()
@@ -80,6 +90,8 @@ class Retry(Rung):
             # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
             wrote = before_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)
+            if anew and attempt == 1:
+                prompt, said = "", ()
             reply = yield Ask(prompt, self.stage, attempt, task.contract, way=way, said=said)
             outcome = read(reply)
             if not isinstance(outcome, Rejected) or outcome.reason is Reason.PROVIDER:
@@ -87,3 +99,13 @@ class Retry(Rung):
             turns = (*said, prompt) if said else ()
             failing = outcome
         return outcome
+
+
+def _anew(retry: Retry, task: Task[Any], past: Past) -> bool:
+    """Whether the question alone is worth asking: with the schema enforced for the first time, which rules out what
+    was wrong. What a check or the user's own type has against a value is another matter: that the model must be told.
+    """
+    failing = past.spoken
+    if not retry.native or task.native != "can" or not task.enforces or past.was_enforced:
+        return False
+    return failing.reason is not Reason.PROVIDER and plain_value(failing.text, task.contract.json_schema) is None

@@ -1,0 +1,246 @@
+"""Whether a value stands in the text that it was taken from: a model that never saw the question may not answer it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+from flujo_aros.contract.output import Contract
+from flujo_aros.contract.schema import JsonSchema, is_dict
+from flujo_aros.contract.values import path_of
+from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.recovery.kept import folded, leaves, plain_value, same
+from flujo_aros.recovery.places import Place, schema_at, value_at
+
+T = TypeVar("T")
+
+MADE_UP: Final = "not_in_output"
+"""The code of the issue: such a value, where so risky a repair is not allowed."""
+
+_NOWHERE: Final = object()
+_NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
+_DIGITS: Final = re.compile(r"\d+")
+_WORD: Final = re.compile(r"[^\W_]+")
+_ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|[nrt\\])?")
+_SHORT: Final = 4
+"""A shorter text counts only where a word begins with it."""
+_MANY: Final = 4
+"""A text of so many words may be put in other words."""
+_LOOK_AHEAD: Final = 12
+"""So far behind a number its unit begins."""
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_COUNTS: Final = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
+_NAMED: Final = {
+    **{word: float(number) for number, word in enumerate(_COUNTS)},
+    **{word: 10.0 * tens for tens, word in enumerate(("thirty", "forty", "fifty", "sixty"), 3)},
+    "seventy": 70.0,
+    "eighty": 80.0,
+    "ninety": 90.0,
+    "hundred": 100.0,
+    "thousand": 1000.0,
+    "dozen": 12.0,
+    "half": 0.5,
+    "once": 1.0,
+    "twice": 2.0,
+    "no": 0.0,
+}
+_UNITS: Final = {"%": 0.01, "percent": 0.01, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "billion": 1e9}
+
+
+def grounded(
+    outcome: Outcome[T], source: str, contract: Contract[T], *, draft: Draft | None = None, whole: bool = False
+) -> Outcome[T]:
+    """The outcome, with every value in it that the source does not state reported as the repair `not-in-output`.
+
+    INFERRED is what follows from the source: a date in other figures, a number in words, a choice of the schema for
+    what stands at its place. LOSSY is what nothing in the source gives: then somebody has made it up. Where the
+    contract, or the place itself, does not allow so risky a repair, the outcome is a rejection (`not_in_output`).
+    `draft` is what could be read of the source. `whole` says that the source is all that was asked about, so that a
+    choice may be made from all of it.
+
+    >>> from flujo_aros import read
+    >>> from flujo_aros.contract.output import compile_contract
+    >>> contract = compile_contract({"type": "object", "properties": {"days": {"type": "integer"}}})
+    >>> made = grounded(read('{"days": 7}', contract), "a few", contract)
+    >>> made.issues[0].message
+    'nothing in the text says 7: it was made up'
+    """
+    if not isinstance(outcome, Accepted) or contract.mode != "json":
+        return outcome
+    plain = plain_value(outcome.text, contract.json_schema)
+    if plain is None:
+        return outcome
+    text = Source(source, draft, contract.json_schema, whole=whole)
+    found = [(place, leaf, text.risk_of(place, leaf)) for place, leaf in leaves(plain.value)]
+    new = [(place, leaf, risk) for place, leaf, risk in found if risk is not None]
+    made_up = tuple(
+        Issue(path_of(place), MADE_UP, f"nothing in the text says {_shown(leaf)}: it was made up")
+        for place, leaf, risk in new
+        if risk > _allowed(contract, place)
+    )
+    if made_up:
+        return Rejected(Reason.INVALID, made_up, outcome.text)
+    if not new:
+        return outcome
+    repairs = tuple(
+        Repair("not-in-output", risk, path_of(place), (0, 0), "", str(leaf)[:80]) for place, leaf, risk in new
+    )
+    worst = Trust.of([*repairs, *outcome.repairs])
+    better = outcome.trust in (Trust.CLEAN, Trust.LOSSLESS, Trust.INFERRED, Trust.LOSSY)
+    return replace(outcome, repairs=(*outcome.repairs, *repairs), trust=worst if better else outcome.trust)
+
+
+def _allowed(contract: Contract[Any], place: Place) -> Risk:
+    """The riskiest repair that is allowed at a place."""
+    hints: object = (schema_at(contract.json_schema, place) or {}).get("x-aros")
+    own: object = hints.get("risk") if is_dict(hints) else None
+    return Risk[own.upper()] if isinstance(own, str) and own.upper() in Risk.__members__ else contract.risk
+
+
+def _shown(leaf: object) -> str:
+    shown = repr(leaf)
+    return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+
+
+_MOST_SHOWN: Final = 80
+
+
+@dataclass
+class Source:
+    """A text that values are held against, and what could be read of it."""
+
+    text: str
+    draft: Draft | None
+    schema: JsonSchema
+    whole: bool = False
+
+    def risk_of(self, place: Place, leaf: object) -> Risk | None:
+        """How far a value at a place departs from the text; None: the text states it."""
+        here = schema_at(self.schema, place) or {}
+        if leaf is None or "const" in here or ("default" in here and same(leaf, here["default"])):
+            return None
+        there = _NOWHERE if self.draft is None else value_at(self.draft.value, place, _NOWHERE)
+        if there is not _NOWHERE and same(there, leaf):
+            return None
+        missing = self.draft is not None and there is _NOWHERE
+        if isinstance(leaf, bool) or "enum" in here or leaf in ("", [], {}):
+            return self._of_choice(place, leaf, missing=missing)
+        if isinstance(leaf, (int, float)):
+            return self._of_number(float(leaf), missing=missing)
+        return self._of_words(str(leaf), missing=missing)
+
+    def _of_choice(self, place: Place, leaf: object, *, missing: bool) -> Risk | None:
+        """A choice is made from what stands at its place, or from prose that speaks of it."""
+        if isinstance(leaf, str) and leaf and self._times(leaf) > (self._elsewhere(leaf) if missing else 0):
+            return None
+        if missing:
+            return Risk.LOSSY
+        name = next((part for part in reversed(place) if isinstance(part, str)), "")
+        speaks = self.draft is not None or self.whole or any(word in self._words for word in _words(name))
+        return Risk.INFERRED if speaks else Risk.LOSSY
+
+    def _of_number(self, leaf: float, *, missing: bool) -> Risk | None:
+        if self._numbers[abs(leaf)] > (self._elsewhere(leaf) if missing else 0):
+            return None
+        follows = any(abs(abs(leaf) - number) <= abs(leaf) * 1e-9 for number in self._meant)
+        return Risk.INFERRED if follows else Risk.LOSSY
+
+    def _of_words(self, leaf: str, *, missing: bool) -> Risk | None:
+        if self._times(leaf) > (self._elsewhere(leaf) if missing else 0):
+            return None
+        if _DIGITS.search(leaf) and all(map(self._gives_part, _DIGITS.findall(leaf))):
+            letters = [word for word in _words(leaf) if not word.isdigit() and len(word) > 1]
+            return Risk.INFERRED if all(word in self._words for word in letters) else Risk.LOSSY
+        words = _words(leaf)
+        known = sum(word in self._words for word in words)
+        # All of its words, in another order; or most words of a sentence, which says the same in other words.
+        reworded = known == len(words) or (len(words) >= _MANY and 2 * known > len(words))
+        return Risk.INFERRED if words and reworded and not missing else Risk.LOSSY
+
+    def _gives_part(self, digits: str) -> bool:
+        """Whether the text has the figures of a date or a number, the month also by its name."""
+        number = float(digits)
+        if number in self._numbers or number == 0:
+            return True
+        month = _MONTHS[int(number) - 1] if 1 <= number <= len(_MONTHS) else None
+        return month is not None and any(word.startswith(month) for word in self._words)
+
+    def _times(self, leaf: str) -> int:
+        """How often the text states these words."""
+        words = folded(leaf.replace("\\", ""))
+        if len(words) >= _SHORT or not words.isascii() or not words.isalnum():
+            return self._said.count(words)
+        end = "" if len(words) == _SHORT - 1 else "(?![a-z0-9])"  # "pens" speaks of a pen
+        return len(re.findall(rf"(?<![a-z0-9]){re.escape(words)}{end}", self._said))
+
+    def _elsewhere(self, leaf: object) -> int:
+        """How often it is the whole value of another field that the schema knows: there it says something else."""
+        return self._known[folded(leaf) if isinstance(leaf, str) else leaf]
+
+    @cached_property
+    def _known(self) -> Counter[Any]:
+        """The values of the fields that the schema knows."""
+        draft = () if self.draft is None else leaves(self.draft.value)
+        known = [value for place, value in draft if schema_at(self.schema, place) is not None]
+        return Counter(
+            folded(value) if isinstance(value, str) else value
+            for value in known
+            if isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        )
+
+    @cached_property
+    def _said(self) -> str:
+        """The text to look for values in, which are written in it with or without the escapes of JSON."""
+        if "\\" not in self.text:
+            return folded(self.text)
+        said = _ESCAPE.sub(_unescaped, self.text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return f"{folded(said)}\n{folded(self.text.replace(chr(92), ''))}"
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(_words(self._said))
+
+    @cached_property
+    def _numbers(self) -> Counter[float]:
+        return Counter(abs(number) for number in _numbers(self.text))
+
+    @cached_property
+    def _meant(self) -> set[float]:
+        """The numbers that the text gives in words, and with units: a percentage, thousands, millions."""
+        found = {_NAMED[word] for word in self._words if word in _NAMED}
+        for match in _NUMBER.finditer(self.text):
+            behind = self.text[match.end() : match.end() + _LOOK_AHEAD].lower().lstrip()
+            unit = "%" if behind.startswith("%") else next(iter(_WORD.findall(behind)), "")
+            if unit in _UNITS:
+                found |= {abs(number) * _UNITS[unit] for number in _numbers(match.group())}
+        return found
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape["code"]:
+        return chr(int(escape["code"], 16))
+    return " " if escape.group()[-1] in "nrt" else ""
+
+
+def _numbers(text: str) -> Iterator[float]:
+    """The numbers of a text, each in every way in which its commas and points may be meant."""
+    for found in _NUMBER.findall(text):
+        forms = {found, found.replace(",", ""), found.replace(".", "").replace(",", "."), found.replace(",", ".")}
+        values: set[float] = set()
+        for form in forms:
+            try:
+                values.add(float(form))
+            except ValueError:
+                continue
+        yield from values

@@ -1,0 +1,227 @@
+"""A model that never saw the question may not answer it: what no text gave is LOSSY, and refused by default."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros import Degrade, Extract, Ladder, LlmRepair, Output, Patch, Retry
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.outcome import Accepted, Draft, Reason, Rejected, Risk, Trust
+from flujo_aros.reading.read import read
+from flujo_aros.recovery.grounds import grounded
+from flujo_aros.recovery.plan import Past, Reply, Task
+
+from .given import climbed
+
+
+class Trip(BaseModel):
+    boat: str
+    days: int
+
+
+TRIP = Task(compile_contract(Trip))
+MADE_UP = Reply('{"boat": "Alma", "days": 7}')
+
+
+def risk_of(value, source, schema, *, whole=False, name="v"):
+    """How far the one value in `{"v": …}` departs from a source, or None."""
+    contract = compile_contract({"type": "object", "required": [name], "properties": {name: schema}})
+    found = read(source, contract)
+    draft = found.draft if isinstance(found, Rejected) else None
+    accepted = read(json.dumps({name: value}), contract)
+    outcome = grounded(accepted, source, replace(contract, risk=Risk.LOSSY), draft=draft, whole=whole)
+    assert isinstance(outcome, Accepted)
+    assert outcome.trust is Trust.of(outcome.repairs)
+    return max((repair.risk for repair in outcome.repairs if repair.code == "not-in-output"), default=None)
+
+
+@pytest.mark.parametrize("first", ['{"boat": "Alma"}', '{"boat": "Alma", "days": "a few"}'])
+@pytest.mark.parametrize("stage", [LlmRepair(), Patch(), Extract()], ids=lambda stage: stage.stage)
+def test_a_field_that_no_text_gave_is_not_filled_by_who_has_not_seen_the_question(first, stage):
+    reply = Reply('{"$.days": 7}') if stage.stage == "patch" else MADE_UP
+    asks, outcome = climbed((stage,), Reply(first), reply, task=TRIP)
+    assert len(asks) == 1, "asked once more, it would only make something else up"
+    assert (outcome.kind, outcome.reason) == ("rejected", Reason.INVALID)
+    issue = outcome.attempts[-1].issues[0]
+    assert (issue.code, issue.path) == ("not_in_output", "$.days")
+    assert "7" in issue.message
+
+
+def test_the_ladder_goes_on_to_the_stage_that_sees_the_question():
+    asks, outcome = climbed(Ladder(), Reply('{"boat": "Alma"}'), MADE_UP, MADE_UP, task=TRIP)
+    assert [ask.stage for ask in asks] == ["llm_repair", "retry"]
+    assert (outcome.value, outcome.origin, outcome.trust) == (Trip(boat="Alma", days=7), "retry", Trust.CLEAN)
+
+
+@pytest.mark.parametrize("risk", Risk)
+def test_what_is_made_up_is_taken_only_where_lossy_repairs_are_allowed(risk):
+    task = Task(replace(TRIP.contract, risk=risk))
+    _, outcome = climbed((LlmRepair(),), Reply('{"boat": "Alma"}'), MADE_UP, task=task)
+    assert isinstance(outcome, Accepted) is (risk is Risk.LOSSY)
+    if isinstance(outcome, Accepted):
+        assert outcome.trust is Trust.LOSSY, "and counted by the alert for made-up values"
+
+
+@pytest.mark.parametrize("risk", Risk)
+def test_what_follows_from_the_text_is_inferred(risk):
+    task = Task(replace(TRIP.contract, risk=risk))
+    first = Reply('{"boat": "Alma", "days": "it is three"}')
+    _, outcome = climbed((LlmRepair(attempts=1),), first, Reply('{"boat": "Alma", "days": 3}'), task=task)
+    assert isinstance(outcome, Accepted) is (risk >= Risk.INFERRED)
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "schema"),
+    [
+        (3, '{"v": "3 or so, I guess"}', {"type": "integer"}),
+        ("Kiel", '{"v": ["Kiel", 4]}', {"type": "string"}),
+        (7, '{"w": "for 7 days"}', {"type": "integer"}),
+        (None, "nothing", {"type": ["integer", "null"]}),
+        (5, "nothing", {"type": "integer", "default": 5}),
+        ("a", "nothing", {"const": "a"}),
+        ("positive", "It is rather positive.", {"enum": ["positive", "negative"]}),
+        (1234.5, "The sum of 1.234,50 euros", {"type": "number"}),
+        ("東京", "東京へ行きます", {"type": "string"}),
+    ],
+)
+def test_what_the_text_states_is_no_repair(value, source, schema):
+    assert risk_of(value, source, schema) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "schema"),
+    [
+        (12, "a dozen of them", {"type": "integer"}),
+        (0.12, "12 % of it", {"type": "number"}),
+        (1_500_000, "1.5 million people", {"type": "integer"}),
+        ("2026-08-22", "on August 22, 2026", {"type": "string"}),
+        ("Ada Lovelace", "Lovelace, Ada", {"type": "string"}),
+        ("de", '{"v": "German"}', {"enum": ["de", "en"]}),
+        (True, "It is urgent, I think", {"type": "boolean"}),
+    ],
+)
+def test_what_the_text_says_otherwise_is_inferred(value, source, schema):
+    assert risk_of(value, source, schema, name="urgent" if value is True else "v") is Risk.INFERRED
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "schema"),
+    [
+        (7, "a few", {"type": "integer"}),
+        (1, "in 2012", {"type": "integer"}),
+        ("Al", "Alma and Hal", {"type": "string"}),
+        ("2026-08-23", "on August 22, 2026", {"type": "string"}),
+        ("2026-08-22", "tomorrow", {"type": "string"}),
+        (True, "No idea.", {"type": "boolean"}),
+        ("positive", "No idea.", {"enum": ["positive", "negative"]}),
+        ("", '{"w": 1}', {"type": "string"}),
+        ([], '{"w": 1}', {"type": "array"}),
+        (False, '{"w": 1}', {"type": "boolean"}),
+        ("Oslo", "We sail from Kiel.", {"type": "string"}),
+        (0.5, "12 % of it", {"type": "number"}),
+    ],
+)
+def test_what_the_text_does_not_say_is_lossy(value, source, schema):
+    assert risk_of(value, source, schema) is Risk.LOSSY
+
+
+def test_a_choice_may_be_made_from_the_whole_of_what_was_asked_about():
+    sentiment = {"enum": ["positive", "negative"]}
+    assert risk_of("positive", "I love it!", sentiment, whole=True) is Risk.INFERRED
+
+
+def test_the_value_of_another_field_is_no_ground_for_a_missing_one():
+    contract = compile_contract(
+        {"type": "object", "properties": {"crew": {"type": "integer"}, "days": {"type": "integer"}}}
+    )
+    value = read('{"crew": 7, "days": 7}', contract)
+    for source, kind in (('{"crew": 7}', "rejected"), ('7 days with {"crew": 7}', "accepted")):
+        start = source.index("{")
+        draft = Draft({"crew": 7}, (start, len(source)))
+        assert grounded(value, source, contract, draft=draft).kind == kind
+
+
+def test_a_place_may_allow_what_the_contract_does_not():
+    schema = {"type": "object", "required": ["days"], "properties": {"days": {"type": "integer"}}}
+    schema["properties"]["days"]["x-aros"] = {"risk": "lossy"}
+    outcome = grounded(read('{"days": 7}', schema), "a few", compile_contract(schema))
+    assert outcome.trust is Trust.LOSSY
+
+
+class TestWhatPays:
+    """A further call asks with the schema enforced where the model can, and none is made that can only repeat."""
+
+    CAN = Task(TRIP.contract, native="can", question_chars=40)
+    WRONG = Reply('{"boat": "Alma", "tage": "3"')
+
+    def test_the_question_alone_is_asked_again_with_the_schema_enforced(self):
+        asks, outcome = climbed(Ladder(), Reply("The Alma, I would say."), MADE_UP, task=self.CAN)
+        (ask,) = asks
+        assert (ask.stage, ask.way, ask.prompt, ask.said) == ("retry", "constrained", "", ())
+        assert outcome.trust is Trust.CLEAN
+
+    def test_a_long_question_is_dearer_than_a_repair_which_is_then_enforced_too(self):
+        task = Task(TRIP.contract, native="can", question_chars=100_000)
+        first = Reply('{"boat": "Alma", "days": "it is 3"}')
+        (ask,), outcome = climbed(Ladder(), first, Reply('{"boat": "Alma", "days": 3}'), task=task)
+        assert (ask.stage, ask.way) == ("llm_repair", "bare_constrained")
+        assert "SCHEMA" not in ask.prompt, "the provider has it already"
+        assert "it is 3" in ask.prompt
+        assert outcome.origin == "llm_repair"
+
+    def test_a_repair_is_left_out_only_where_a_later_stage_may_still_ask(self):
+        first = Reply('{"boat": "Alma", "days": "it is 3"}')
+        for ladder in (Ladder(stages=(LlmRepair(),)), Ladder(max_stages=0), Ladder(stages=(LlmRepair(), Degrade()))):
+            (ask,), _ = climbed(ladder, first, Reply('{"boat": "Alma", "days": 3}'), task=self.CAN)
+            assert ask.stage == "llm_repair"
+
+    def test_nothing_is_extracted_from_what_was_written_with_the_schema_enforced(self):
+        asks, outcome = climbed(Ladder(), Reply("No idea."), Reply('{"boat": "Alma", "days": 1e'), task=self.CAN)
+        assert [ask.stage for ask in asks] == ["retry"]
+        assert outcome.kind == "degraded"
+
+    def test_what_a_check_has_against_a_value_is_told_to_who_sees_the_question(self):
+        contract = Output.json(Trip)
+        few = replace(contract, checks=(lambda trip: trip.days < 5 or "too long",))
+        for native in (None, "can", "on"):
+            task = Task(few, native=native, question_chars=40)
+            good = Reply('{"boat": "Alma", "days": 4}')
+            (ask,), outcome = climbed(Ladder(), MADE_UP, good, task=task)
+            assert ask.stage == "retry"
+            assert "too long" in ask.prompt
+            assert ask.said == (MADE_UP.text,)
+            assert outcome.value.days == 4
+
+    def test_a_cut_beginning_of_an_answer_gets_more_room_and_anything_else_the_form(self):
+        task = Task(TRIP.contract, native="can", max_tokens=100, question_chars=40)
+        for text, stage, room in (('{"boat": "Al', "resume", 400), ("Let me think about boats", "retry", None)):
+            (ask,), _ = climbed(Ladder(), Reply(text, truncated=True), MADE_UP, task=task)
+            assert (ask.stage, ask.way, ask.max_tokens) == (stage, "constrained", room)
+
+    def test_the_second_attempt_of_a_retry_shows_what_was_wrong_with_the_first(self):
+        asks, _ = climbed((Retry(attempts=2),), Reply("No."), Reply('{"boat": 1}'), MADE_UP, task=self.CAN)
+        assert [ask.said for ask in asks] == [(), ('{"boat": 1}',)]
+        assert "$.days" in asks[1].prompt
+
+    def test_no_prompt_of_a_repair_is_sent_twice(self):
+        asks, _ = climbed((LlmRepair(attempts=5),), Reply("No."), *[Reply("Sorry?")] * 5, task=TRIP)
+        assert len({ask.prompt for ask in asks}) == len(asks) == 5
+        bad = Reply('{"boat": "Alma", "days": "it is 3"}')
+        asks, _ = climbed((LlmRepair(attempts=5),), bad, *[bad] * 5, task=TRIP)
+        assert len(asks) == 1, "a model that repeats the output would repeat it again"
+
+    def test_the_past_knows_what_was_asked_with_the_schema_enforced(self):
+        past = Past.of(Rejected(Reason.NO_JSON, (), "no"))
+        assert not past.was_enforced
+        assert past.then("retry", past.first, enforced=True).was_enforced
+
+    def test_a_repair_whose_schema_the_provider_refuses_is_asked_for_in_words(self):
+        task = Task(TRIP.contract, native="can", question_chars=100_000)
+        first = Reply('{"boat": "Alma", "days": "it is 3"}')
+        refused = Reply("", fault="schema too large", in_words=True)
+        asks, outcome = climbed(Ladder(), first, refused, Reply('{"boat": "Alma", "days": 3}'), task=task)
+        assert [ask.way for ask in asks] == ["bare_constrained", "bare"]
+        assert '"days"' in asks[1].prompt
+        assert outcome.value == Trip(boat="Alma", days=3)

@@ -82,7 +82,7 @@ def test_the_run_that_makes_a_journal_says_where_and_how_to_do_without_and_no_ot
     monkeypatch.delenv("AROS_JOURNAL")
     (tmp_path / "work.py").write_text("def echo(given: str) -> str:\n    return given\n")
     (tmp_path / "b.yaml").write_text("steps:\n  - name: echo\n    uses: work:echo\n")
-    command = ("run", "b.yaml", "--input", "x", "--allow", "work")
+    command = ("run", "b.yaml", "--input", "x", "--path", ".", "--allow", "work")
     first, second = aros(*command), aros(*command)
     assert (first.exit_code, first.stdout) == (0, "x\n")
     assert first.stderr.count("prompts and replies of runs are kept in .aros/runs.sqlite") == 1

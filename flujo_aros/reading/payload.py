@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from flujo_aros.contract.checks import Check, Judgement, judge, judge_awaiting
 from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
-from flujo_aros.contract.payload import WELL_KNOWN, Block, Event, WrittenEvent
+from flujo_aros.contract.payload import Block, Event, WrittenEvent
 from flujo_aros.contract.reasoning import mask_reasoning, without_reasoning
 from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
@@ -469,8 +469,7 @@ def event_of(written: WrittenEvent, contract: EventContract) -> Event:
     if kind not in contract.kinds:
         kinds = {fold(kind): kind for kind in contract.kinds}
         kind = kinds.get(fold(kind or "")) or contract.fallback
-    asked = {name: WELL_KNOWN[name][1] for name in contract.fields if name in WELL_KNOWN}
-    return Event.model_validate({**asked, **written.model_dump(exclude_unset=True), "kind": kind})
+    return Event.model_validate({**written.model_dump(exclude_unset=True), "kind": kind})
 
 
 def is_example(text: str, start: int, said: str, contract: EventContract) -> bool:

@@ -27,7 +27,7 @@ SCORES: list[tuple[object, object]] = [
     ([1, 2], {}),
     ([{"name": "p1", "score": 9}], {}),
     ("great", {}),
-    ("", {}),
+    ("", None),
     (7, {}),
     (False, {}),
     ('{"p1": "high", "p2": 2}', {"p2": 2.0}),

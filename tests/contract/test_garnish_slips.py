@@ -103,7 +103,7 @@ def test_nobody_is_asked_about_a_slip_in_garnish(name: str, way: str) -> None:
 
         ran = run_agent(Agent(model), "Who wins?", VERDICT, live=hear if way == "stream" else None)
         event = asyncio.run(ran).outcome.value
-    assert (event.winner, event.scores, model.calls) == ("p1", None if kept is GONE else kept, 1)
+    assert (event.winner, event.scores, model.calls) == ("p1", {} if kept is GONE else kept, 1)
 
 
 def test_what_was_left_out_is_told_with_its_place_and_its_words() -> None:

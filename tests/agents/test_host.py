@@ -345,7 +345,7 @@ def test_what_succeeds_without_aros_is_the_same_with_it_in_every_way_to_run(name
 
 @pytest.mark.parametrize("output", [PromptedOutput(Item), NativeOutput(Item), ToolOutput(Item)], ids=str)
 def test_host_retries_are_not_stacked_below_the_ladder(output):
-    parts = [Part(BAD, tool=TOOL if isinstance(output, ToolOutput) else None), Part("no"), Part("no")]
+    parts = [Part(BAD, tool=TOOL if isinstance(output, ToolOutput) else None), *[Part("no")] * 3]
     made = Agent(Replies(parts), output_type=output, retries=5, capabilities=[Aros()])
     with recording() as record, pytest.raises(OutputError):
         run(made)

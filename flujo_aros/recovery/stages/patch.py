@@ -99,7 +99,7 @@ def _patched(
     if isinstance(answer, Accepted):
         given, repairs = answer.value, tuple(answer.repairs)
     else:  # what it gives for some of the places is better than nothing: the next attempt asks for the others
-        given, repairs = answer.draft.value if isinstance(answer, Rejected) and answer.draft else None, ()
+        given, repairs = answer.draft.value if answer.draft else None, ()
     if not is_dict(given):
         return read(Reply(reply.text, reply.truncated))
     whole = draft.value

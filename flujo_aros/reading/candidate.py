@@ -90,7 +90,7 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     if valid is None:
         return None
     value: object = valid[0]
-    if not shape.anything and is_dict(value) and (_echoes(value, contract) or is_framed(value, shape)):
+    if is_framed(value, shape) or (not shape.anything and is_dict(value) and _echoes(value, contract)):
         return None
     if ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
         return None
@@ -239,6 +239,7 @@ def _fits_as_it_stands(
         contract.shape.has_risks
         or parsed.doubtful
         or _holds_placeholder(candidate, text)
+        or is_framed(parsed.plain, contract.shape)
         or (risk is not None and (risk > ceiling or candidate.bent))
     ):
         return False

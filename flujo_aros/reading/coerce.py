@@ -29,7 +29,15 @@ from flujo_aros.reading.choose import (
 from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.edits import Edit, Path, unlink
-from flujo_aros.reading.envelope import contradiction, has_required, inner_of, is_call, may_hold, payload_of
+from flujo_aros.reading.envelope import (
+    contradiction,
+    has_required,
+    inner_of,
+    is_framed,
+    may_hold,
+    means_object,
+    payload_of,
+)
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.remainder import Placement, place
 from flujo_aros.reading.tolerant import Machine
@@ -131,7 +139,8 @@ class Coercion:
                 self._object(node, shape, path) if shape.allows("object") else self._misplaced_object(node, shape, path)
             )
         if node.kind == ARRAY:
-            return self._array(node, shape, path) if shape.allows("array") else self._misplaced_array(node, shape, path)
+            listed = shape.allows("array") and not (path is None and means_object(shape))
+            return self._array(node, shape, path) if listed else self._misplaced_array(node, shape, path)
         return self._scalar(node, shape, path)
 
     def _free(self, node: Node, path: Path) -> Any:
@@ -163,10 +172,9 @@ class Coercion:
             inner = inner_of(node, shape)
             if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
                 return found[0]
-            if inner is not None and is_call((member.key for member in members), shape) is not None:
-                return self._issue(
-                    path, "ambiguous", "it is a tool call whose arguments are not what is asked for", node
-                )
+            if inner is not None and is_framed(plain(node), shape):
+                words = "it is a tool call or an envelope, and what stands in it is not what is asked for"
+                return self._issue(path, "ambiguous", words, node)
             if (framed := self._framed(node, shape)) is not None:
                 return framed[0]
         out: dict[str, Any] = {}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-from flujo_aros.contract.schema import Shape, fold, is_dict
+from flujo_aros.contract.schema import Shape, fold, is_dict, is_list
 from flujo_aros.reading.choose import ANNOUNCING, name_words
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import CORRECTS, word_set
@@ -101,16 +101,28 @@ def is_call(keys: Iterable[str], shape: Shape) -> str | None:
     return next((name for name in _PAYLOAD if name in written and name not in shape.keys), None)
 
 
-def is_framed(value: dict[str, Any], shape: Shape) -> bool:
+def is_framed(value: object, shape: Shape) -> bool:
     """Whether valid JSON is a tool call or an envelope that only a permissive schema takes for the answer itself."""
+    if is_list(value):  # `[{…}]` where nothing but the fields of an object is declared
+        return len(value) == 1 and means_object(shape) and is_dict(value[0]) and any(k in shape.keys for k in value[0])
+    if shape.anything or not is_dict(value):
+        return False
     name = is_call(value, shape)
     if name is not None:
         inner = value[name]
         return is_dict(inner) or (isinstance(inner, str) and inner.lstrip()[:1] == "{")
+    frame = value.get("properties")
+    if is_dict(frame) and value.keys() <= _SCHEMA_WORDS and "properties" not in shape.keys:
+        return any(key in shape.keys and not is_dict(part) for key, part in frame.items())
     if len(value) != 1 or shape.required or not shape.properties:
         return False
     ((key, only),) = value.items()
     return key not in shape.keys and is_dict(only) and any(part in shape.keys for part in only)
+
+
+def means_object(shape: Shape) -> bool:
+    """Whether a schema without a type declares the fields of an object, and nothing else."""
+    return bool(shape.properties) and not shape.types and not shape.branches and shape.items is None
 
 
 def inner_of(node: Node, shape: Shape) -> Node | None:
@@ -129,7 +141,8 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
     if "properties" in written and written <= _SCHEMA_WORDS and "properties" not in shape.keys:
         frame = next(member.node for member in members if member.key == "properties")
         return frame if frame.kind == OBJECT and not is_schema(node) else None
-    if len(members) == 1 and (members[0].node.kind in (OBJECT, ARRAY) or _holds_json(members[0].node)):
+    declares = bool(shape.keys) or isinstance(shape.additional, Shape)
+    if len(members) == 1 and declares and (members[0].node.kind in (OBJECT, ARRAY) or _holds_json(members[0].node)):
         return None if fold(members[0].key) in _DISOWNING else _deeper(members[0].node, shape)
     return None
 
@@ -172,7 +185,7 @@ def _may_hold(name: str, inner: Node, shape: Shape) -> bool:
 
 def _deeper(node: Node, shape: Shape) -> Node:
     if node.kind == OBJECT:
-        return inner_of(node, shape) or node
+        return (inner_of(node, shape) if shape.keys else None) or node
     if node.kind == ARRAY and len(node.value) == 1 and node.value[0].kind == OBJECT and not shape.allows("array"):
         return _deeper(node.value[0], shape)
     return node

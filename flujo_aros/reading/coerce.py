@@ -172,7 +172,8 @@ class Coercion:
             inner = inner_of(node, shape)
             if inner is not None and (found := self._envelope(node, inner, shape)) is not None:
                 return found[0]
-            if inner is not None and is_framed(plain(node), shape):
+            schema_frame = any(member.key == "properties" for member in members)  # its inside may be data all the same
+            if inner is not None and not schema_frame and is_framed(plain(node), shape):
                 words = "it is a tool call or an envelope, and what stands in it is not what is asked for"
                 return self._issue(path, "ambiguous", words, node)
             if (framed := self._framed(node, shape)) is not None:

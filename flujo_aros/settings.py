@@ -46,6 +46,8 @@ class StreamingSettings(_Part, frozen=True):
 
     stop_runaway: bool = True
     """Whether a stream is ended early whose model writes white space, or the same words, without end."""
+    stop_doomed: bool = False
+    """Whether a stream is ended early once a finished part of its answer can no longer satisfy the contract."""
 
 
 class TelemetrySettings(_Part, frozen=True):

@@ -64,6 +64,21 @@ def of_an_error_with_a_reply() -> Any:
     return run.status, run.steps[0].reason
 
 
+def of_a_doomed_stream() -> Any:
+    """How much of a reply is shown whose first field cannot be what the contract asks for."""
+    model = ScriptedModel('{"n": "unknown", "why": "' + " ".join(map(str, range(2_000))) + '"}', then='{"n": 1}')
+
+    async def watched() -> int:
+        shown = 0
+        step = Step("s", AgentSpec(model="local:x"), contract=SCHEMA)
+        async with aclosing(Runner(step, models=Source(model)).stream("x")) as events:
+            async for event in events:
+                shown = max(shown, len(repr(event)))
+        return shown
+
+    return asyncio.run(watched())
+
+
 def of_an_endless_stream() -> Any:
     """How many characters of a reply are shown that repeats itself without end."""
     model = ScriptedModel('{"n": "' + "and so on " * 2_000, then="no")
@@ -132,6 +147,7 @@ PROBES: dict[str, tuple[str, Callable[[], Any]]] = {
     "fallback.degrade_to_string": ("false", of_bad_replies),
     "degrade_on_unexpected_behavior": ("false", of_an_error_with_a_reply),
     "streaming.stop_runaway": ("false", of_an_endless_stream),
+    "streaming.stop_doomed": ("true", of_a_doomed_stream),
     "schema_simplify": ("true", of_bad_replies),
     "telemetry.verbose": ("true", of_the_log),
     "telemetry.content": ("true", of_what_is_exported),

@@ -156,7 +156,7 @@ class Aros(AbstractCapability[Any]):
             buffered=self.buffer_stream,
             capture=self.capture_content,
             behind=self._put_behind,
-            stops=current_settings().streaming.stop_runaway,
+            stops=current_settings().streaming,
             rescue=self._rescue,
         )
 

@@ -1,6 +1,9 @@
-"""Tells while a reply streams that its model has lost its way, so that nobody has to wait and pay for the rest."""
+"""Finds out while a reply streams that the rest of it is worth nothing, so that nobody waits and pays for it."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
 
 from pydantic_ai.messages import (
     BaseToolCallPart,
@@ -14,19 +17,33 @@ from pydantic_ai.messages import (
     ToolCallPartDelta,
 )
 
+from flujo_aros.contract.output import Contract
 from flujo_aros.reading.runaway import Runaway
+from flujo_aros.reading.stream import StreamReader
 
 
 class PartsWatched:
-    """Hears the events of one stream. Each text, each call of a tool and each thought is a text of its own."""
+    """Hears the events of one stream. Each text, each call of a tool and each thought is a text of its own.
 
-    def __init__(self) -> None:
+    `runaway`: a part is lost that goes on without end. `contract`: so is an answer that can no longer satisfy it; an
+    answer is a text, or what one of `tools` is called with.
+    """
+
+    def __init__(
+        self, *, runaway: bool = True, contract: Contract[Any] | None = None, tools: Collection[str] = ()
+    ) -> None:
+        self._runaway = runaway
+        self._contract = contract
+        self._tools = tools
         self._parts: dict[int, Runaway] = {}
+        self._answers: dict[int, StreamReader[Any]] = {}
 
     def lost(self, event: ModelResponseStreamEvent) -> int | None:
-        """The index of the part that this event is about, if it goes on without end."""
+        """The index of the part that this event is about, if the rest of it is worth nothing."""
         if isinstance(event, PartStartEvent):
             self._parts[event.index] = Runaway()
+            if self._contract is not None and self._answers_in(event.part):
+                self._answers[event.index] = StreamReader(self._contract)
             words = _words_of(event.part)
         elif isinstance(event, PartDeltaEvent):
             words = _words_of(event.delta)
@@ -36,7 +53,14 @@ class PartsWatched:
         if part is None or not words:
             return None
         part.watch(words)
-        return None if part.issue is None else event.index
+        answer = self._answers.get(event.index)
+        if answer is not None:
+            answer.feed(words)
+        lost = (self._runaway and part.issue is not None) or (answer is not None and answer.doomed is not None)
+        return event.index if lost else None
+
+    def _answers_in(self, part: object) -> bool:
+        return isinstance(part, TextPart) or (isinstance(part, BaseToolCallPart) and part.tool_name in self._tools)
 
 
 def _words_of(piece: object) -> str:

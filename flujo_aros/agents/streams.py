@@ -36,6 +36,7 @@ from flujo_aros.agents.first import FirstCall
 from flujo_aros.agents.lost import PartsWatched
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.wording import first_form, next_form
+from flujo_aros.settings import StreamingSettings
 
 Rescue: TypeAlias = Callable[
     [RunContext[Any] | None, RunRecord | None, ModelRequestParameters, Exception, Sequence[ModelResponsePart]],
@@ -55,9 +56,9 @@ class WatchedModel(WrapperModel):
     A schema that the provider refuses is asked for in words. `rescue` gives the reply in whose place an error came.
     Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
     stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply, or revises one
-    that nobody has seen yet. `stops`: a stream whose reply is to be read is ended early where the model has lost its
-    way. `record_of` gives the record of the run that asks; without one (a durable engine may call from outside of a
-    run) it works the same, but for these two.
+    that nobody has seen yet. `stops`: when a stream whose reply is to be read is ended early, because the model has
+    lost its way or the answer can no longer satisfy its contract. `record_of` gives the record of the run that asks;
+    without one (a durable engine may call from outside of a run) it works the same, but for these two.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class WatchedModel(WrapperModel):
         buffered: bool = False,
         capture: bool = False,
         behind: Behind | None = None,
-        stops: bool = False,
+        stops: StreamingSettings | None = None,
         rescue: Rescue | None = None,
     ) -> None:
         super().__init__(wrapped)
@@ -136,7 +137,7 @@ class WatchedModel(WrapperModel):
             stream.ends_with_text = form is parameters or parameters.output_mode != "tool"
             if record is not None:
                 record.stream = stream
-                stream.watched = PartsWatched() if self._stops and record.is_read else None
+                stream.watched = self._watch(record, form)
             try:
                 if not self._buffered:
                     yield stream
@@ -148,6 +149,16 @@ class WatchedModel(WrapperModel):
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
                 call.response, call.first_at = _come(stream, record), stream.first_at
+
+    def _watch(self, record: RunRecord, form: ModelRequestParameters) -> PartsWatched | None:
+        """What listens for a reply whose rest is worth nothing, as far as the settings want one to be ended early."""
+        stops = self._stops
+        if stops is None or not record.is_read or not (stops.stop_runaway or stops.stop_doomed):
+            return None
+        tools = [tool.name for tool in form.output_tools]
+        return PartsWatched(
+            runaway=stops.stop_runaway, contract=record.wanted if stops.stop_doomed else None, tools=tools
+        )
 
     @asynccontextmanager
     async def _opened(

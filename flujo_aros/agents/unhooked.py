@@ -97,7 +97,7 @@ class AskingModel(WatchedModel):
     """The model of such an agent: beside what every watched model does, it asks for what the agent wants."""
 
     def __init__(self, wrapped: Model, aros: UnhookedAros, rescue: Rescue) -> None:
-        stops = current_settings().streaming.stop_runaway
+        stops = current_settings().streaming
         super().__init__(wrapped, lambda _: awaited_record(), behind=aros.put_behind, stops=stops, rescue=rescue)
         self._aros = aros
         self._rescued = rescue

@@ -1,8 +1,9 @@
-"""The regular expressions of JSON Schemas, by the engines that judge values: linear where they can be, else bounded."""
+"""Regular expressions and bounds of JSON Schemas, by the engines that judge values: linear, or else bounded."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
@@ -39,3 +40,37 @@ class Pattern:
             except jsonschema_rs.ValidationError:
                 continue
         return None
+
+
+_BOUNDS: Final = (
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+)
+
+
+def bounds_of(schema: Mapping[str, Any]) -> Callable[[object], str | None] | None:
+    """Says what is wrong with a number or string by the bounds of its schema; None where the schema has none.
+
+    >>> bounds_of({"type": "integer", "minimum": 3})(2)
+    '2 is less than the minimum of 3'
+    """
+    kind = schema.get("type")
+    bounds = {key: schema[key] for key in _BOUNDS if key in schema}
+    if not bounds or kind not in ("integer", "number", "string"):
+        return None
+
+    @cache
+    def validator() -> jsonschema_rs.Validator:
+        return jsonschema_rs.validator_for({**bounds, "type": kind})
+
+    def wrong(value: object) -> str | None:
+        of_kind = isinstance(value, str) if kind == "string" else isinstance(value, (int, float))
+        error = None if not of_kind or isinstance(value, bool) else next(validator().iter_errors(value), None)
+        return None if error is None else error.message
+
+    return wrong

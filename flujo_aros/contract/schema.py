@@ -7,13 +7,13 @@ keywords that only a validator needs (`minimum`, `pattern`, `not`, …) do not a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeGuard, cast
 
 from flujo_aros.contract.endless import objects_in, refuse_endless
-from flujo_aros.contract.patterns import Pattern
+from flujo_aros.contract.patterns import Pattern, bounds_of
 from flujo_aros.contract.times import TIMES
 from flujo_aros.errors import ContractError
 
@@ -46,6 +46,8 @@ class Shape:
     branches: tuple[Shape, ...] = ()
     choices: tuple[Any, ...] | None = None
     format: str | None = None
+    bounds: Callable[[Any], str | None] | None = None
+    """What is wrong with a scalar here by `minimum`, `maxLength`, `pattern` and their like; None: nothing."""
     most: float | None = None
     """The largest number allowed: a percent sign or `4/5` fits no other scale."""
     note: str = ""
@@ -283,6 +285,7 @@ class _Compiler:
             shape.choices = tuple(node["enum"])
         if isinstance(node.get("format"), str):
             shape.format = node["format"]
+        shape.bounds = bounds_of(node)
         _fill_scale(shape, node)
         shape.unique = shape.unique or node.get("uniqueItems") is True
         _check_bounds(node)

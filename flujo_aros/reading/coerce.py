@@ -31,6 +31,7 @@ from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.edits import Edit, Path, unlink
 from flujo_aros.reading.envelope import (
     contradiction,
+    disowns,
     has_required,
     inner_of,
     is_framed,
@@ -254,7 +255,7 @@ class Coercion:
             return False
         others = [other.node.value for other in rest if other is not member and other.node.kind == OBJECT]
         twice = any(shape.keys.get(m.key) in meant for other in others for m in other)
-        whole = len(meant) == len(inner) == len(set(meant)) and not twice
+        whole = len(meant) == len(inner) == len(set(meant)) and not twice and not disowns(member.key)
         if not whole or not all(self._fits(m.node, name, shape) for m, name in zip(inner, meant, strict=True)):
             self._unmatched(member, meant[0], path)
             return True

@@ -69,9 +69,14 @@ _THOUGHTS: Final = word_set(
 )
 
 
+def disowns(key: str) -> bool:
+    """Whether the key of a member says that it holds something else than the answer."""
+    return fold(key) in _DISOWNING
+
+
 def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | None:
     """What the other members of an envelope say against the answer in it; None where they are harmless."""
-    if fold(inner.key) in _DISOWNING:
+    if disowns(inner.key):
         return f"{inner.key!r} is not the name of an answer"
     for member in members:
         if member is inner:

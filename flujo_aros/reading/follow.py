@@ -14,7 +14,7 @@ from flujo_aros.outcome import Issue, Reason, Risk
 from flujo_aros.reading.anew import written_anew
 from flujo_aros.reading.candidate import Candidate, find_json_end
 from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.fragments import KEY_FIRST, key_without_opener
+from flujo_aros.reading.fragments import KEY_FIRST, begins_without_opener, key_without_opener
 from flujo_aros.reading.gather import ESCAPED, Pick, Region
 from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.live import NOTHING
@@ -123,6 +123,8 @@ class Following(Search[T]):
             return
         if self.unsure and "&quot;" in text[max(0, self.size - 5) :]:
             self.blind = self.blind or any(ESCAPED.match(text, start) for start in self.unsure)
+        if self.fitting and not self.blind:
+            self.blind = begins_without_opener(text, max(0, self.size - _WINDOW))
         while not self.blind and self._step():
             pass
         self._look_back()

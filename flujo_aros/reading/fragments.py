@@ -53,6 +53,11 @@ def key_without_opener(text: str) -> Opening | None:
     return Opening(found.end(), FENCE if found["fence"] else LINES, first=False)
 
 
+def begins_without_opener(text: str, start: int) -> bool:
+    """Whether members that no brace opens begin behind this place: in a fence, or behind reasoning."""
+    return _AFTER_A_MARK.search(text, start) is not None
+
+
 def _is_open(text: str, end: int) -> bool:
     """Whether a brace before this place is not closed there: a mark behind it is a part of what it holds."""
     return text.count("{", 0, end) > text.count("}", 0, end)

@@ -11,11 +11,12 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flujo_aros.contract.schema import ANY, Shape, fold, is_dict, is_list
 from flujo_aros.contract.times import TIMES
-from flujo_aros.outcome import Risk
+from flujo_aros.contract.values import path_of
+from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.cursor import Frame
 from flujo_aros.reading.dates import read_time
-from flujo_aros.reading.edits import Path
+from flujo_aros.reading.edits import Path, unlink
 from flujo_aros.reading.envelope import WRAPPING
 from flujo_aros.reading.live import NOTHING, Finals, OpenText, Slice, Snapshot
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, STRING, Member, Node, plain
@@ -32,6 +33,8 @@ _KINDS: Final[Mapping[type, frozenset[str]]] = {
     NoneType: frozenset({"null"}),
 }
 """The types of a schema that a scalar has as it is written."""
+_OPEN_ISSUES: Final = frozenset({"unmatched_key", "ambiguous", "duplicate_key", "too_complex"})
+"""What may still turn out otherwise when the object around is closed."""
 _NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -99,10 +102,20 @@ class Grown:
         self._open_start = -1
         self._open_done = 0
         self._open_frame: Frame | None = None
+        self._doomed: Issue | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
         """What will stand unless the whole turns out to be an envelope."""
         self._around: tuple[Slice, ...] | None = None
         """The open containers but the last, as they are shown: they stay so while the last is open."""
+
+    @property
+    def doomed(self) -> Issue | None:
+        """The first place that is complete and can be nothing that the schema allows, while this is the answer."""
+        return self._doomed if self.rules.finals and not self.in_doubt and self._held is None else None
+
+    def _misfit(self, path: Path, issue: Issue) -> None:
+        if self._doomed is None and issue.code not in _OPEN_ISSUES:
+            self._doomed = Issue(path_of(unlink(path)), issue.code, issue.message)
 
     # --- following the machine --------------------------------------------------------------------------------
 
@@ -135,7 +148,7 @@ class Grown:
             self._follow_text(machine)
         if levels and levels[-1].frame.key:
             self._doubt(levels[-1])
-        if self._held:
+        if self._held or self._doomed is not None:
             self._let_go()
 
     def doubt(self, *, in_doubt: bool) -> None:
@@ -272,6 +285,12 @@ class Grown:
             level.pure = False
             self._begin_anew()
 
+    def _within(self, level: Level, step: str | int, value: Any, shape: Shape | None) -> None:
+        """Judge a scalar that is complete by the bounds of its place."""
+        wrong = None if shape is None or shape.bounds is None else shape.bounds(value)
+        if wrong is not None:
+            self._misfit((level.path, step), Issue("", "bounds", wrong))
+
     def _note(self, level: Level, step: str | int, part: Part) -> None:
         stands = part.stands and level.sure and step not in self.rules.anew
         if not stands:
@@ -286,10 +305,20 @@ class Grown:
         if shape is None:
             return Part(closed.container if closed is not None else raw, stands=False)
         if closed is not None and closed.pure:
+            self._judge_closed(closed, (level.path, step))
             return Part(closed.container, closed.kept and self._is_complete(closed.container, closed.shape))
         if shape.anything or self.rules.exact:
             return self._changed(closed, Part(raw, stands=True, deep=True))
         return self._changed(closed, self._converted(node, shape, (level.path, step), raw))
+
+    def _judge_closed(self, closed: Level, path: Path) -> None:
+        """A closed object that lacks a key which must stand in it; a key of another name may still be meant for it."""
+        shape, value = closed.shape, closed.container
+        if shape is None or not is_dict(value) or not value.keys() <= shape.properties.keys():
+            return
+        for name in sorted(shape.required - value.keys()):
+            self._misfit((path, name), Issue("", "missing", f"the required key {name!r} is missing"))
+            return
 
     def _changed(self, closed: Level | None, part: Part) -> Part:
         if closed is not None and closed.container != part.value:
@@ -301,6 +330,8 @@ class Grown:
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, path)
         if coercion.issues:
+            if node.kind == OBJECT or shape.allows("array"):  # a list of one may yet be unwrapped
+                self._misfit(path, coercion.issues[0])
             return Part(raw, stands=False)
         # Where the whole is valid as it stands, nothing is converted.
         sure = not self.rules.typed and not coercion.edits
@@ -314,13 +345,15 @@ class Grown:
             return Part(node.value, stands=node.value in self.rules.kinds)
         if shape.anything or self.rules.exact:
             return Part(node.value, stands=True)
+        self._within(level, step, node.value, shape)
         if node.kind == STRING and "string" in shape.types and shape.choices is None:
             return Part(node.value, self._stays(node.value, shape))
         if shape.types & _KINDS.get(node.value.__class__, _NONE) and shape.choices is None and not shape.branches:
-            return Part(node.value, stands=True)
+            return Part(node.value, stands=not (self.rules.typed and _is_rounded(node.value)))
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, (level.path, step))
         if coercion.issues:
+            self._misfit((level.path, step), coercion.issues[0])
             return Part(node.value, stands=False)
         if coercion.edits and value is None:  # of what does not count, an event leaves it out
             return Part(value, stands=False)
@@ -352,11 +385,12 @@ class Grown:
         if (shown is not NOTHING or self.levels) and not _extends(shown, value):
             self._begin_anew()
         self.whole, self._held = value, None
+        self._doomed = None
         self._stand(self.path, value)
 
     def _let_go(self) -> None:
         """What was held back stands once the whole can be no envelope."""
-        if not self._held or not self.levels:
+        if self._held is None or not self.levels:
             return
         level = self.levels[0]
         if level.shape is None or level.frame.kind != OBJECT:
@@ -367,7 +401,7 @@ class Grown:
         if level.frame.key:
             written.add(level.frame.key)
         for key in written - WRAPPING:
-            if key in level.shape.keys or len(written) > 1:
+            if key in level.shape.keys or not level.shape.keys:
                 self._release()
                 return
 
@@ -379,14 +413,25 @@ class Grown:
     def _stand(self, path: Path, inside: Any) -> None:
         if not self.rules.finals:
             return
+        if path is not None and self._is_beside(path):
+            return
         if self._held is not None:
             self._held.append((path, inside))
         else:
             self.finals.add(path, inside)
 
+    def _is_beside(self, path: Path) -> bool:
+        """Whether a place is in no field of the contract: the whole may be an envelope around the answer."""
+        if not self.levels or self.rules.exact or not (keys := self.shape.keys):
+            return False
+        while path is not None and path[0] is not self.path:
+            path = path[0]
+        return path is not None and isinstance(path[1], str) and path[1] not in keys and path[1] not in keys.values()
+
     def _begin_anew(self) -> None:
         self.epoch += 1
         self.finals = Finals()
+        self._doomed = None
         if self._held:
             self._held = []
 
@@ -475,3 +520,8 @@ def plain_of(frame: Frame, member: Member) -> Any:
         return node.value
     known = frame.plain.get(member.key)
     return known if len(frame.items) == len(frame.plain) else plain(node)
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether a Python type that wants a float keeps another number than the one that was written."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53

@@ -91,6 +91,20 @@ class StreamReader(Generic[T]):
         """
         return self._runaway.issue
 
+    @property
+    def doomed(self) -> Issue | None:
+        """The first place that is complete and can no longer satisfy the contract, or None.
+
+        It is about the answer that is shown now; a model that corrects itself may still write a better one. A driver
+        that would rather not pay for the rest may end the stream and read what there is with `close(truncated=True)`.
+
+        >>> reader = StreamReader({"type": "object", "properties": {"age": {"type": "integer"}}})
+        >>> _ = reader.feed('{"age": "unknown", "name": "Ann"')
+        >>> reader.doomed
+        Issue(path='$.age', code='type', message="expected a whole number, found the text 'unknown'")
+        """
+        return self._shown.grown.doomed if isinstance(self._shown, Shown) else None
+
     def feed(self, chunk: str) -> Partial[T] | None:
         """Take the next piece of the reply; None: there is nothing new to show.
 
@@ -165,3 +179,15 @@ class StreamReader(Generic[T]):
         if truncated is not None:
             options["truncated"] = truncated
         return read(self._text, self.contract, **options)
+
+
+def doomed_in(text: str, contract: Contract[Any]) -> Issue | None:
+    """The first complete place in the begin of a reply that can no longer satisfy the contract, or None.
+
+    >>> ages = compile_contract({"type": "object", "properties": {"age": {"type": "integer"}}})
+    >>> doomed_in('{"age": "unknown", "name": "Ann"', ages)
+    Issue(path='$.age', code='type', message="expected a whole number, found the text 'unknown'")
+    """
+    reader: StreamReader[Any] = StreamReader(contract)
+    reader.feed(text)
+    return reader.doomed

@@ -13,6 +13,7 @@ from pydantic import Field
 from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.runaway import ran_away
+from flujo_aros.reading.stream import doomed_in
 from flujo_aros.recovery.kept import keeping
 from flujo_aros.recovery.places import schema_at
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, Way, was_left_open
@@ -53,6 +54,8 @@ class Resume(Rung):
             return "the reply was not cut: the model has ended it like that"
         if past.asks_enforced and not _begins(past.first.text, task.contract):
             return "what was cut is no beginning of an answer: it is asked for with the schema enforced"
+        if (doomed := doomed_in(past.first.text, task.contract)) is not None:
+            return f"its rest would not help: {doomed.path} does not satisfy the contract ({doomed.message})"
         if self._larger(task):
             return None if self._budget(task) else "the budget that has cut the reply is not known"
         return None if past.first.text.strip() else "nothing was written before the cut that could be continued"

@@ -1,0 +1,409 @@
+"""What a value does not hold must be harmless: each way in which a reply says something else than its value."""
+
+import json
+from datetime import date
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, TypeAdapter
+
+from flujo_aros import Accepted, Output, Reason, Rejected, StreamReader, Trust, read
+
+Outcome = Accepted[Any] | Rejected
+
+
+class Seat(BaseModel):
+    row: int
+    letter: str
+
+
+class Flight(BaseModel):
+    number: str
+    status: Literal["on time", "delayed", "cancelled"]
+    gate: str | None = None
+    stops: list[str] = []
+    delay_minutes: int = 0
+    departs_on: date | None = None
+    seat: Seat | None = None
+
+
+GOOD = '{"number": "LH 12", "status": "delayed"}'
+OTHER = '{"number": "LH 12", "status": "cancelled"}'
+
+
+def value(text: str, contract: Any = Flight, **options: Any) -> dict[str, Any]:
+    outcome = read(text, contract, **options)
+    assert isinstance(outcome, Accepted), outcome.explain()
+    written: dict[str, Any] = TypeAdapter(type(outcome.value)).dump_python(outcome.value, mode="json")
+    return written
+
+
+def refused(text: str, contract: Any = Flight, **options: Any) -> Rejected:
+    outcome = read(text, contract, **options)
+    assert isinstance(outcome, Rejected), outcome.value
+    return outcome
+
+
+def codes(text: str, contract: Any = Flight) -> list[str]:
+    outcome = read(text, contract)
+    return [repair.code for repair in outcome.repairs] if isinstance(outcome, Accepted) else []
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "field"),
+    [
+        ("gaet", '"B4"', "gate"),
+        ("gates", '"B4"', "gate"),
+        ("gateNumber", '"B4"', "gate"),
+        ("dealy_minutes", "20", "delay_minutes"),
+        ("delay", "20", "delay_minutes"),
+        ("departson", '"2026-05-01"', "departs_on"),
+        ("stop_list", '["Kiel"]', "stops"),
+    ],
+)
+def test_a_key_with_one_possible_field_is_renamed(key: str, written: str, field: str) -> None:
+    text = f'{{"number": "LH 12", "status": "delayed", "{key}": {written}}}'
+    assert value(text)[field] == json.loads(written)
+    assert "near_miss_key" in codes(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [
+        ("delay_hours", "2"),
+        ("delay_seconds", "90"),
+        ("terminal_gate", '"B4"'),
+        ("layovers", '["Kiel"]'),
+        ("takeoff", '"2026-05-01"'),
+    ],
+)
+def test_a_key_that_may_have_been_meant_for_a_field_refuses(key: str, written: str) -> None:
+    outcome = refused(f'{{"number": "LH 12", "status": "delayed", "{key}": {written}}}')
+    assert outcome.reason is Reason.INVALID
+    assert [issue.code for issue in outcome.issues] == ["unmatched_key"]
+
+
+@pytest.mark.parametrize(
+    "extra", ['"confidence": 0.9', '"id": 7', '"_comment": "auto"', '"reasoning": "it says so"', '"gates": null']
+)
+def test_a_key_that_no_field_could_have_been_is_ignored_and_reported(extra: str) -> None:
+    assert value(f'{{"number": "LH 12", "status": "delayed", {extra}}}')["gate"] is None
+
+
+def test_a_key_beside_its_field_is_ignored() -> None:
+    assert value('{"number": "LH 12", "status": "delayed", "gate": "B4", "gate_note": "far"}')["gate"] == "B4"
+
+
+def test_two_keys_for_one_field_with_different_values_refuse() -> None:
+    refused('{"number": "LH 12", "status": "delayed", "gate": "B4", "Gate": "C1"}')
+
+
+def test_fields_under_a_key_of_their_own_are_moved_out() -> None:
+    assert (
+        value('{"number": "LH 12", "status": "delayed", "details": {"gate": "B4", "delay_minutes": 5}}')[
+            "delay_minutes"
+        ]
+        == 5
+    )
+
+
+def test_fields_of_an_object_that_stand_beside_it_are_moved_in() -> None:
+    assert value('{"number": "LH 12", "status": "delayed", "row": 3, "letter": "A"}')["seat"] == {
+        "row": 3,
+        "letter": "A",
+    }
+
+
+def test_a_field_that_stands_one_level_too_deep_is_moved_up() -> None:
+    text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": "A", "gate": "B4"}}'
+    assert value(text)["gate"] == "B4"
+    assert codes(text) == ["moved_key"]
+
+
+def test_an_object_is_known_by_what_it_is_made_of() -> None:
+    assert value('{"number": "LH 12", "status": "delayed", "place": {"row": 3, "letter": "A"}}')["seat"] == {
+        "row": 3,
+        "letter": "A",
+    }
+
+
+def test_valid_json_under_a_schema_that_keeps_its_keys_is_left_alone() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"gate": {"type": "string"}, "number": {"type": "string"}},
+        "required": ["number"],
+    }
+    outcome = read('{"number": "LH 12", "gaet": "B4"}', schema)
+    assert isinstance(outcome, Accepted)
+    assert (outcome.value, outcome.trust) == ({"number": "LH 12", "gaet": "B4"}, Trust.CLEAN)
+
+
+# --- another answer -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Draft: {GOOD}\n\nFinal:\n" + '{"number": "LH 12", "status": }',
+        f"Draft: {GOOD}\n\nFinal:\nFlight(number='LH 12', status='cancelled')",
+        f"```json\n{GOOD}\n```\nCorrected:\n| number | status |\n|---|---|\n| LH 12 | cancelled |",
+        f"```json\n{GOOD}\n```\nAfter:\nnumber: LH 12\nstatus: cancelled",
+        f"Draft: {GOOD}\nFinal answer:",
+        f"```json\n{GOOD}\n```\nOops. The correct one:\n\n{OTHER}",
+        f"```json\n{GOOD}\n```\n```json\n{OTHER}\n```",
+    ],
+)
+def test_a_later_answer_is_never_passed_over_in_silence(text: str) -> None:
+    refused(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{GOOD}\n\nFor comparison, the previous record was:\n{OTHER}",
+        f"It is {GOOD}, not {OTHER}.",
+        f"{GOOD} (the old system had {OTHER})",
+        f"Option A: {GOOD}\nOption B: {OTHER}\nI would take A.",
+        f"Either {GOOD} or {OTHER}.",
+        f"Ergebnis: {GOOD}\nZum Vergleich das alte: {OTHER}",
+        f"Résultat : {GOOD}\nAncienne version : {OTHER}",
+        f"Resultado: {GOOD}\nVersión anterior: {OTHER}",
+        f"结果：{GOOD}\n之前的：{OTHER}",
+        f"結果：{GOOD}\n以前の値：{OTHER}",
+    ],
+)
+def test_an_answer_that_the_words_before_it_disown_is_not_the_last_word(text: str) -> None:
+    assert refused(text).reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"First draft: {OTHER}\n\nWait, I made a mistake. Corrected:\n{GOOD}",
+        f"Before: {OTHER}\nAfter: {GOOD}",
+        f"Input was {OTHER}. Output:\n```json\n{GOOD}\n```",
+        f"```json\n{GOOD}\n```\nFor comparison, the old record was {OTHER}.",
+    ],
+)
+def test_a_draft_before_the_answer_is_no_rival(text: str) -> None:
+    assert value(text)["status"] == "delayed"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "Actually, make it cancelled.",
+        "Wait, the status should be cancelled.",
+        "Correction: status is cancelled.",
+        "Scratch that.",
+        'The gate should be "B4".',
+        "Ignore the above.",
+        "That is wrong.",
+        "Korrektur: Der Flug ist gestrichen.",
+        "En fait, le vol est annulé.",
+        "Perdón, está cancelado.",
+        "更正：状态应为 cancelled。",
+        "訂正：status は cancelled です。",
+        "... 3 more flights omitted",
+        "The remaining fields are unchanged.",
+    ],
+)
+def test_prose_that_takes_back_or_abbreviates_the_answer_refuses(behind: str) -> None:
+    refused(f'{{"number": "LH 12", "status": "delayed", "gate": "B1"}}\n\n{behind}')
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "Let me know if you would like any changes!",
+        "I hope this helps.",
+        "The status is delayed because the crew is late.",
+        "Note: no gate was given, so I left it out.",
+        "- **number**: as printed on the ticket\n- **status**: delayed, says the board",
+        "Sag Bescheid, wenn du noch etwas brauchst.",
+        "N'hésitez pas à demander.",
+        "如果需要更多帮助，请告诉我。",
+    ],
+)
+def test_prose_that_agrees_or_speaks_of_something_else_is_harmless(behind: str) -> None:
+    assert value(f"Sure! Here you go:\n\n{GOOD}\n\n{behind}")["status"] == "delayed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I couldn't find a flight in the text. Here's a sample:\n{GOOD}",
+        f"Sorry, I cannot process this. Expected format: {GOOD}",
+        f"Example:\n```json\n{GOOD}\n```\nPlease provide the text of the ticket.",
+        f"This is NOT the answer: {GOOD}",
+        f"<tool_response>{GOOD}</tool_response>\nI could not finish.",
+    ],
+)
+def test_what_a_reply_shows_without_answering_is_no_answer(text: str) -> None:
+    refused(text)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["<|im_end|>\n<|im_start|>user\nNext: ", "</s>", "<|eot_id|>", "\n### Instruction:\nDo ", "\nUser: what about "],
+)
+def test_nothing_is_read_behind_the_end_of_the_turn(end: str) -> None:
+    assert value(f"{GOOD}{end}{OTHER}")["status"] == "delayed"
+
+
+# --- envelopes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"reasoning": "late crew", "answer": {GOOD}}}',
+        f'{{"success": true, "flight": {GOOD}}}',
+        f'{{"role": "assistant", "content": {json.dumps(GOOD)}}}',
+        f'{{"name": "save_flight", "arguments": {GOOD}}}',
+    ],
+)
+def test_the_one_member_of_an_envelope_that_fits_is_the_answer(text: str) -> None:
+    assert value(text)["status"] == "delayed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"old": {GOOD}, "new": {OTHER}}}',
+        f'{{"status": "error", "data": {GOOD}}}',
+        f'{{"rejected": {GOOD}}}',
+        f'{{"success": false, "flight": {GOOD}}}',
+        f'{{"answer": {GOOD}, "note": "Actually, it is cancelled."}}',
+    ],
+)
+def test_an_envelope_whose_members_contradict_is_refused(text: str) -> None:
+    refused(text)
+
+
+def test_a_tool_call_is_never_the_object_itself() -> None:
+    class Job(BaseModel):
+        name: str
+        retries: int = 3
+
+    assert value('{"name": "save_job", "arguments": {"name": "nightly", "retries": 5}}', Job) == {
+        "name": "nightly",
+        "retries": 5,
+    }
+    free = read('{"name": "save", "arguments": {"a": 1}}', {"type": "object"})
+    assert isinstance(free, Accepted)
+    assert (free.value, free.trust) == ({"a": 1}, Trust.INFERRED)
+
+
+# --- guards -------------------------------------------------------------------------------------------------------
+
+
+class Note(BaseModel):
+    text: str
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["{}", '{{"result": {}}}', '{{"name": "f", "arguments": {}}}', "[{}]", "```json\n{}\n```"],
+)
+@pytest.mark.parametrize("written", [r"$\frac{1}{2}$", r"C:\temp\new", r"\bword\b"])
+def test_escapes_that_were_meant_as_written_are_kept_in_every_frame(frame: str, written: str) -> None:
+    for key in ("text", "Text"):
+        assert value(frame.replace("{{", "{").replace("}}", "}").replace("{}", f'{{"{key}": "{written}"}}'), Note) == {
+            "text": written
+        }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"number": "LH 12", "status": "delayed", "stops": ["Kiel", "..."]}',
+        '{"number": "LH 12", "status": "delayed" /* rest as before */}',
+        '{"number": "LH 12", "status": "delayed", "...": "..."}',
+        '{"number": "LH 12", "status": "delayed", // other fields unchanged\n}',
+    ],
+)
+def test_an_elision_refuses_wherever_it_stands(text: str) -> None:
+    refused(text)
+
+
+# --- forms that are read ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"> {GOOD}",
+        f"Here it is: {json.dumps(GOOD)}",
+        f"```json\n{json.dumps(GOOD)}\n```",
+        GOOD.replace('"', "&#34;"),
+        GOOD.replace("{", "{\u200b").replace(":", "\u200b:"),
+        GOOD.replace(", ", "، "),
+        "{'number': 'LH 12', 'status': 'delayed'  # it's late\n}",
+        "number: LH 12\nstatus: delayed\nstops:\n  - Kiel\n  - Oslo\nseat:\n  row: 3\n  letter: A",
+        '{number: "LH 12", id: 7, status: "delayed"}',
+    ],
+)
+def test_a_form_that_can_be_read_in_one_way_only_is_read(text: str) -> None:
+    assert value(text)["status"] == "delayed"
+
+
+def test_a_missing_last_closer_is_put_in_before_prose() -> None:
+    assert value(GOOD.rstrip("}") + "\n\nHope this helps!", truncated=False)["status"] == "delayed"
+
+
+def test_lines_lose_no_characters_of_their_values() -> None:
+    for written in ("__init__.py", "**/*.py", '"a" and "b"', "`x` is `y`"):
+        assert value(f"text: {written}", Note) == {"text": written}
+    assert value("text: |\n  one\n  two", Note) == {"text": "one\ntwo"}
+
+
+# --- tags and streams ---------------------------------------------------------------------------------------------
+
+
+def test_the_last_pair_of_tags_may_be_disowned_too() -> None:
+    assert (
+        refused(f"<f>{GOOD}</f>\nEarlier I had <f>{OTHER}</f>.", Output.tagged("f", Flight)).reason is Reason.AMBIGUOUS
+    )
+
+
+def test_what_was_final_stays_whatever_stands_beside_the_answer() -> None:
+    replies = [
+        f'{{"status": "ok", "result": {GOOD}}}',
+        f"```json\n{OTHER}\n```\nCorrected:\n```json\n" + '"number": "LH 12", "status": "delayed"}\n```',
+        '{"number": "LH 12", "status": "delayed", "details": {"gate": "B4"}}',
+        json.dumps(GOOD),
+    ]
+    for text in replies:
+        reader, final = StreamReader(Flight), dict[str, Any]()
+        for at in range(0, len(text), 3):
+            partial = reader.feed(text[at : at + 3])
+            if partial is not None:
+                final = {} if partial.restarted else final
+                final |= {path: partial.value for path in partial.final_paths if path.count(".") == 1}
+        outcome = reader.close()
+        if isinstance(outcome, Accepted):
+            written = outcome.value.model_dump(mode="json")
+            for path, shown in final.items():
+                assert shown[path[2:]] == written[path[2:]]
+
+
+def test_a_place_that_can_no_longer_fit_is_known_before_the_end() -> None:
+    reader = StreamReader(Flight)
+    reader.feed('{"number": "LH 12", "status": "unknown", "gate": "B')
+    assert reader.doomed is not None
+    assert (reader.doomed.path, reader.doomed.code) == ("$.status", "enum")
+
+
+@pytest.mark.parametrize(
+    "text", [GOOD, f"Sure:\n```json\n{GOOD}\n```", GOOD.replace("delayed", "Delayed"), f"[{GOOD}]"]
+)
+def test_an_answer_that_fits_is_never_doomed(text: str) -> None:
+    reader = StreamReader(Flight)
+    for at in range(0, len(text), 2):
+        reader.feed(text[at : at + 2])
+        assert reader.doomed is None
+    assert isinstance(reader.close(), Accepted)

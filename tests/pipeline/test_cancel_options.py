@@ -42,7 +42,7 @@ ENDS: dict[str, Callable[[], BaseException]] = {
 
 
 def every_option(mine: Mine) -> Pipeline:
-    """Each option of steps and each kind that `every_kind` has not, with agents that are asked once or twice."""
+    """Each option of steps and each kind that `every_kind` has not, with agents that are asked once or three times."""
     fresh = [True]
 
     async def unsure(value: Any) -> Any:
@@ -153,7 +153,7 @@ def test_whatever_is_raised_at_any_await_of_any_option_the_ledger_is_legal(end: 
     assert point > 15
 
 
-@pytest.mark.parametrize(("streamed", "stride"), [(False, 11), (True, 47)])
+@pytest.mark.parametrize(("streamed", "stride"), [(False, 17), (True, 23)])
 def test_cancelled_at_any_turn_of_the_loop_every_step_settles(streamed: bool, stride: int) -> None:
     seen: set[RunStatus] = set()
     for turns in range(0, 30 * stride, stride):

@@ -187,8 +187,14 @@ def test_where_a_step_has_none_the_client_of_the_provider_repeats_as_it_always_d
 @pytest.mark.parametrize("fault", [ModelHTTPError(401, "m"), ModelHTTPError(400, "m")])
 def test_what_will_not_be_different_the_next_time_is_not_repeated(fault: Exception):
     provider = Provider(fault, '{"n": 1}')
-    assert run(provider.step("a", retries=3)).status is RunStatus.FAILED
-    assert provider.calls == 1
+    result = run(provider.step("a", retries=3, processing=Processing(enforcement="validate")))
+    assert (result.status, provider.calls) == (RunStatus.FAILED, 1)
+
+
+def test_a_request_whose_form_is_refused_is_asked_in_words_and_not_repeated():
+    provider = Provider(ModelHTTPError(400, "m"))
+    result = run(provider.step("a", retries=3))
+    assert (result.status, result.steps[0].attempts, provider.calls) == (RunStatus.FAILED, 2, 2)
 
 
 def test_bad_data_is_never_repeated():

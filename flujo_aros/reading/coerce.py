@@ -108,6 +108,8 @@ class Coercion:
         self._counts = counts
         self.drops = drops
         """The validator drops the keys that it does not know, as a pydantic model does."""
+        self.placed: set[int] = set()
+        """Members that were put, with others, into an object of their own."""
         self.rest: list[Leftover] = []
         """Members of the objects read so far that no field holds."""
         self.edits: list[Edit] = []
@@ -268,6 +270,8 @@ class Coercion:
         """Put a member into the one object of this one that has a field for it, and got no value for it."""
         if not self.drops or member.node.value is None:
             return False
+        if id(member) in self.placed:
+            return True
         homes: list[tuple[str, Shape]] = []
         for name, part in shape.properties.items():
             for inner in (part, *part.branches):
@@ -291,6 +295,7 @@ class Coercion:
             if inner.required <= {inner.keys[m.key] for m in parts} and self._fits(node, name, shape):
                 self._edit("moved_key", Risk.INFERRED, node.start, node.end, name, (path, name))
                 out[name] = self.value(node, shape.member(name), (path, name))
+                self.placed.update(map(id, parts))
                 return True
         self._unmatched(member, name, path)
         return True

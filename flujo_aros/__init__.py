@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import flujo_aros.launch as _launch  # noqa: F401 - before anything that is imported from elsewhere
+import flujo_aros.launch as _launch  # noqa: F401  # pyright: ignore[reportUnusedImport] - before anything that is imported from elsewhere
 from flujo_aros.contract.checks import winner_in
 from flujo_aros.contract.output import Output, with_checks
 from flujo_aros.contract.payload import Block, Event

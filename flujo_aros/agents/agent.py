@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
@@ -26,6 +26,12 @@ from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract, TaggedContract, with_checks
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery.ladder import Ladder
+
+if TYPE_CHECKING:
+    # `dict` is invariant: a schema that was kept in a variable first would be no `dict[str, JsonValue]`.
+    JsonObject: TypeAlias = dict[str, Any]
+else:
+    JsonObject = dict[str, JsonValue]
 
 T = TypeVar("T")
 
@@ -48,8 +54,8 @@ class AgentSpec(BaseModel):
     name: str = Field(default="", exclude=True)
     model: str = Field(min_length=1)
     system_prompt: str = ""
-    output_schema: dict[str, JsonValue] | None = None
-    model_settings: dict[str, JsonValue] = {}
+    output_schema: JsonObject | None = None
+    model_settings: JsonObject = {}
     output_mode: OutputMode = "auto"
     timeout: float | None = Field(default=None, gt=0)
     max_retries: int = Field(default=0, ge=0, le=100)

@@ -7,7 +7,7 @@ other drops, and a model that keeps all may stand inside of one that does not.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import AliasChoices, BaseModel, RootModel
 
@@ -22,7 +22,7 @@ def lost_keys(data: Any, value: Any) -> list[Steps] | None:
     pending: list[tuple[Steps, Any, Any]] = [((), data, value)]
     while pending:
         path, here, made = pending.pop()
-        while isinstance(made, RootModel):
+        while _is_root(made):
             made = made.root
         if is_dict(here):
             members = _members(here, made)
@@ -31,10 +31,18 @@ def lost_keys(data: Any, value: Any) -> list[Steps] | None:
             lost += [(*path, key) for key in here if key not in members]
             pending += [((*path, key), here[key], part) for key, part in members.items()]
         elif is_list(here) and any(isinstance(part, (dict, list)) for part in here):
-            if not isinstance(made, (list, tuple)) or len(made) != len(here):
+            if not _is_sequence(made) or len(made) != len(here):
                 return None
             pending += [((*path, index), part, made[index]) for index, part in enumerate(here)]
     return lost
+
+
+def _is_root(value: object) -> TypeGuard[RootModel[Any]]:
+    return isinstance(value, RootModel)
+
+
+def _is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, (list, tuple))
 
 
 def _members(here: dict[str, Any], made: Any) -> dict[str, Any] | None:

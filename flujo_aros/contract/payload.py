@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -40,6 +40,11 @@ class Event(BaseModel):
     text: str
     winner: str | None = None
     scores: dict[str, float] | None = {}
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A further key, as the model wrote it."""
 
     @model_serializer(mode="wrap")
     def _as_told(self, plain: SerializerFunctionWrapHandler) -> JsonObject:

@@ -307,6 +307,14 @@ def _driver() -> Callable[..., Awaitable[AgentRun[Any]]]:
     return run_agent
 
 
+class CallFunction(Protocol):
+    """What a `Call` calls, with its input first. Unlike `Callable[..., Any]` it types the parameter of a lambda."""
+
+    def __call__(self, value: Any, /, *args: Any, **params: Any) -> Any:
+        """The value of the step, or an awaitable of it."""
+        ...
+
+
 @known_options
 @dataclass(frozen=True)
 class Call(Common):
@@ -322,7 +330,7 @@ class Call(Common):
     """
 
     name: str
-    function: Callable[..., Any] | str
+    function: CallFunction | str
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     input: InputLike = PREVIOUS
     kind: str = field(default="step", init=False, repr=False)

@@ -250,8 +250,7 @@ def _judged(contract: TaggedContract[T], text: str, raw: str, value: object, rep
 def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Repair, ...]) -> Reading[T]:
     """The outcome of a payload as one of the whole reply: spans count from its beginning."""
     if not isinstance(outcome, Accepted):
-        because = outcome if isinstance(outcome, Rejected) else outcome.because
-        return Rejected(because.reason, because.issues, text, raw, because.draft, because.seen)
+        return Rejected(outcome.reason, outcome.issues, text, raw, outcome.draft, outcome.seen)
     inside = [
         Repair(r.code, r.risk, r.path, (r.span[0] + by, r.span[1] + by), r.before, r.after) for r in outcome.repairs
     ]
@@ -379,9 +378,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
             return _echoed(text)
         return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
-    if isinstance(outcome, Rejected) and (
-        outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose))
-    ):
+    if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
         if heard != text or (prose and _is_slot(prose.strip("\"'"), contract.example)):
             return _echoed(text)
         if truncated is True and prose:

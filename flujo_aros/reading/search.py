@@ -224,7 +224,7 @@ class Search(Gathering[T]):
             return None
         outcome = self._again(inner)
         if not isinstance(outcome, Accepted):
-            return outcome if isinstance(outcome, Rejected) and outcome.reason is not Reason.NO_JSON else None
+            return outcome if outcome.reason is not Reason.NO_JSON else None
         start = self.text.find(text)
         return self._accept(self._adopt(outcome, Spot(start, LINES), start + len(text), "double-encoded"))
 

@@ -10,8 +10,12 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from math import isfinite
 from typing import Any, Final, cast
+from uuid import UUID
 
 from pydantic import BaseModel, RootModel
 from pydantic.fields import FieldInfo
@@ -19,7 +23,7 @@ from pydantic.fields import FieldInfo
 UNKNOWN: Final = -(10**12)
 """Added to any count, the sum stays negative."""
 
-_SCALARS: Final = frozenset({str, int, bool, type(None)})
+_SCALARS: Final = frozenset({str, int, bool, type(None), date, datetime, time, timedelta, UUID})
 _of_class: dict[type, Callable[[Any], int]] = {}
 
 
@@ -35,6 +39,8 @@ def count_keys(value: Any) -> int:
         return sum(map(count_keys, value))
     if kind is float:
         return 0 if isfinite(value) else UNKNOWN
+    if kind is Decimal:  # one that no float holds is parsed a second time
+        return 0 if value.is_finite() and isfinite(value) else UNKNOWN
     if kind is dict:
         return len(value) + sum(map(count_keys, value.values()))
     if not isinstance(value, BaseModel):
@@ -111,6 +117,8 @@ def _validates(item: Any) -> bool:
 def _holds_no_keys(annotation: Any) -> bool:
     if annotation in _SCALARS or annotation is None:
         return True
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return all(type(member.value) in _SCALARS for member in annotation)
     origin = typing.get_origin(annotation)
     if origin is typing.Literal:
         return True

@@ -7,6 +7,7 @@ keywords that only a validator needs (`minimum`, `pattern`, `not`, …) do not a
 from __future__ import annotations
 
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,6 +63,8 @@ class Shape:
     """At the root: some place below has a risk of its own."""
     has_only_aliases: bool = False
     """At the root: some real name below may not be written."""
+    may_elide: bool = True
+    """At the root: some place below takes texts in a list or keys of any name, so that dots can stand there."""
     has_aliases: bool = False
     """At the root: some place below has keys that stand for others."""
     has_times: bool = False
@@ -69,6 +72,7 @@ class Shape:
     time_keys: tuple[str, ...] | None = None
     """At the root: the keys, with their quotes, that all of these stand at; None where one stands at no key."""
     _keys: dict[str, str] | None = None
+    _named: dict[str, Shape] | None = None
     _folded: dict[str, str] | None = None
 
     def allows(self, kind: str) -> bool:
@@ -117,6 +121,26 @@ class Shape:
             self._folded = {word: names.pop() for word, names in seen.items() if len(names) == 1 and word}
         return self._folded
 
+    @property
+    def named(self) -> dict[str, Shape]:
+        """The fields of the contract, of objects in it too, by the names they are written with: the first 200."""
+        if self._named is None:
+            found: dict[str, Shape] = {}
+            pending = deque([self])
+            seen: set[int] = set()
+            while pending and len(found) < _MOST_NAMES:
+                here = pending.popleft()
+                if id(here) in seen:
+                    continue
+                seen.add(id(here))
+                for key, name in here.keys.items():
+                    if len(key) > 1:
+                        found.setdefault(key, here.member(name))
+                pending += [*here.properties.values(), *here.branches, *([here.items] if here.items else [])]
+                pending += here.prefix
+            self._named = found
+        return self._named
+
     def member(self, key: str) -> Shape:
         """The shape of the member with this real name, looked for in the alternatives too."""
         found = self.properties.get(key)
@@ -150,6 +174,7 @@ class Shape:
 
 
 ANY: Final = Shape()
+_MOST_NAMES: Final = 200
 
 
 def kind_of(value: object) -> str:
@@ -172,9 +197,10 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 )
 
 
-def compile_shape(schema: JsonSchema) -> Shape:
+def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
     """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
 
+    `drops`: what judges the values takes no keys that an object does not declare, unless the schema says so.
     Raises `ContractError` for one that no value satisfies, or none could be judged by.
     """
     compiler = _Compiler(schema)
@@ -185,8 +211,18 @@ def compile_shape(schema: JsonSchema) -> Shape:
         root.has_times = any(shape.format in TIMES for shape in compiler.done.values())
         root.time_keys = _time_keys(root, compiler.done.values()) if root.has_times else ()
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
+        root.may_elide = any(_may_elide(shape, drops=drops) for shape in compiler.done.values())
         root.has_aliases = any(shape.aliases for shape in compiler.done.values())
     return root
+
+
+def _may_elide(shape: Shape, *, drops: bool) -> bool:
+    if shape.allows("array") and shape.element(0).allows("string"):
+        return True
+    closed = shape.additional is False or (shape.additional is None and drops and shape.properties)
+    if shape.allows("object") and not shape.branches and (shape.patterns or not closed):
+        return True
+    return any(part is ANY for part in (*shape.properties.values(), *shape.branches, *shape.prefix))
 
 
 def _time_keys(root: Shape, shapes: Iterable[Shape]) -> tuple[str, ...] | None:

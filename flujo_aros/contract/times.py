@@ -13,7 +13,8 @@ _RANGE: Final = re.compile(r"\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_RANGE: Final = re.compile(r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d-\d\d:?\d\d\Z")
 _DATED_OFFSET: Final = re.compile(r".{10}[Tt](\d\d:\d\d)-(\d\d:?\d\d)\Z")
 _NO_OFFSET: Final = "12:00"
-BEGINS: Final = frozenset("0123456789+-. ")
+_BEGIN: Final = "0123456789+. -"
+BEGINS: Final = frozenset(_BEGIN)
 """How such a text begins."""
 
 
@@ -34,23 +35,10 @@ def is_misread(text: str, form: str) -> bool:
     return offset is not None and offset[2] > _NO_OFFSET
 
 
-def may_misread(text: str, keys: Iterable[str]) -> bool:
-    """Whether such a text could stand behind one of these keys (with their quotes) in this JSON.
+def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
+    """Finds where such a text could stand behind one of these keys (with their quotes) in JSON.
 
     A quick look, which has to spare valid JSON its time: it knows ISO forms by where their marks stand.
     """
-    find = text.find
-    for key in keys:
-        at = find(key)
-        while at >= 0:
-            value = at + len(key) + 3
-            if text[value - 3 : value] != ': "':
-                value = find('"', value - 3) + 1
-            if value == 0:
-                break
-            if text[value + 4 : value + 5] != "-" or text[value + 16 : value + 17] == "-":
-                is_clock = text[value + 2 : value + 3] == ":" and text[value + 5 : value + 6] != "-"
-                if text[value : value + 1] in BEGINS and not is_clock:
-                    return True
-            at = find(key, value)
-    return False
+    names = "|".join(re.escape(key[1:-1]) for key in sorted(keys))
+    return re.compile(rf'"(?:{names})"\s*:\s*"(?=[{_BEGIN}])(?![^"]{{4}}-(?![^"]{{11}}-))(?![^"]{{2}}:(?![^"]{{2}}-))')

@@ -24,7 +24,7 @@ from flujo_aros.contract.kept import Steps, lost_keys
 from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
-from flujo_aros.contract.times import BEGINS, is_misread, may_misread
+from flujo_aros.contract.times import BEGINS, is_misread, misreadable
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Issue
 
@@ -179,16 +179,17 @@ class TypeValues(Generic[T]):
         except (PydanticSchemaGenerationError, PydanticUserError, PydanticUndefinedAnnotation) as error:
             message = f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}"
             raise ContractError(message) from error
-        self.shape = compile_shape(self.json_schema)
+        self.shape = compile_shape(self.json_schema, drops=True)
         self._effort = Effort(self.shape)
         self._open = not self.json_schema or any(
             "properties" in node and node.get("additionalProperties") not in (None, False)
             for node in objects_in(self.json_schema)
         )
         """Some model may keep keys that it does not declare."""
-        self._time_keys = self.shape.time_keys
-        if self._time_keys and "validation_alias" in str(self.adapter.core_schema):
-            self._time_keys = None  # a key of another name than the schema says
+        self._has_times = self.shape.has_times
+        keys = self.shape.time_keys
+        renamed = bool(keys) and "validation_alias" in str(self.adapter.core_schema)  # other keys than the schema says
+        self._misreadable = misreadable(keys) if keys and not renamed else None
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
     def strict_json(self, text: str) -> Valid[T] | None:
@@ -201,7 +202,7 @@ class TypeValues(Generic[T]):
         except ValidationError:
             plain = parse_json(text) if self._open else NOT_JSON
             return None if plain is NOT_JSON else self.strict(plain)
-        if self._time_keys != () and self._is_misdated(text):
+        if self._has_times and self._is_misdated(text):
             return None
         # Without white space each key is followed by `":`, and in valid JSON little else is.
         if count_keys(value) == text.encode().translate(None, b" \t\n\r").count(b'":'):
@@ -209,8 +210,8 @@ class TypeValues(Generic[T]):
         return None if parse_json(text) is NOT_JSON or _overflows(value, text) else Valid(value)
 
     def _is_misdated(self, text: str) -> bool:
-        keys = self._time_keys
-        return (keys is None or may_misread(text, keys)) and _is_misdated(parse_json(text), self.shape)
+        found = self._misreadable
+        return (found is None or found.search(text) is not None) and _is_misdated(parse_json(text), self.shape)
 
     def strict(self, value: object) -> Valid[T] | None:
         """The value of plain JSON that needs no lax conversion and has no key to ignore, or None."""

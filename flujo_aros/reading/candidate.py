@@ -90,16 +90,17 @@ def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     if valid is None:
         return None
     value: object = valid[0]
-    if is_framed(value, shape) or (not shape.anything and is_dict(value) and _echoes(value, contract)):
+    plain = value.__class__ is dict or value.__class__ is list  # no model is made of a frame
+    if plain and (is_framed(value, shape) or _echoes(value, contract)):
         return None
-    if ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
+    if shape.may_elide and ('..."' in text or '…"' in text) and ELIDED_ITEM.search(text):
         return None
     return None if shape.has_aliases and _uses_alias(value, shape) else valid
 
 
-def _echoes(value: dict[str, Any], contract: Contract[Any]) -> bool:
+def _echoes(value: object, contract: Contract[Any]) -> bool:
     """Whether an object looks like a schema, or has the frame of one around it."""
-    if "properties" in contract.shape.keys:
+    if not is_dict(value) or contract.shape.anything or "properties" in contract.shape.keys:
         return False
     return isinstance(value.get("properties"), dict) or value == contract.json_schema
 

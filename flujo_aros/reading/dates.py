@@ -94,8 +94,10 @@ def read_time(text: str, form: str) -> Time | None:
         return None
     if len(text) > _MAX:
         return Time(text, "")
-    plain = unicodedata.normalize("NFKC", text.translate(_ODD)).translate(_ODD).strip()
-    plain = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in plain)
+    plain = text.strip()
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKC", plain.translate(_ODD)).translate(_ODD).strip()
+        plain = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in plain)
     code = "written-date" if form.startswith("date") else "written-time"
     found = _READERS[form](plain)
     if found is not None and found != text:

@@ -17,12 +17,14 @@ def word_set(words: str) -> frozenset[str]:
 
 
 def _any(*parts: str, flags: int = 0) -> re.Pattern[str]:
+    opening = [part.removeprefix(_START) for part in parts if part.startswith(_START)]
+    if opening:  # the beginnings of sentences are looked for once
+        rest = [part for part in parts if not part.startswith(_START)]
+        parts = (f"{_START}(?:{'|'.join(opening)})", *rest)
     return re.compile("|".join(f"(?:{part})" for part in parts), re.I | flags)
 
 
-_START = (
-    r"(?:^|(?<=[.!?:;—–(\[*_>])|(?<=\n)|(?<=- ))[\s\"'(*_>-]{0,10}(?:(?:but|and|so|ok(?:ay)?|hm+|aber|mais|pero),?\s)?"
-)
+_START = r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}(?:(?:but|and|so|ok(?:ay)?|hm+|aber|mais|pero),?\s)?"
 """Where a sentence begins."""
 
 CORRECTS: Final = _any(

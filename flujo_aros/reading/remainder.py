@@ -325,6 +325,9 @@ _SPECIAL: Final = {
 
 _FENCE: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:```|~~~|\Z)", re.S)
 _FENCE_END: Final = re.compile(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
+_NOTHING_BEFORE: Final = re.compile(r"\s*(?:(?:```|~~~)[\w+#.-]*[ \t]*\n\s*)?\Z")
+_NOTHING_BEHIND: Final = re.compile(r"[\s`~]*\Z")
+"""At most the fence of the value."""
 _QUOTED_LINE: Final = re.compile(r"^[ \t]*>[^\n]*", re.M)
 """Somebody else's words."""
 _OPEN_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
@@ -354,7 +357,6 @@ _OUGHT: Final = re.compile(
 )
 _TRUE_WORDS: Final = word_set("true yes wahr ja vrai oui verdadero sí 是 真 はい")
 _FALSE_WORDS: Final = word_set("false no falsch nein faux non falso 否 假 いいえ")
-_MOST_NAMES: Final = 200
 _NEAR: Final = 300
 
 
@@ -426,6 +428,8 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
     `others` are the places of other values, whose own text is not prose. `value` gives the JSON value where it is
     needed to compare. Takes time linear in the text.
     """
+    if not others and _NOTHING_BEFORE.match(text, 0, chosen.start) and _NOTHING_BEHIND.match(text, chosen.end):
+        return None
     behind = _without(text, chosen.end, len(text), others)
     before = text[: chosen.start]
     found = _rest_behind(behind, shape, value) if _has_words(behind) else None
@@ -454,7 +458,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
     label = label_before(text, chosen.start, floor)
     if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label):
         before = mask_reasoning(text[: chosen.start], unopened=True)
-        if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), _names(shape)):
+        if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
             return f"it is introduced as another than the answer, and what precedes it cannot be read: {label[-60:]!r}"
     if not others and phrases.NEVER.search(label) and not phrases.OWNS.search(label):
         return f"the words before it say that it is not the answer: {label[-60:]!r}"
@@ -466,7 +470,7 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
 
 
 def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | None:
-    names = _names(shape)
+    names = shape.named
     behind = _QUOTED_LINE.sub("", _FENCE_END.sub("", behind))
     if (begun := _LABEL_AT_END.search(behind)) is not None:
         return f"an answer is announced behind it and does not come: {begun[0].strip()[:40]!r}"
@@ -487,31 +491,9 @@ def _excerpt(text: str, at: int) -> str:
     return " ".join(text[at : at + 80].split())[:60]
 
 
-@lru_cache(maxsize=512)
-def _pattern_of(name: str) -> str:
-    return r"[\s_-]?".join(map(re.escape, _WORD.findall(name))) or re.escape(name)
-
-
-def _names(shape: Shape) -> dict[str, Shape]:
-    """The fields of a contract, of objects in it too, by the names they are written with."""
-    found: dict[str, Shape] = {}
-    pending = [shape]
-    seen: set[int] = set()
-    while pending and len(found) < _MOST_NAMES:
-        here = pending.pop(0)
-        if id(here) in seen:
-            continue
-        seen.add(id(here))
-        for key, name in here.keys.items():
-            if len(key) > 1:
-                found.setdefault(key, here.member(name))
-        pending += [*here.properties.values(), *here.branches, *([here.items] if here.items else []), *here.prefix]
-    return found
-
-
 def names_fields(text: str, shape: Shape) -> bool:
     """Whether a text that is no prose names a field of a contract."""
-    return _names_in(text, _names(shape))
+    return _names_in(text, shape.named)
 
 
 def _names_in(text: str, names: Iterable[str]) -> bool:
@@ -549,13 +531,19 @@ _FORMS: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=128)
+def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, str]]:
+    """What finds the fields of a contract in a sentence, in words and where no space parts them; the names by fold."""
+    written = (r"[\s_-]?".join(map(re.escape, _WORD.findall(name))) or re.escape(name) for name in names)
+    in_words = rf"(?<![\w-])(?:{'|'.join(sorted(written, key=len, reverse=True))})(?![\w-])"
+    within = "|".join(map(re.escape, names))
+    return re.compile(in_words, re.I), re.compile(within, re.I), {fold(name): name for name in names}
+
+
 def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: Callable[[], Any]) -> str | None:
     """A sentence that names a field and gives it another value than the one read."""
-    patterns = {key: _pattern_of(key) for key in names}
-    any_name = re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(patterns.values(), key=len, reverse=True))})(?![\w-])", re.I)
-    cjk = re.compile("|".join(re.escape(key) for key in names), re.I)
+    any_name, cjk, by_fold = _naming(tuple(names))
     leaves: dict[str, list[Any]] | None = None
-    by_fold = {fold(key): key for key in names}
     for sentence in _SENTENCE.split(prose):
         for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
             key = by_fold.get(fold(found[0]))

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from uuid import UUID
+
 from pydantic import BaseModel
 
 from flujo_aros import Accepted, Trust, read
+from flujo_aros.contract.keys import count_keys
 
 
 class Tree(BaseModel):
@@ -27,3 +33,26 @@ def test_a_model_that_holds_a_list_of_itself_is_read():
 def test_a_key_that_stands_twice_deep_inside_it_is_still_found():
     outcome = read('{"trees": [{"children": [{"name": "oak", "name": "ash"}]}]}', Wood)
     assert not (isinstance(outcome, Accepted) and outcome.trust is Trust.CLEAN)
+
+
+class Level(Enum):
+    LOW = "low"
+
+
+class Visit(BaseModel):
+    day: date
+    at: datetime | None
+    level: Level
+    ident: UUID
+    price: Decimal
+
+
+def test_the_keys_of_dates_and_amounts_are_counted_without_parsing_twice() -> None:
+    text = '{"day": "2026-11-22", "at": null, "level": "low", "ident": "%s", "price": "1.50"}'
+    outcome = read(text.replace("%s", str(UUID(int=7))), Visit)
+    assert isinstance(outcome, Accepted)
+    assert count_keys(outcome.value) == 5
+
+
+def test_an_amount_that_no_float_holds_is_not_counted() -> None:
+    assert count_keys([Decimal("1E+400")]) < 0

@@ -168,7 +168,8 @@ def recording(record: RunRecord | None = None) -> AbstractContextManager[RunReco
     ```python
     with recording() as record:
         result = await agent.run("…")      # an Agent with Aros() on it
-    print(record.outcome.explain(), record.stages)
+    if record.outcome is not None:
+        print(record.outcome.explain(), record.stages)
     ```
     """
     return _Recording(record or RunRecord())

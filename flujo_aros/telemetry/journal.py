@@ -67,7 +67,6 @@ class Journal:
     Raises `UsageError` when the database cannot be opened. After that it never raises into a run: while the database
     cannot be written, rows wait. What a killed process loses is its last tenth of a second.
 
-    >>> from flujo_aros.events import observing
     >>> from flujo_aros.pipeline.runner import Runner
     >>> from flujo_aros.pipeline.step import Call
     >>> import tempfile

@@ -40,8 +40,10 @@ def report_html(run: Story) -> str:
 
     >>> from flujo_aros.telemetry.records import JournalRun
     >>> from flujo_aros.usage import Usage
-    >>> head = dict(run_id="r1", pipeline="boats", kind="pipeline", status="completed", started=0.0, seconds=1.0)
-    >>> "<title>boats: completed</title>" in report_html(Story(JournalRun(**head, usage=Usage()), ()))
+    >>> run = JournalRun(
+    ...     run_id="r1", pipeline="boats", kind="pipeline", status="completed", started=0.0, seconds=1.0, usage=Usage()
+    ... )
+    >>> "<title>boats: completed</title>" in report_html(Story(run, ()))
     True
     """
     steps = list(sections(run))

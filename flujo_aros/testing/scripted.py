@@ -49,6 +49,7 @@ class ScriptedModel(FunctionModel):
     the last; without it a further call is an `AssertionError` that shows its prompt. Streamed replies come in pieces
     of a few characters. `profile` says what the model can do; by default it can be made to follow a schema.
 
+    >>> import asyncio
     >>> from pydantic_ai import Agent
     >>> model = ScriptedModel("four")
     >>> asyncio.run(Agent(model).run("two and two?")).output, model.asked[0].prompt

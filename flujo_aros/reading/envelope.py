@@ -55,6 +55,7 @@ _DENIALS: Final = (
     )
 )
 """What a key around a list says where the list is no answer."""
+_CORRECTIONS: Final = word_set("correction corrections erratum errata corrigendum amendment amendments retraction")
 _SUCCESSES: Final = word_set("success ok valid isvalid found done complete completed finished")
 _STATES: Final = word_set("status state outcome result type kind verdict")
 _BAD_STATES: Final = word_set(
@@ -87,7 +88,7 @@ def contradiction(members: list[Member], inner: Member, shape: Shape) -> str | N
             return f"{member.key!r} beside it holds fields of the answer too"
         word = fold(value) if isinstance(value, str) else ""
         if (
-            (name in _FAILURES and value not in (None, False, "", []))
+            (name in _FAILURES | _CORRECTIONS and value not in (None, False, "", []))
             or (name in _SUCCESSES and (value is False or word in ("false", "no")))
             or (name in _STATES and word in _BAD_STATES)
             or (name in _MARKED and value not in (None, False, ""))

@@ -24,15 +24,24 @@ def _any(*parts: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{part})" for part in parts), re.I | flags)
 
 
-_START = r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}(?:(?:but|and|so|ok(?:ay)?|hm+|aber|mais|pero),?\s)?"
+_LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"
+"""What an apology behind an answer may be about without taking it back."""
+_START: Final = (
+    r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}"
+    r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay),?\s)?"
+)
 """Where a sentence begins."""
 
 CORRECTS: Final = _any(
     # English: what opens a sentence that takes something back
-    _START
-    + r"(?:actually|wait|hold on|oops|whoops|correction|corrigend\w+|errat\w+|edit\s?\d?[:：]|update[:：]|scratch that"
-    r"|strike that|never ?mind|on second thoughts?|on reflection|my (?:mistake|bad|apologies)|apologies|sorry|no, |nope"
-    r"|rather, |i (?:meant|mean|misread|misspoke|forgot|overlooked|was wrong|stand corrected|take (?:that"
+    _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|wait(?! for\b)|hold on|oops|whoops|correction"
+    r"|corrigend\w+|errat\w+|edit\s?\d?[:：]|update[:：]|scratch that"
+    r"|strike that|never ?mind|on second thoughts?|on reflection|my (?:mistake|bad|apologies)"
+    rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
+    r"|rather, |i (?:meant|mean|misread|misspoke|mistyped|miscounted|mixed up|confused|forgot|overlooked|missed"
+    r"|was wrong"
+    r"|change my mind|changed my mind|copied the wrong|used the wrong|read the wrong"
+    r"|got (?:the )?[\w ]{1,30}wrong|stand corrected|take (?:that"
     r"|it) back|retract)"
     r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|re-?check|reconsider|try)|looking again|upon review"
     r"|disregard|cancel that|to correct|in fact, |ps?\.?s\.? (?:the|it))\b",
@@ -45,33 +54,58 @@ CORRECTS: Final = _any(
     r"|inaccurate|outdated|mistaken|withdrawn|retracted|superseded)\b",
     r"\b(?:should|must|ought to|has to|have to|needs to|need to) (?:\w+ )?(?:have been|be|read"
     r"|say) (?:changed|corrected|set|replaced|fixed|removed|ignored|discarded)\b",
+    # "The id above is wrong.", "That is the wrong invoice."
+    _START + r"(?:the|this|that|these|those|my) (?:\w+ ){1,2}(?:above )?(?:is|was|are|were) (?:\w+ly )?"
+    r"(?:wrong|incorrect|mistaken|incomplete|withdrawn|retracted|void|swapped|reversed)\s*(?:[.,;!]|$)",
+    r"\b(?:that|this|it|above)(?:'s| is| was| are)(?: for| from| about)? (?:the|a) wrong\b",
+    r"\b(?:was|were) (?:\w+ly )?(?:transcribed|copied|read|extracted|entered) (?:incorrectly|wrongly)\b",
+    r"\b(?:i|are|were|got) (?:\w+ly )?(?:swapped|reversed|interchanged|mixed up)\b|\boff by (?:a |\d)",
+    r"\bthere(?:'s| is| was| are| were) (?:an?|one|some) (?:\w+ )?(?:errors?|mistakes?|typos?) (?:above|here"
+    r"|in (?:the|my) (?:json|answer|output|result|response|above|data))\b|\b(?:is|was) a typo\b",
+    r"\b(?:json|answer|output|result|response|above|list) (?:above )?(?:(?:contains?|has|had) (?:an?|some) (?:\w+ )?"
+    r"(?:errors?|mistakes?|typos?)|(?:is|was) (?:incomplete|not complete|missing))\b|\b(?:is|are) missing above\b",
+    r"\bi (?:put|wrote|gave|listed|entered|picked|chose|took|copied|used|read) the wrong\b|\bi only (?:listed|included"
+    r"|wrote|gave|copied|extracted)\b|\b(?:doesn't|does not|don't) look right\b|\b(?:don't|do not) stand by\b",
+    r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
+    r"\b(?:belongs? to|is about|refers to|is for|came from) (?:another|a different|the other|someone else)\b",
     # German
-    _START + r"(?:eigentlich|moment|warte|halt, |korrektur|berichtigung|ups|hoppla|nein, |doch nicht|entschuldigung"
-    r"|verzeihung|sorry"
+    _START + r"(?:eigentlich|moment|warte|halt, |korrektur|berichtigung|ups|hoppla|nein, |doch nicht"
+    r"|entschuldigung(?! für (?:die|das) (?:späte|lange|warte|verspät))"
+    r"|verzeihung"
     r"|mein fehler|nachtrag[:：]|genauer gesagt|vielmehr|ich (?:meinte|habe mich (?:geirrt|vertan"
     r"|verlesen))|bitte ändern?)\b",
+    r"\bich habe [^.!?\n]{0,40}\b(?:vergessen|übersehen|verwechselt|vertauscht|falsch (?:gelesen|abgeschrieben))\b",
+    r"\bfehler (?:unterlaufen|passiert|eingeschlichen)\b|\bunvollständig\b|\bvertauscht\b",
     r"\b(?:das|dies|es|die antwort|der wert) (?:ist|war) (?:\w+ )?(?:falsch|nicht richtig|nicht korrekt"
     r"|nicht die antwort|ein fehler|ungültig|veraltet)\b",
     r"\bvergiss (?:das|es|die)\b|\bignorier\w* (?:das|die|den|dies)\b",
     # French
-    _START
-    + r"(?:en (?:fait|réalité)|attendez|attends|correction|rectification|erratum|oups|non, |pardon|désolée?|plutôt, "
-    r"|mon erreur|je (?:me suis trompée?|voulais dire|corrige|rectifie)|finalement|après réflexion)\b",
+    _START + r"(?:en (?:fait|réalité)|attendez|attends|correction|rectification|erratum|oups|non, |pardon"
+    r"|désolée?(?! pour (?:le retard|l'attente))|plutôt, "
+    r"|mon erreur|je (?:me suis trompée?|voulais dire|corrige|rectifie)|j'ai (?:oublié|confondu|mal (?:lu"
+    r"|recopié)|raté)|finalement|après réflexion)\b",
     r"\b(?:c'est|c'était|ceci est|cela est|la réponse est|la valeur est) (?:\w+ )?(?:faux|fausse"
     r"|incorrecte?|erronée?|une erreur|pas la (?:bonne )?réponse)\b",
+    r"\berreur s'est glissée\b|\bincomplète?s?\b|\bj'ai inversé\b",
     r"\bignorez (?:le|la|les|ce|cela)\b",
     # Spanish
-    _START + r"(?:en realidad|de hecho|espera|esperen?|un momento|corrección|corrijo|fe de erratas|ups|no, |perdón"
+    _START + r"(?:en realidad|de hecho|espera|esperen?|un momento|corrección|corrijo|fe de erratas|ups|no, (?!no "
+    r"|nothing|nada|there)|perdón"
     r"|disculp\w+|lo siento"
-    r"|mejor dicho|más bien|mi error|me (?:equivoqué|he equivocado)|quise decir|pensándolo (?:bien|mejor))\b",
+    r"|mejor dicho|más bien|mi error|(?:se me )?olvidé|se me olvidó|confundí|me (?:faltó|equivoqué"
+    r"|he equivocado)|quise decir|pensándolo (?:bien|mejor))\b",
     r"\b(?:esto|eso|la respuesta|el valor) (?:es|era|está|estaba) (?:\w+ )?(?:mal|incorrect[oa]"
     r"|equivocad[oa]|errón[oe]a?|un error)\b",
+    r"\bhay un error(?:[:：]| en (?:el json|la respuesta|lo anterior))|\bincomplet[oa]s?\b|\bintercambiado\b",
     r"\bignor[ae]n? (?:lo|la|el|esto|eso)\b",
     # Chinese
-    r"(?:^|[。！？\n，,：:\s])(?:其实|实际上|事实上|等等|等一下|更正|纠正|修正|勘误|抱歉|对不起|不对|不好意思|我(?:搞|弄|写|看|说)?错了|应该是|应当是|应为|改为|改成|请忽略)",
+    r"(?:^|[。！？\n，,：:\s])(?:其实|实际上|事实上|等等|等一下|更正|纠正|修正|勘误|抱歉|对不起|不对|不好意思|我(?:搞|弄|写|看|说)?错了|我?(?:漏|忘)(?:了|掉|记)"
+    r"|我?(?:搞|弄|看)混|应该是|应当是|应为|改为|改成|请忽略)",
     r"(?:这|那|上面|以上|上述)[^。！？\n]{0,8}(?:是错|错误|不对|不正确|有误|作废)",
+    r"(?:有误|写错|填错|弄错|搞错)(?:了|[。！，,!]|$)|(?:有一?个?|存在)错误|不完整|[写弄搞]反",
     # Japanese
     r"(?:^|[。！？\n、\s])(?:実は|訂正|修正[:：します]|すみません|申し訳|失礼|間違え|間違い|いや、|いえ、|待って|やっぱり|正しくは|無視して)",
+    r"(?:忘れ|見落とし|見落として|漏れて?)(?:ました|いました|てい)|(?:間違って|間違えて|誤って)(?:い|おり|しま)|誤りがあ|不完全|逆でし",
     r"(?:これ|それ|上記|上の)[^。！？\n]{0,8}(?:間違|誤り|違います|正しくありません)",
     flags=re.M,
 )
@@ -80,9 +114,11 @@ CORRECTS: Final = _any(
 SAMPLE: Final = _any(
     r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical"
     r"|dummy|mock|fictional|made[- ]up"
-    r"|(?:expected|required|desired|correct|right|target) (?:json |output |response )?(?:format|structure|schema|shape)"
+    r"|(?<!in the )(?<!to the )(?<!following the )(?<!matching the )(?:expected|required|desired|correct|right"
+    r"|target) (?:json |output |response )?(?:format|structure|schema|shape)"
     r"|(?:format|structure|schema) (?:is|would|should|looks)|would look like|could look like"
-    r"|might look like|looks like this|for instance|e\.g\.)\b",
+    r"|might look like|looks? like this|something like (?:this|the following)|(?:of|in|have|has|takes?) th(?:is"
+    r"|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
     r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe))\b",
     r"\b(?:par exemple|exemples?|modèle|gabarit|format attendu|fictif|fictive)\b",
     r"\b(?:por ejemplo|ejemplos?|plantilla|muestra|formato esperado|ficticio)\b",
@@ -97,7 +133,8 @@ DECLINES: Final = _any(
     r"|won(?:'|’)t|will not|must decline|did(?:n't|n’t| not) (?:find|see|contain|include|provide|mention|get|receive)"
     r"|do(?:es)?(?:n't|n’t| not) (?:find|see|contain|have|include|provide|mention)|there (?:is|was|are"
     r"|were) no\b|no \w+ (?:was|were|is|are|could be) (?:found|given|provided|present|attached|mentioned)"
-    r"|not (?:enough|sufficient)|insufficient|nothing (?:to|was)|no (?:text|document|input|data"
+    r"|(?:is|was|are|seems|appears|looks) (?:empty|blank|missing)|not (?:enough|sufficient)|insufficient"
+    r"|nothing (?:to|was)|no (?:text|document|input|data"
     r"|information|attachment)\b|missing (?:text|document|input)"
     r"|i(?:'m| am) (?:sorry|afraid)|sorry|apologi[sz]e|refuse|impossible|without (?:the|more|any|a) )",
     r"\b(?:kann|konnte|könnte|kein|keine|keinen|leider|unmöglich|nicht (?:gefunden|möglich|enthalten"
@@ -112,7 +149,7 @@ DECLINES: Final = _any(
 ASKS: Final = _any(
     r"\b(?:please|kindly|could you|can you|would you|you can|if you) (?:\w+ ){0,3}(?:provide|share|send"
     r"|paste|supply|attach|upload|give|tell|include|add)\b",
-    r"\b(?:waiting for|i need|we need|once you|as soon as you|after you)\b",
+    r"\b(?:waiting for|i(?:'ll| will)? (?:\w+ )?need|we need|once you|as soon as you|after you)\b",
     r"\b(?:bitte (?:\w+ ){0,6}(?:senden|schicken|angeben|geben|teilen|ergänzen|bereitstellen)"
     r"|ich (?:brauche|benötige)|sobald)\b",
     r"\b(?:veuillez|merci de|pouvez-vous|pourriez-vous|j'ai besoin)\b",
@@ -122,11 +159,29 @@ ASKS: Final = _any(
 )
 """Asks for what would be needed for an answer."""
 
-GUESSES: Final = _any(
-    r"\b(?:placeholder|invented|made[- ]up|fabricated|dummy|fictional|not real)\b",
-    r"erfunden|inventé|inventad[oa]|虚构|架空",
+INVENTS: Final = _any(
+    # The whole of a sentence says that what stands there is no answer: an example, a form, made up.
+    r"\b(?:this|that|these|those|it|they|above|(?:values?|data|json|output|object|answer|result|response|record"
+    r"|details|numbers?|fields)(?: above| here| shown)?) (?:is|are|was|were) (?:(?:just|only|merely|simply|purely|all"
+    r"|an?|the|some) ){0,3}(?:(?:made[- ]up|illustrative|generic|hypothetical|fictional|fictitious|possible|dummy|mock"
+    r"|invented) )?(?:examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?"
+    r"|made[- ]up|fictional|fictitious|hypothetical|invented|fabricated|illustrative|dummy|mock)\b",
+    r"\bi (?:\w+ )?(?:made (?:up|them up|it up|this up)|invented|fabricated|used (?:\w+ )?(?:placeholder|dummy"
+    r"|sample|example|fictional))\b",
+    r"\b(?:fictional|fictitious|fabricated|invented|made[- ]up|dummy) (?:data|values?|details|content|example"
+    r"|record)\b",
+    r"\b(?:dies|das|dieses?|die (?:werte|daten|angaben)|es|oben) (?:ist|sind|war|waren) (?:nur |lediglich |bloß "
+    r"|ein |eine |reine? ){0,3}(?:beispiel\w*|muster\w*|vorlage\w*|platzhalter\w*|erfunden|fiktiv|frei erfunden)\b",
+    r"\b(?:ceci|cela|c'|ce|ces (?:valeurs|données)|les (?:valeurs|données)) ?(?:n'est|ne sont|est|sont) "
+    r"(?:qu'|que |seulement |juste )?(?:un |une |des )?(?:exemples?|modèles?|gabarits?|fictifs?|fictives?"
+    r"|inventée?s?)\b",
+    r"\b(?:esto|este|ese|los (?:valores|datos)|lo anterior) (?:es|son) (?:solo |sólo |solamente "
+    r"|únicamente )?(?:un |una "
+    r"|unos )?(?:ejemplos?|plantillas?|muestras?|ficticios?|inventad[oa]s?)\b",
+    r"(?:以上|上述|上面|这|這)[^。！？\n]{0,6}(?:仅为|只是|仅是|为|是|均为|都是)[^。！？\n]{0,4}(?:示例|例子|样例|模板|虚构|占位)",
+    r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)",
 )
-"""Says of the answer that it is made up."""
+"""Says of the answer that it is an example, a form or made up."""
 
 DISOWNS: Final = _any(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"
@@ -200,6 +255,8 @@ ELIDES: Final = _any(
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|not shown|not listed|not included"
     r"|skipped|cut off|unchanged|as before|stays? the same|remains? the same|are the same|is the same)\b",
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|cut short) (?:for|here|to|due|because)\b",
+    r"\b(?:rest|übrige[sn]?|reste|resto)\b[^.!?\n]{0,20}\b(?:wie|comme|como|as|like) (?:oben|vorher|bisher|zuvor|gehabt"
+    r"|ci-dessus|avant|antes|arriba|above|before)\b",
     r"^[ \t]*[(\[*_]*(?:and so on|etc|continued|to be continued|remaining|unchanged|rest unchanged)\b",
     r"\b(?:weitere|übrige|restliche|restlichen|rest)\b[^.!?\n]{0,40}\b(?:ausgelassen|weggelassen|gekürzt"
     r"|unverändert)\b|\bgekürzt\b",
@@ -210,3 +267,48 @@ ELIDES: Final = _any(
     flags=re.M,
 )
 """Stands for something that was left out."""
+
+ABSENT: Final = _any(
+    r"\b(?:optional|null|empty|missing|absent|unmentioned|unknown|unspecified|unavailable|not (?:\w+ ){0,2}(?:present"
+    r"|mentioned|given|provided|specified|stated|available|found|included|in the)|n't (?:\w+ ){0,2}(?:present|mentioned"
+    r"|given|provided|specified|stated|available|found|included|in the))\b",
+    r"\b(?:nicht (?:genannt|angegeben|vorhanden|erwähnt|enthalten)\w*|optional\w*|leere?n?|absents?|facultati\w+"
+    r"|opcional\w*|no (?:aparece|figura|se menciona)\w*)\b|未提(?:及|供)|可选|記載(?:が)?な|任意",
+)
+"""Says that there was nothing to give: what was left out for that is no loss."""
+
+ASSERTS: Final = _any(
+    _START + r"(?:please )?(?:make (?:it|that|this)|(?:it|that|this) (?:should|must|ought to|has to|needs to)"
+    r"(?: have)?(?: be| been| read| say)?|better|rather|use|set|change|correct)\b",
+    r"\b(?:(?:change|set|update|correct|switch) (?:it|that|this|the)\b[^.!?\n]{0,40}\b(?:to|as)|should read|must read"
+    r"|is now|are now|(?:was|were|has been|have been|got|has(?: since)?|have(?: since)?) (?:moved|changed|updated"
+    r"|corrected|raised|lowered|replaced|rescheduled)(?: by| to| from)|(?:correct|right) (?:\w+ ){0,3}?(?:is|was"
+    r"|are|would be)"
+    r"|(?:correct|right|actual|proper)(?: \w+){0,3}(?=[:：])|deserves|second (?:look|thought|reading)"
+    r"|closer (?:look|inspection|reading)|change my mind)\b",
+    _START + r"(?:richtig|korrekt|besser|lieber|doch|eigentlich|vielmehr|stattdessen|es (?:sind|ist) doch)\b",
+    r"\b(?:(?:richtig|korrekt) (?:wäre|ist)|richtige[rs]? [\wäöü]+ (?:ist|lautet|wäre)"
+    r"|auf [^!?\n]{1,40} (?:ändern|setzen)"
+    r"|(?:muss|müsste|sollte) [^!?\n]{1,30} (?:lauten|heißen))\b",
+    _START + r"(?:plutôt|mieux|mejor|más bien|en realidad|finalement)\b",
+    r"\b(?:correcte?s? (?:est|sont)|correct[oa]s? (?:es|son)|doit être|devrait être|debe ser|debería ser)\b",
+    r"应该|应当|应为|正确|还是|改为|改成|换成|更好",
+    r"正し|やはり|やっぱり|変更|べき|に直|のほうが|の方が",
+    flags=re.M,
+)
+"""Asserts that something is otherwise than was said: counts where a value follows that the answer does not hold."""
+
+DENIES: Final = (
+    r"(?:\b(?:not|instead of|rather than|nicht|statt|anstatt|anstelle von|pas|au lieu de|plutôt que|en lugar de"
+    r"|en vez de)"
+    r"\b\s+|不是|而不是|而非)(?:(?:the|a|an|der|die|das|le|la|les|el|los)\s+)?"
+)
+"""Directly before a value: it is not that one."""
+CONDITION: Final = _any(
+    r"\b(?:if|unless|when|whether|in case|once|could|might|would|possible values?|one of|any of|either"
+    r"|for example|e\.g)\b",
+    r"\b(?:wenn|falls|sofern|sobald|könnte|würde|möglich\w*|zum beispiel|z\.\s?b)\b",
+    r"\b(?:si|lorsque|quand|pourrait|par exemple|cuando|podría|por ejemplo)\b",
+    r"如果|若|可以是|可能|例如|もし|場合|例えば",
+)
+"""Speaks of what could be, not of what is."""

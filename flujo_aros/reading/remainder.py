@@ -73,8 +73,26 @@ _GENERIC: Final = _stems(
 """Words that many fields share: alone they name none of them surely."""
 _UNITS: Final = _stems(
     "ms s sec secs second min mins minute h hr hrs hour day week month year mg g kg lb oz ml l cm mm m km mi ft"
-    " percent pct cent eur usd gbp kb mb gb bytes"
+    " percent pct cent eur usd gbp chf jpy cny kb mb gb tb bytes c f celsius fahrenheit kelvin w kw kwh mw hz khz mhz"
+    " ghz mph kmh psi bar px inch yd yard gal oz mmol mcg ug deg rad knots miles kilometer meter gram liter litre"
 )
+_ANTONYMS: Final = tuple(
+    (_stem(one), _stem(two))
+    for one, _, two in (
+        pair.partition("/")
+        for pair in word_set(
+            "min/max minimum/maximum start/end begin/end from/to first/last before/after old/new open/close"
+            " opened/closed source/target sender/recipient sender/receiver left/right up/down width/height lat/lon"
+            " latitude/longitude net/gross input/output origin/destination enable/disable enabled/disabled"
+            " allow/deny include/exclude lower/upper debit/credit birth/death low/high home/work billing/shipping"
+            " buyer/seller arrival/departure arrive/depart read/write in/out total/subtotal male/female"
+            " parent/child create/delete created/updated success/failure systolic/diastolic"
+        )
+    )
+)
+"""Words that turn a name into that of another thing."""
+_SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
+"""What is written behind a name without a joint: `lineno`, `hostname`."""
 _OPPOSITES: Final = (
     "un",
     "in",
@@ -96,52 +114,80 @@ _OPPOSITES: Final = (
 _SYNONYMS: Final = tuple(
     _stems(group)
     for group in (
-        "tag label keyword category topic",
-        "location venue place site address city",
-        "assignee owner responsible assigned",
+        "tag label keyword category topic violation",
+        "location venue place site address city room",
+        "assignee owner responsible assigned agent handler",
         "variant option version model",
-        "attribute property feature spec specification trait",
-        "participant attendee member guest invitee people",
-        "rating star score review grade",
+        "attribute property feature spec specification trait characteristic param parameter",
+        "participant attendee member guest invitee people passenger traveller traveler",
+        "rating star score review grade mark probability likelihood",
         "note comment remark memo annotation hint",
         "suggestion fix recommendation proposal advice replacement solution",
         "email mail",
         "phone tel telephone mobile cell",
         "language lang locale idiom",
         "due deadline expiry expiration expire",
-        "price cost amount rate fee charge",
-        "zip postcode postal plz",
+        "price cost amount rate fee charge total sum",
+        "zip postcode postal plz zipcode",
         "birth dob birthday born",
         "summary abstract overview synopsis",
         "description desc detail body explanation",
         "title subject headline heading",
-        "url link href website homepage",
+        "url link href website homepage uri web",
         "image picture photo img avatar",
         "visit appointment follow followup next checkup",
         "start begin from since",
         "end finish until till stop",
-        "quantity qty count amount",
-        "company employer organization organisation org firm vendor supplier seller",
+        "quantity qty count amount piece unit units",
+        "company employer business organization organisation org firm vendor supplier seller",
         "role position job occupation",
         "shipping delivery ship",
         "billing invoice payment",
-        "duration length minute hour time",
-        "retry attempt try",
+        "duration length minute hour time elapsed",
+        "retry attempt try repeat",
         "timeout deadline limit",
         "region zone area country state",
         "enabled active on",
         "reason rationale why cause explanation",
         "severity level priority urgency importance",
         "message msg text content",
-        "step instruction direction procedure",
+        "step instruction direction procedure method",
         "ingredient component",
         "allergy allergen intolerance",
         "medication medicine drug prescription",
-        "skill ability competence competency",
-        "author writer creator",
+        "skill ability competence competency expertise technology",
+        "author writer creator by",
         "sentiment tone mood polarity",
-        "source origin provenance",
+        "source origin provenance reference",
         "notification alert reminder",
+        "salary pay wage compensation income earning",
+        "manager supervisor boss lead report",
+        "coupon promo voucher discount code",
+        "rule code check lint",
+        "line row lineno",
+        "latency elapsed response duration",
+        "trace correlation request",
+        "recurr recurring repeat periodic",
+        "tls ssl https secure",
+        "unit uom measure",
+        "host server hostname address",
+        "remote homeoffice wfh telework",
+        "file path filename filepath",
+        "account user login username",
+        "gender sex",
+        "weight mass",
+        "symptom complaint sign",
+        "currency money",
+        "status state stage phase",
+        "stock inventory availability available",
+        "color colour",
+        "size dimension",
+        "brand manufacturer maker make",
+        "doctor physician provider",
+        "customer client buyer",
+        "tracking shipment",
+        "balance remaining",
+        "tax vat gst",
     )
 )
 
@@ -173,9 +219,11 @@ def likeness(key: str, name: str) -> Likeness:
     units = set(mine) & _UNITS, set(its) & _UNITS
     if all(units) and units[0] != units[1]:
         return Likeness.LIKE if (set(mine) - _UNITS) & set(its) else Likeness.NONE
+    less, more = set(mine) - set(its), set(its) - set(mine)
+    if any((one in less and two in more) or (two in less and one in more) for one, two in _ANTONYMS):
+        return Likeness.LIKE
     if _is_typo(key, name, mine, its):
         return Likeness.SURE
-    less, more = set(mine) - set(its), set(its) - set(mine)
     shared = set(mine) & set(its)
     if shared and units[0] - shared and (units[1] - shared or not more):
         return Likeness.LIKE  # another unit
@@ -185,7 +233,20 @@ def likeness(key: str, name: str) -> Likeness:
         return Likeness.LIKE if shared <= (_GENERIC | _UNITS) - {"hour", "minute"} else Likeness.SURE
     if shared - _GENERIC - _NEUTRAL - _UNITS and 2 * len(shared) >= min(len(mine), len(its)):
         return Likeness.LIKE
-    return Likeness.LIKE if _are_synonyms(set(mine), set(its)) else Likeness.NONE
+    akin = _are_synonyms(set(mine), set(its)) or any(_are_akin(one, two) for one in less for two in more)
+    return Likeness.LIKE if akin else Likeness.NONE
+
+
+def _are_akin(one: str, two: str) -> bool:
+    """Whether two words have so long a beginning in common that they may be forms of one: `toxic`, `toxicity`."""
+    short, long = sorted((one, two), key=len)
+    if len(short) >= _LEAST_ROOT and long.startswith(short):
+        return long[len(short) :] in _SUFFIXES or len(short) > _LEAST_ROOT
+    common = next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(short))
+    return common > _LEAST_ROOT and 3 * common >= 2 * len(long)
+
+
+_LEAST_ROOT: Final = 4
 
 
 def _are_synonyms(mine: set[str], its: set[str]) -> bool:
@@ -249,7 +310,7 @@ def place(
     `empty` are the declared fields without a value, `written` the keys that stand for each, `fits` tells whether a
     value can be read as that of a field. A name decides first, then what the value is made of.
     """
-    if _is_blank(member.node):
+    if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()
     found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in empty}
     sure = [name for name, how in found.items() if how is Likeness.SURE]
@@ -259,13 +320,58 @@ def place(
     made_of = [name for name, shape in empty.items() if _is_made_for(member.node, shape) and fits(member.node, name)]
     if len(made_of) == 1:
         return Placement(made_of[0])
-    like = [name for name, how in found.items() if how is Likeness.LIKE and fits(member.node, name)]
+    words = set(words_of(member.key))
+    vague = words <= _GENERIC  # `id` says nothing of `trace_id` where it is of another type
+    like = [
+        name
+        for name, how in found.items()
+        if how is Likeness.LIKE
+        and fits(member.node, name)
+        and not (vague and not _is_of_type(member.node, empty[name]))
+    ]
     if like or made_of:
         return Placement(unsure=(like or made_of)[0])
+    if words <= _BOOKKEEPING or words <= _WORKING:
+        return Placement()
     telling = [
         name for name, shape in empty.items() if _tells_its_field(member.node, shape) and fits(member.node, name)
     ]
     return Placement(unsure=telling[0]) if telling else Placement()
+
+
+_BOOKKEEPING: Final = _stems(
+    "created updated generated extracted processed parsed modified retrieved at on date time timestamp by"
+)
+"""Words of keys that speak of the record, not of what it is about."""
+_WORKING: Final = _stems(
+    "reasoning thought thoughts thinking analysis step steps warning warnings citation citations evidence quote quotes"
+    " source sources confidence certainty explanation assumption assumptions key point points entity entities finding"
+    " findings debug log trace"
+)
+"""Words of keys by which a model speaks of its own work."""
+
+
+def _is_of_type(node: Node, shape: Shape) -> bool:
+    """Whether a value is of the type of a field without any conversion."""
+    value = node.value
+    kind = (
+        "string"
+        if isinstance(value, str)
+        else "boolean"
+        if isinstance(value, bool)
+        else "integer"
+        if isinstance(value, int)
+        else "number"
+        if isinstance(value, float)
+        else "array"
+        if node.kind == ARRAY
+        else "object"
+    )
+    return shape.allows(kind) or (kind == "integer" and shape.allows("number"))
+
+
+_PRIVATE: Final = frozenset("_$@#")
+"""What a key begins with that is no field: `_comment`, `$schema`, `@type`."""
 
 
 def _is_blank(node: Node) -> bool:
@@ -341,6 +447,12 @@ _LABEL_AT_END: Final = re.compile(
     r"|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
     re.I,
 )
+_ANNOUNCED: Final = re.compile(
+    r"^[ \t#>*_-]{0,8}(?:(?:my|the)\s+)?(?:final|corrected|revised|fixed|endgültige?|korrigierte?|finale?|corrigée?"
+    r"|respuesta final|corregid[oa]|最终|最終)(?:\s+\w+){0,2}\s*[*_]*[:：]",
+    re.I | re.M,
+)
+_TURN: Final = re.compile(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しかし", re.I)
 _NUMBER: Final = re.compile(r"-?\d[\d.,]*")
 _BEARS: Final = (
     r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|be|been|as|ist|sind|war|sein|auf|est|sont"
@@ -439,7 +551,7 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
 
 
 def _has_words(text: str) -> bool:
-    return any(map(str.isalpha, text)) or "..." in text or "…" in text or "❌" in text
+    return any(map(str.isalpha, text)) or any(sign in text for sign in ("...", "…", "❌", "→", "->", "=>"))
 
 
 def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
@@ -460,11 +572,14 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
         before = mask_reasoning(text[: chosen.start], unopened=True)
         if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
             return f"it is introduced as another than the answer, and what precedes it cannot be read: {label[-60:]!r}"
-    if not others and phrases.NEVER.search(label) and not phrases.OWNS.search(label):
+    if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label) and _ANNOUNCED.search(behind):
+        return f"it is introduced as another than the answer, which is announced behind it: {label[-60:]!r}"
+    last = _TURN.split(label)[-1]
+    if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub(" ", last)):
         return f"the words before it say that it is not the answer: {label[-60:]!r}"
     if phrases.SAMPLE.search(label):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
-        if phrases.DECLINES.search(around) or phrases.ASKS.search(behind):
+        if phrases.DECLINES.search(around) or phrases.ASKS.search(around):
             return "it is shown as an example by a reply that gives no answer"
     return None
 
@@ -478,13 +593,25 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
         if fence[1].lower() not in CODE_FENCES and _names_in(fence[2], names):
             return "another answer begins in a fence behind it, and cannot be read"
     prose = _FENCE.sub(" ", behind)
-    if (elided := phrases.ELIDES.search(prose)) is not None:
+    if (elided := _elision(prose)) is not None:
         return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
     if (taken_back := phrases.CORRECTS.search(prose)) is not None:
         return f"what follows takes it back or corrects it: {_excerpt(prose, taken_back.start())!r}"
+    if (invented := phrases.INVENTS.search(prose)) is not None:
+        return f"what follows says that it is made up or an example: {_excerpt(prose, invented.start())!r}"
     if not names:
         return None
     return _other_lines(prose, shape) or _other_form(prose, names) or _contradiction(prose, names, shape, value)
+
+
+def _elision(prose: str) -> re.Match[str] | None:
+    """Words for something that was left out, unless they say that there was nothing to give."""
+    for found in phrases.ELIDES.finditer(prose):
+        end = prose.find("\n", found.end())
+        start = prose.rfind("\n", 0, found.start()) + 1
+        if phrases.ABSENT.search(prose, start, min(len(prose) if end < 0 else end, found.end() + _NEAR)) is None:
+            return found
+    return None
 
 
 def _excerpt(text: str, at: int) -> str:
@@ -545,6 +672,11 @@ def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: 
     any_name, cjk, by_fold = _naming(tuple(names))
     leaves: dict[str, list[Any]] | None = None
     for sentence in _SENTENCE.split(prose):
+        if len(sentence) <= _LONGEST_ASSERTION and _may_assert(sentence):
+            if leaves is None:
+                leaves = _leaves(value(), shape)
+            if _asserts_another(sentence, leaves, names):
+                return f"what follows says something else than it: {_excerpt(sentence, 0)!r}"
         for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
             key = by_fold.get(fold(found[0]))
             if key is None:
@@ -554,6 +686,79 @@ def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: 
             if _differs(sentence, found.end(), names[key], leaves.get(fold(key), [])):
                 return f"what follows gives {key!r} another value: {_excerpt(sentence, 0)!r}"
     return None
+
+
+_LONGEST_ASSERTION: Final = 120
+_NEAR_WORDS: Final = 40
+_DENIES: Final = re.compile(phrases.DENIES, re.I)
+_REPLACES: Final = re.compile(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
+
+
+def _may_assert(sentence: str) -> bool:
+    return any(pattern.search(sentence) for pattern in (_DENIES, _TURNS, phrases.ASSERTS, _REPLACES))
+
+
+def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
+    """Whether a short sentence denies a value that the answer holds, or puts another one in the place of one."""
+    if phrases.CONDITION.search(sentence) or _NEGATES.search(sentence):
+        return False
+    held = {
+        _said(part) for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool)
+    }
+    if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
+        return True
+    if any(_begins_with(sentence[denied.end() :], held) for denied in _DENIES.finditer(sentence)):
+        return True
+    for turned in _TURNS.finditer(sentence):
+        before = sentence[max(0, turned.start() - 60) : turned.start()].rstrip(" \"'`*“”‘’").casefold()
+        if any(len(part) > 1 and re.search(rf"(?<![\w-]){re.escape(part)}\Z", before) for part in held):
+            return True
+    said = phrases.ASSERTS.search(sentence)
+    if said is None:
+        return False
+    near = sentence[said.start() : said.end() + _NEAR_WORDS] if sentence.isascii() else sentence
+    tokens = {token.casefold().rstrip(".") for token in _VALUE_TOKEN.findall(near)}
+    if any(_is_held(token, held) for token in tokens):
+        return False
+    if any(char.isdigit() for token in tokens for char in token):
+        return True
+    choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
+    last = sentence.rstrip(" \"'`*.!。”’)").casefold()
+    ends = any(re.search(rf"(?<![\w-]){re.escape(choice)}\Z", last) for choice in (choices - held) & tokens)
+    return (ends or not sentence.isascii()) and bool((choices - held) & tokens) and not choices & held & tokens
+
+
+_TURNS: Final = re.compile(
+    r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was) (?:wrong|incorrect|a typo)\b)", re.I
+)
+
+
+def _begins_with(text: str, held: set[str]) -> bool:
+    """Whether a text begins with a value that the answer holds; numbers however they are written."""
+    rest = text[:60].strip(" \"'`*“”‘’").casefold()
+    number = _NUMBER.match(rest)
+    if number is not None and (plain := _decimal(number[0])) is not None:
+        return any(_decimal(part) == plain for part in held)
+    return any(len(part) > 1 and re.match(rf"{re.escape(part)}(?![\w-])", rest) for part in held)
+
+
+def _decimal(written: str) -> float | None:
+    digits = written.rstrip(".,").replace(",", ".")
+    return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None
+
+
+_VALUE_TOKEN: Final = re.compile(r"-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\d_]+)*")
+
+
+def _is_held(token: str, held: set[str]) -> bool:
+    """Whether a number or code is one that the answer holds, or a part of one."""
+    if not any(map(str.isdigit, token)):
+        return False
+    return any(token.rstrip(".,") in part for part in held)
+
+
+def _said(part: Any) -> str:
+    return (f"{part:g}" if isinstance(part, float) else str(part)).casefold()
 
 
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
@@ -574,6 +779,7 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
     return found
 
 
+_NEGATES: Final = re.compile(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b", re.I)
 _BEARING: Final = re.compile(_BEARS, re.I)
 
 
@@ -595,6 +801,8 @@ def _differs(sentence: str, at: int, shape: Shape, accepted: list[Any]) -> bool:
             )
         }
         others = named - {str(part) for part in accepted}
+        if phrases.CONDITION.search(sentence) or _NEGATES.search(sentence):
+            return False
         return bool(others) and not named & {str(part) for part in accepted} and bool(rest or _OUGHT.search(sentence))
     if not rest:
         return False
@@ -604,10 +812,21 @@ def _differs(sentence: str, at: int, shape: Shape, accepted: list[Any]) -> bool:
         return said is not None and bool(accepted) and said not in accepted
     if shape.allows("integer") and not shape.allows("string"):
         return _other_number(rest, accepted)
+    if phrases.CONDITION.search(sentence):
+        return False
+    if accepted and (whole := _WHOLE.match(rest)) is not None:
+        other = (whole[1] or whole[2]).strip()
+        return all(other.casefold() not in str(part).casefold() for part in accepted)
     if _OUGHT.search(sentence) is None:
         return False
     quoted = re.match(r"([^\"'”’`\n]{1,80})[\"'”’`]", rest)
     return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
+
+
+_WHOLE: Final = re.compile(
+    r"(?:([^\"'”’`\n]{1,80})[\"'”’`][*_]*|(?=[A-Z\d-]*\d)([A-Z]+-?\d+[A-Z\d-]*|\d+[A-Z][A-Z\d-]*))\s*[.!。]?\s*\Z"
+)
+"""A quoted text or a code (`A4`, `LH-404`) up to the end of its sentence."""
 
 
 def _choices(shape: Shape) -> list[str]:
@@ -619,9 +838,11 @@ def _other_number(rest: str, accepted: list[Any]) -> bool:
     found = _NUMBER.match(rest)
     if found is None:
         return False
-    written = found[0].rstrip(".,")
-    try:
-        number = float(written.replace(",", ""))
-    except ValueError:
+    if not found[0].rstrip(".,").replace(",", "").replace(".", "", 1).lstrip("-").isdigit():
         return False
-    return all(isinstance(part, (int, float)) for part in accepted) and number not in [float(part) for part in accepted]
+    if not all(isinstance(part, (int, float)) for part in accepted):
+        return False
+    result = {found.rstrip(".,").replace(",", "") for found in _NUMBER.findall(rest)}
+    return not {float(part) for part in accepted} & {
+        float(part) for part in result if part.replace(".", "", 1).lstrip("-").isdigit()
+    }

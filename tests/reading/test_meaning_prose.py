@@ -1,0 +1,213 @@
+"""What a reply says around its value, and in keys that nobody asked for, is weighed before the value is accepted."""
+
+import json
+from datetime import datetime
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros import Accepted, Reason, Rejected, read
+
+
+class Parcel(BaseModel):
+    """A contract with optional fields of every kind."""
+
+    code: str
+    carrier: Literal["ground", "air", "sea"] = "ground"
+    weight_kg: float | None = None
+    insured: bool = False
+    shelf: str | None = None
+    sent: datetime | None = None
+    labels: list[str] = []
+    max_stack: int = 4
+    trace_id: str | None = None
+
+
+ANSWER: dict[str, Any] = {"code": "PX-20", "carrier": "sea", "weight_kg": 3.5, "insured": False, "shelf": "C7"}
+SPOKEN = json.dumps(ANSWER)
+
+
+def _keys(extra: dict[str, Any]) -> str:
+    return json.dumps({"code": "PX-20", **extra})
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "Oh, I overlooked the second label.",
+        "I used the wrong shelf.",
+        "The shelf above is wrong.",
+        "That's the wrong parcel.",
+        "This record belongs to another customer.",
+        "There is a typo in the JSON above.",
+        "The list above is incomplete.",
+        "Code and shelf are swapped.",
+        "Ich habe ein Etikett vergessen.",
+        "Mir ist ein Fehler unterlaufen.",
+        "Die Liste ist unvollständig.",
+        "J'ai oublié une étiquette.",
+        "Une erreur s'est glissée.",
+        "Se me olvidó una etiqueta.",
+        "Hay un error en el JSON.",
+        "重量写错了。",
+        "我漏了一个标签。",
+        "ラベルを書き忘れました。",
+        "棚番号に誤りがあります。",
+    ],
+)
+def test_a_later_sentence_that_takes_the_answer_back_refuses(behind: str) -> None:
+    """In every language of the lists, wherever the sentence has its subject."""
+    outcome = read(f"{SPOKEN}\n\n{behind}", Parcel)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "Make it 4.5.",
+        "It should be 4.5.",
+        "Carrier was changed to air.",
+        "Better: air",
+        "Not sea, air.",
+        "Air instead of sea.",
+        "3.5 → 4.5",
+        "C7 is wrong.",
+        "s/sea/air/",
+        'shelf: "D1"',
+        "The shelf is D1.",
+        "Richtig wäre 4,5.",
+        "4,5 statt 3,5",
+        "Doch lieber air.",
+        "Plutôt air.",
+        "La valeur correcte est 4,5.",
+        "Mejor air.",
+        "正确的重量是4.5。",
+        "sea ではなく air です。",
+    ],
+)
+def test_a_later_sentence_that_puts_another_value_in_place_of_one_refuses(behind: str) -> None:
+    """What the answer holds is denied, or a value it does not hold is asserted."""
+    outcome = read(f"{SPOKEN}\n\n{behind}", Parcel)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "The carrier is sea, not air, because the text mentions a ship.",
+        "The correct weight is 3.5, as printed on the slip.",
+        "I did not set the carrier to air since no flight is mentioned.",
+        "The carrier could be air if it is urgent.",
+        "If the shelf is wrong, let me know.",
+        "The parcel should arrive within 9 days.",
+        "The customer should be warned if it gets rough at sea.",
+        "Note that optional fields were omitted because they are not in the text.",
+        "Please read section 4.2 for the tariff.",
+        "weight_kg = 7 / 2 = 3.5",
+        "Sorry for the delay!",
+        "Sorry it took so long.",
+        "Wait for the slip before you ship it.",
+        "No, nothing else is needed.",
+        "Actually pretty simple!",
+        "You can replace the placeholder key in your settings.",
+        "Die Sendung sollte in 9 Tagen ankommen.",
+        "Entschuldigung für die späte Antwort.",
+        "Désolé pour le retard.",
+    ],
+)
+def test_chatter_behind_an_answer_is_harmless(behind: str) -> None:
+    """Explanations, hedges about what could be, and courtesies take nothing back."""
+    outcome = read(f"```json\n{SPOKEN}\n```\n\n{behind}", Parcel)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == Parcel(**ANSWER)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "The above is only an example.",
+        "These values are made up.",
+        "I invented the data as nothing was attached.",
+        "Das ist nur ein Beispiel.",
+        "Les valeurs sont fictives.",
+        "Esto es solo un ejemplo.",
+        "以上仅为示例。",
+        "これは例です。",
+    ],
+)
+def test_an_answer_that_is_called_an_example_afterwards_is_none(behind: str) -> None:
+    """What is made up is refused, though it satisfies the contract."""
+    assert isinstance(read(f"{SPOKEN}\n\n{behind}", Parcel), Rejected)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "The scan is empty. An example of a parcel:\n",
+        "I need the slip first. The output would have this form:\n",
+        "Do not output this:\n",
+    ],
+)
+def test_an_example_beside_a_request_is_no_answer(before: str) -> None:
+    """Nothing was given to answer, or the words before the value forbid it."""
+    assert isinstance(read(before + SPOKEN, Parcel), Rejected)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["I apologize for the mix-up. Here is the JSON in the correct format:\n", "This is not trivial, but here it is:\n"],
+)
+def test_words_about_the_form_or_the_task_do_not_disown_the_answer(before: str) -> None:
+    """Only what is said of the answer itself counts."""
+    assert isinstance(read(before + SPOKEN, Parcel), Accepted)
+
+
+def test_a_draft_whose_final_answer_does_not_come_is_refused() -> None:
+    """The announced answer is somewhere else."""
+    assert isinstance(read(f"Draft: {SPOKEN}\nFinal answer: see the attachment", Parcel), Rejected)
+
+
+@pytest.mark.parametrize("name", ["example", "expected", "rejected", "input", "previous", "schema"])
+def test_fields_are_not_taken_out_of_a_member_that_is_no_answer(name: str) -> None:
+    """The name of the member says that it holds something else."""
+    assert isinstance(read(json.dumps({name: ANSWER}), Parcel), Rejected)
+
+
+def test_a_correction_beside_the_answer_in_an_envelope_refuses() -> None:
+    """Whatever the correction says."""
+    assert isinstance(read(json.dumps({"answer": ANSWER, "correction": "shelf D1"}), Parcel), Rejected)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"min_stack": 2},
+        {"weight_lb": 9.0},
+        {"insurance": True},
+        {"correlation": "t-1"},
+    ],
+)
+def test_a_key_that_may_have_been_meant_for_an_empty_field_refuses(extra: dict[str, Any]) -> None:
+    """Opposites and other units are never renamed, and words of one root are never dropped."""
+    assert isinstance(read(_keys(extra), Parcel), Rejected)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"created_at": "2025-01-01T00:00:00Z"},
+        {"id": 7},
+        {"_label": "auto"},
+        {"warnings": ["none of these fields is certain"]},
+        {"steps": ["read", "map"]},
+        {"confidence": 0.9},
+    ],
+)
+def test_a_key_about_the_record_or_the_work_is_ignored(extra: dict[str, Any]) -> None:
+    """Though a field of such a type is empty."""
+    outcome = read(_keys(extra), Parcel)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == Parcel(code="PX-20")

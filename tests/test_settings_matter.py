@@ -56,6 +56,19 @@ def of_bad_replies() -> Any:
     return run.status, [stage.stage for stage in run.steps[0].stages], run.usage.requests
 
 
+def of_bad_replies_in_words() -> Any:
+    """The same where the schema is recursive, so that the provider cannot be asked to enforce it."""
+    node = {
+        "type": "object",
+        "required": ["n"],
+        "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}},
+    }
+    schema = {"$defs": {"node": node}, "$ref": "#/$defs/node"}
+    step = Step("s", AgentSpec(model="local:x"), contract=schema)
+    run = Runner(step, models=Source(ScriptedModel(then="nothing useful"))).run_sync(MARK)
+    return run.status, [stage.stage for stage in run.steps[0].stages], run.usage.requests
+
+
 def of_an_error_with_a_reply() -> Any:
     try:
         run = ran(ScriptedModel(UnexpectedModelBehavior("bad JSON", body='{"n": 1,}')))
@@ -143,7 +156,7 @@ PROBES: dict[str, tuple[str, Callable[[], Any]]] = {
     "repair.max_attempts": ("1", of_bad_replies),
     "repair.enable_llm": ("false", of_bad_replies),
     "fallback.max_stages": ("1", of_bad_replies),
-    "fallback.enable_extractor": ("false", of_bad_replies),
+    "fallback.enable_extractor": ("false", of_bad_replies_in_words),
     "fallback.degrade_to_string": ("false", of_bad_replies),
     "degrade_on_unexpected_behavior": ("false", of_an_error_with_a_reply),
     "streaming.stop_runaway": ("false", of_an_endless_stream),

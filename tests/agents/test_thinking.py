@@ -112,6 +112,6 @@ def test_a_contract_without_repairs_is_not_read_from_there():
 
 
 def test_a_reply_of_the_ladder_is_read_there_too():
-    outcome = run('{"name": "pen", "qty": "many"}', thinking(GOOD)).outcome
+    outcome = run('{"name": "pen", "qty": "it is 3"}', thinking(GOOD)).outcome
     assert (outcome.value, outcome.origin, outcome.trust) == (PEN, "llm_repair", Trust.INFERRED)
     assert "from-thinking" in [repair.code for repair in outcome.repairs]

@@ -49,6 +49,8 @@ _LIST_MARKS: Final = (",", ";", "\n", "|")
 _WORK_FOR_EACH_NODE: Final = 64
 _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
+_MOST_COMPARED: Final = 10_000
+"""How many pairs of a key that nobody asked for and a field without a value are compared in one object."""
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _GROUP_OR_ZEROS: Final = re.compile(r"[+-]?\d{1,3}\.000\Z", re.A)
@@ -203,6 +205,10 @@ class Coercion:
         """Rename, move, refuse or ignore the members that no field holds; how many are ignored."""
         lost = shape.properties if self.drops or shape.additional is False else shape.required
         empty = {name: shape.member(name) for name in lost if name not in out}
+        if len(rest) * len(empty) > _MOST_COMPARED:
+            words = f"{len(rest)} keys that are not asked for are too many to compare with {len(empty)} without a value"
+            self._issue(path, "no_known_key", words, rest[0].node)
+            return len(rest)
         written: dict[str, list[str]] = {}
         for key, name in shape.keys.items():
             written.setdefault(name, []).append(key)

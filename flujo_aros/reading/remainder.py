@@ -429,7 +429,7 @@ _SPECIAL: Final = {
 
 # --- text that no value holds ----------------------------------------------------------------------------------------
 
-_FENCE: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)(?:```|~~~|\Z)", re.S)
+_FENCE: Final = re.compile(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
 _FENCE_END: Final = re.compile(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
 _NOTHING_BEFORE: Final = re.compile(r"\s*(?:(?:```|~~~)[\w+#.-]*[ \t]*\n\s*)?\Z")
 _NOTHING_BEHIND: Final = re.compile(r"[\s`~]*\Z")

@@ -116,3 +116,10 @@ def test_table_of_repair_codes_is_what_the_reader_does() -> None:
     page = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
     shown = page.partition("<!-- python tests/repair_codes.py -->\n")[2].partition("\n<!-- end -->")[0]
     assert shown == table(), "run `python tests/repair_codes.py` and put its output into docs/reading.md"
+
+
+def test_every_decision_has_a_number_of_its_own_and_is_listed() -> None:
+    notes = sorted(page.name for page in (ROOT / "docs/decisions").glob("*.md"))
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    assert [int(name[:3]) for name in notes] == list(range(1, len(notes) + 1))
+    assert re.findall(r"\[(\d{3}) [^]]+\]\(decisions/([^)]+)\)", index) == [(name[:3], name) for name in notes]

@@ -45,8 +45,8 @@ class AgentSpec(BaseModel):
     `output_mode` says how the output is asked for: `native` lets the provider enforce the schema, `prompted` puts it
     in the instructions, `tool` wants a tool call, `auto` is native where the model can do it and prompted elsewhere.
     `timeout` bounds a whole run of the agent, repairs included, in seconds. `name` is what traces and the journal call
-    it: for an agent of a blueprint its key under `agents`. `max_retries` is how often the stage `retry` of the default
-    ladder asks again after a reply that cannot be used; 0: as often as it does anyway.
+    it: for an agent of a blueprint its key under `agents`, or the step that describes it. `max_retries` is how often
+    the stage `retry` of the default ladder asks again after a reply that cannot be used; 0: as often as it does anyway.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

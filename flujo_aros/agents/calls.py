@@ -30,6 +30,7 @@ class CallsMeant:
     wanted: Contract[Any] | None
     ours: Callable[[Contract[Any], Rejected], bool]
     written: dict[str, str]
+    passed_over: set[str]
     truncated: bool | None
 
     def applied(self, response: ModelResponse) -> ModelResponse:
@@ -38,7 +39,7 @@ class CallsMeant:
         if not tools:
             return response
         if response.tool_calls:
-            return self._renamed(response, tools)
+            return self._usable_first(self._renamed(response, tools), tools)
         text = response.text
         if self.parameters.allow_text_output or not text or not text.strip():
             return response
@@ -60,6 +61,27 @@ class CallsMeant:
         call = ToolCallPart(tool.name, args)
         self.written[call.tool_call_id] = text
         return call
+
+    def _usable_first(self, response: ModelResponse, tools: Sequence[ToolDefinition]) -> ModelResponse:
+        """The response with the calls of output tools that can be used before those that cannot."""
+        by_name = {tool.name: tool for tool in tools}
+        at = [index for index, part in enumerate(response.parts) if _called(part) in by_name]
+        if len(at) < 2:
+            return response
+        parts = list(response.parts)
+        calls = [part for index in at if isinstance(part := parts[index], ToolCallPart)]
+        read_as = [
+            read(call.args_as_json_str(), self._contract(by_name[call.tool_name]), truncated=self.truncated)
+            for call in calls
+        ]
+        usable = [call for call, outcome in zip(calls, read_as, strict=True) if isinstance(outcome, Accepted)]
+        others = [call for call, outcome in zip(calls, read_as, strict=True) if not isinstance(outcome, Accepted)]
+        if not usable or not others:
+            return response
+        self.passed_over.update(call.tool_call_id for call in others)
+        for index, call in zip(at, (*usable, *others), strict=True):
+            parts[index] = call
+        return response if calls == [*usable, *others] else replace(response, parts=parts)
 
     def _renamed(self, response: ModelResponse, tools: Sequence[ToolDefinition]) -> ModelResponse:
         known = {*self.parameters.tool_defs}
@@ -95,6 +117,11 @@ class CallsMeant:
 
     def _wire(self, tool: ToolDefinition) -> Wire:
         return host_wire(_as_output(tool), self.wanted, with_context=True)
+
+
+def _called(part: ModelResponsePart) -> str | None:
+    """The name of the tool that a part of a response calls."""
+    return part.tool_name if isinstance(part, ToolCallPart) else None
 
 
 def _as_output(tool: ToolDefinition) -> OutputContext:

@@ -240,9 +240,8 @@ class Aros(AbstractCapability[Any]):
             return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
 
         if parameters.output_tools:
-            response = CallsMeant(parameters, self._wanted(ctx, record), ours, record.raw_arguments, cut).applied(
-                response
-            )
+            wanted, written = self._wanted(ctx, record), record.raw_arguments
+            response = CallsMeant(parameters, wanted, ours, written, record.passed_over, cut).applied(response)
         if last and says_nothing(response) and self._asks_anew(ctx, record):
             named = self._wanted(ctx, record) is not None
             return with_blank(response, parameters, record.raw_arguments, is_text_read=named)
@@ -282,6 +281,9 @@ class Aros(AbstractCapability[Any]):
         if ctx.partial_output:
             record.growing = growing = record.growing or Growing()
             return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
+        call = output_context.tool_call
+        if call is not None and call.tool_call_id in record.passed_over:
+            return await handler(output)  # another call of the same response is the answer: the host refuses this one
         text = _text_of(output_context, output, record)
 
         async def validate(accepted: Accepted[Any]) -> Any:
@@ -291,7 +293,6 @@ class Aros(AbstractCapability[Any]):
                 return await handler(wire.text_of(accepted))
             return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
 
-        call = output_context.tool_call
         call_id, output_function = call.tool_call_id if call else None, output_context.has_function
         return await self._recovered(ctx, record, wire, text, validate, call_id, output_function=output_function)
 

@@ -120,6 +120,8 @@ class RunRecord:
     """Whether the provider was asked to enforce the schema and the latest reply shows that it did not."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What the model really wrote, by the id of the tool call that was made of it."""
+    passed_over: set[str] = field(default_factory=set[str])
+    """The ids of calls of output tools that cannot be used, where the same response has one that can."""
     better_mode: str | None = None
     """The output mode that the profile of the model speaks for, where another one was asked for."""
     claimed: bool = False

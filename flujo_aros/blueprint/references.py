@@ -148,7 +148,7 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
     if isinstance(found.value, str):
         return named(loading, found, found.value, who)
     if isinstance(found.value, dict):
-        return _described(loading, found, who)
+        return _described(loading, found, who, member(node, "name"))
     loading.note(found.place, f"`agent` should be a name or a mapping, not {found.plain()!r}")
     return None
 
@@ -248,11 +248,12 @@ def _import(loading: Loading, node: Node, alias: str) -> Target | None:
     return Target(alias=alias)
 
 
-def _described(loading: Loading, node: Node, who: str) -> Target | None:
-    """An agent that is written in place, or `{id, params}` or `{path, params}`."""
+def _described(loading: Loading, node: Node, who: str, step: Node | None) -> Target | None:
+    """An agent that is written in place and has the name of its step, or `{id, params}` or `{path, params}`."""
     named_by = next((key for key in ("id", "path") if key in node.members), None)
     if named_by is None or "model" in node.members:
-        return Target(agent=loading.agent(node) or NO_AGENT)
+        name = step.value if step is not None and isinstance(step.value, str) else ""
+        return Target(agent=loading.agent(node, name) or NO_AGENT)
     block = loading.block(blocks.Skill, node)
     text = node.members[named_by]
     if block is None:

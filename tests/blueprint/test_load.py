@@ -279,3 +279,11 @@ def test_a_number_of_a_choice_may_stand_in_quotes():
     text = "agents: {a: {model: m}}\nsteps: [{name: s, uses: agents.a, processing: {coercion: {tolerant_level: '1'}}}]"
     (warning,) = parse_blueprint(text).warnings
     assert warning.endswith("processing.coercion.tolerant_level is a number; write 1 without quotes")
+
+
+def test_an_agent_described_in_a_step_has_the_name_of_the_step() -> None:
+    written = "steps:\n  - {name: greet, agent: {model: 'local:x'}, input: Greet}\n"
+    (step,) = parse_blueprint(written).steps
+    assert isinstance(step, Step)
+    assert isinstance(step.agent, AgentSpec)
+    assert step.agent.name == "greet"

@@ -127,7 +127,8 @@ class Failure:
     name: str
     replies: object  # (mode, shape) -> list of Part, or None where there is no such failure
     expected: object = "value"
-    calls: int = 1
+    calls: object = 1
+    """A number, or (mode, shape) -> a number."""
     impossible: object = None  # (mode, way) -> the reason of the refusal where the host leaves no way, or None
 
 
@@ -173,6 +174,15 @@ def whole_text(mode, shape):
 
 def cut(mode, shape):
     return [said(mode, shape, whole_text(mode, shape)[:-2], finish="length")]
+
+
+def asked_anew(mode, shape):
+    """The reply and its rest, and the question once more where a schema is enforced for the first time and rules out
+    what was wrong: not where nothing but brackets was cut off.
+    """
+    brackets_only = not whole_text(mode, shape)[-2:].strip("]}")
+    no_schema = shape.name == "as_output, event"
+    return 2 if mode == "native" or no_schema or brackets_only else 3
 
 
 def resumed(mode, shape):
@@ -238,7 +248,7 @@ FAILURES = [
     Failure("wrong tool name", wrong_name),
     Failure("invented tool name", invented_name),
     Failure("cut, finish length", resumed, calls=2),
-    Failure("cut, and no rest to be had", cut, Reason.TRUNCATED, calls=3),
+    Failure("cut, and no rest to be had", cut, Reason.TRUNCATED, calls=asked_anew),
     Failure("empty, finish length", only("", finish="length"), Reason.TRUNCATED),
     Failure("empty", then_good(), calls=2),
     Failure("blank text", blank, calls=2),
@@ -389,6 +399,7 @@ def try_cell(mode, shape, failure, way, capabilities=None):
     own = [Aros(shape.contract)] if capabilities is None else capabilities
     agent = Agent(model, output_type=shape.output(mode), capabilities=own)
     expected, calls = shape.value if failure.expected == "value" else failure.expected, failure.calls
+    calls = calls(mode, shape) if callable(calls) else calls
     refusal = failure.impossible(mode, way) if failure.impossible else None
     if refusal is not None:
         expected, calls = refusal, 1

@@ -17,10 +17,18 @@ from .provider_faults import ADA, FAULTS, GOOD, PROFILE, Person, counted
 from .scripted import OneModel
 
 DOCS = Path(__file__, "../../../docs/provider-errors.md").resolve()
+QUICK = 2
+"""How many of the faults are run in every mode and way by the quick tests: one that carries text, and one without."""
 FAULT = {"fault": "reset by peer", "fault_code": "no_connection"}
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.name, marks=[] if place < QUICK else [pytest.mark.slow])
+        for place, fault in enumerate(FAULTS)
+    ],
+)
 def test_no_error_comes_out_raw_no_text_is_lost_and_no_value_is_wrong(fault):
     count = counted([fault])
     assert not [(each.text, each.mode, each.way, each.came) for each in count.bad]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, RunUsage, capture_run_messages
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -17,8 +17,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles import ModelProfile
 
-from flujo_aros import Aros, Ladder, OutputError
+from flujo_aros import Aros, Ladder, Output, OutputError
 from flujo_aros.agents.profiles import profile_of
+from flujo_aros.testing import ScriptedModel
 from tests.agents.scripted import Script, call
 
 Ending = str
@@ -187,3 +188,42 @@ def test_a_model_that_falls_back_on_others_is_asked_like_any(output: Any) -> Non
 @pytest.mark.parametrize(("schemas", "known"), [((True, True), True), ((True, False), None)])
 def test_of_a_model_that_falls_back_is_known_what_all_have_in_common(schemas: tuple[bool, ...], known: object) -> None:
     assert profile_of(WrapperModel(falling_back(*schemas))).get("supports_json_schema_output") is known
+
+
+class Street(BaseModel):
+    name: str
+
+
+def moved(street: Street, *, floor: int) -> str:
+    return f"{street.name} {floor}"
+
+
+def test_an_output_function_with_more_than_one_argument_gets_each_of_them() -> None:
+    reply = '{"street": {"name": "Quay"}, "floor": 2,}'
+    agent = Agent(ScriptedModel(reply), output_type=NativeOutput(moved), capabilities=[Aros()])
+    assert asyncio.run(agent.run("Go.")).output == "Quay 2"
+
+
+def test_a_value_that_only_its_class_refuses_is_no_answer_beside_one_that_it_takes() -> None:
+    class Place(BaseModel):
+        street: str
+
+        @field_validator("street")
+        @classmethod
+        def named(cls, street: str) -> str:
+            if street == "Nowhere":
+                message = "there is no such street"
+                raise ValueError(message)
+            return street
+
+    model = ScriptedModel('{"street": "Nowhere"} or {"street": "Quay"}')
+    agent = Agent(model, output_type=NativeOutput(Place), capabilities=[Aros(ladder=READ_ONLY)])
+    assert asyncio.run(agent.run("Go.")).output == Place(street="Quay")
+
+
+def test_a_repair_is_placed_in_the_value_and_not_in_the_envelope_of_the_host() -> None:
+    model = ScriptedModel('{"response": ["1", 2]}')
+    agent = Agent(model, output_type=NativeOutput(list[int]), capabilities=[Aros(Output.json(list[int]))])
+    result = asyncio.run(agent.run("Go."))
+    assert result.output == [1, 2]
+    assert [repair["path"] for repair in (result.metadata or {})["aros"]["repairs"]] == ["$[0]"]

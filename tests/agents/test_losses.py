@@ -14,6 +14,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from flujo_aros.agents.grammar import grammar_losses
 from flujo_aros.agents.local import LocalModels
 from flujo_aros.agents.losses import schema_losses, schema_mode
 from flujo_aros.agents.wire import object_schema
@@ -84,6 +85,23 @@ def test_what_google_drops() -> None:
     assert [(loss.keyword, loss.effect) for loss in schema_losses("google:gemini-2.5-flash", schema)] == [
         ("format", "dropped")
     ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "losses"),
+    [
+        ({"type": "array", "prefixItems": [{"type": "string", "minLength": 2}]}, []),
+        ({"type": "array", "prefixItems": [{"type": "number", "minimum": 2}]}, [(("prefixItems", 0), "minimum")]),
+        ({"type": "array", "minItems": 2}, [((), "minItems")]),
+        ({"pattern": "^a$"}, []),
+        ({"type": "string", "pattern": "^a$"}, []),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_the_grammar_enforces_the_items_of_an_array_only_where_they_are_given(
+    schema: dict[str, Any], losses: list[Any]
+) -> None:
+    assert [(path, word) for path, word, _ in grammar_losses(schema)] == losses
 
 
 def test_a_recursive_schema_is_asked_for_in_words() -> None:

@@ -13,6 +13,9 @@ from flujo_aros import Aros, Ladder, Output, OutputError, Pipeline, Reason, Runn
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.faults import refuses_schema
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.wording import is_refused, remember
+from flujo_aros.contract.output import compile_contract
 from flujo_aros.events import StagePassed, observing
 from flujo_aros.pipeline.map import Map
 from flujo_aros.recovery.stages.constrain import Constrain
@@ -187,6 +190,16 @@ def test_another_schema_of_the_same_model_is_still_asked_for_natively():
     ]
     asyncio.run(Runner(Pipeline(steps), models=OneModel(model)).run("x"))
     assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "native"]
+
+
+def test_a_refused_schema_is_that_of_one_contract_and_no_other():
+    model, record = ScriptedModel(), RunRecord()
+    item, place = compile_contract(Item), compile_contract(Place)
+    assert not is_refused(model, item, record)
+    assert remember(TOO_LARGE, model, item, record)
+    record.schema_refused = ""  # as before the next attempt
+    assert is_refused(model, item, record)
+    assert not is_refused(model, place, record)
 
 
 def test_the_call_that_was_refused_counts_against_the_limits_of_the_run():

@@ -8,7 +8,11 @@ import pytest
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 
 from flujo_aros import Aros, Output, OutputError, Reason, Runner, Step
+from flujo_aros.agents.strict_events import fitted
 from flujo_aros.contract.checks import winner_in
+from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract.payload import Event
+from flujo_aros.outcome import Accepted, Issue, Risk, Trust
 from flujo_aros.testing import ScriptedModel
 
 SAID = Output.event(["npc.said", "npc.thought"], ["mood", "wants"], fallback="npc.thought")
@@ -92,6 +96,43 @@ def test_a_text_is_never_made_up() -> None:
     with pytest.raises(OutputError) as caught:
         asked(SAID, NativeOutput, True, '{"kind": "npc.said"}', '{"kind": "npc.said"}')
     assert caught.value.reason is Reason.INVALID
+
+
+def fit(event: object, path: str, contract: object = SAID) -> Accepted[Event] | None:
+    """The event fitted at a path where the host wants a text, as the last chance."""
+    accepted = Accepted(event, Trust.CLEAN, "first", (), json.dumps(FULL))
+    return fitted(accepted, [Issue(path, "string_type", "a text is wanted")], contract, last=True)
+
+
+@pytest.mark.parametrize("path", ["$.winner", "$.scores", "$.mood", "$.text", "$"])
+def test_only_a_field_whose_type_is_text_is_given_a_text(path: str) -> None:
+    ruled = Output.event(["judge.ruled"], ["winner", "scores", "mood"])
+    event = Event.model_validate({"kind": "judge.ruled", "text": "Well."})
+    assert (fit(event, path, ruled) is not None) == (path == "$.mood")
+
+
+@pytest.mark.parametrize(
+    ("more", "repair"),
+    [
+        ({"mood": 5}, ("number-to-string", Risk.INFERRED, "5", "5")),
+        ({"mood": True}, ("literal-to-string", Risk.INFERRED, "true", "true")),
+        ({"mood": ["a"]}, ("cleaned", Risk.LOSSY, '["a"]', '["a"]')),
+        ({}, ("cleaned", Risk.LOSSY, "", "")),
+    ],
+    ids=["a number", "a boolean", "a list", "left out"],
+)
+def test_a_repair_says_what_was_in_the_field_and_what_is_now(more: dict[str, Any], repair: tuple[Any, ...]) -> None:
+    event = Event.model_validate({"kind": "npc.said", "text": "Aye.", "wants": "rest", **more})
+    found = fit(event, "$.mood")
+    assert found is not None
+    assert [(each.code, each.risk, each.before, each.after) for each in found.repairs] == [repair]
+
+
+def test_only_an_event_under_a_contract_of_events_is_fitted() -> None:
+    event = Event.model_validate({**FULL, "mood": 5})
+    assert fit(event, "$.mood") is not None
+    assert fit({**FULL, "mood": 5}, "$.mood") is None
+    assert fit(event, "$.mood", compile_contract({"type": "object"})) is None
 
 
 def test_a_class_derived_from_the_model_has_rules_of_its_own() -> None:

@@ -61,6 +61,11 @@ def test_what_is_called_a_password_is_one_from_three_letters_on(value: str, is_s
     assert (value in labelled_in(f"password: {value}")) is is_secret
 
 
+@pytest.mark.parametrize(("value", "is_secret"), [("xxxxxxxx", False), ("••••••••", False), ("xxxxxxxy", True)])
+def test_one_character_again_and_again_stands_for_a_secret_and_is_none(value: str, is_secret: bool) -> None:
+    assert (value in labelled_in(f"password: {value}")) is is_secret
+
+
 class Held:
     def __init__(self, password: str, inner: object = None) -> None:
         self.password = password

@@ -75,6 +75,17 @@ class TestResume:
         _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply('{"name": "pencil", "qty": 30}'))
         assert outcome.reason is Reason.TRUNCATED
 
+    def test_an_answer_anew_that_shares_no_words_with_the_cut_but_all_its_values_is_taken(self):
+        _, outcome = climbed((Resume(),), cut(GOOD[:-1]), Reply('{"qty": 3, "name": "pen"}'))
+        assert outcome.value == PEN
+
+    def test_prose_without_a_seam_is_not_wrapped_as_the_event_that_was_cut(self):
+        like = Output.event(["npc.said"], ["mood"], fallback="npc.said")
+        first = '{"kind": "npc.said", "text": "Aye, says the old man by the'
+        _, outcome = climbed((Resume(),), cut(first), Reply("and then he was silent."), like=like)
+        assert outcome.reason is Reason.TRUNCATED
+        assert outcome.attempts[-1].issues[0].code == "no_seam"
+
     def test_a_reply_that_was_made_whole_is_then_repaired_like_any_other(self):
         asks, outcome = climbed((Resume(), LlmRepair()), cut(BAD[:-4]), Reply(BAD), Reply(GOOD))
         assert [ask.stage for ask in asks] == ["resume", "llm_repair"]
@@ -216,6 +227,11 @@ class TestEscalate:
         _, outcome = climbed((Escalate(model="test:big"),), Reply("", fault="HTTP 503"), Reply(GOOD))
         assert outcome.value == PEN
 
+    @pytest.mark.parametrize(("replies", "calls"), [([GOOD], 1), ([BAD, GOOD], 2), ([BAD, BAD, GOOD], 3)])
+    def test_it_asks_until_a_reply_is_accepted_and_no_longer(self, replies, calls):
+        asks, outcome = climbed((Escalate(model="test:big", attempts=3),), Reply("prose"), *map(Reply, replies))
+        assert (len(asks), outcome.value) == (calls, PEN)
+
 
 class TestPatch:
     FIRST = (
@@ -242,6 +258,12 @@ class TestPatch:
         asks, outcome = climbed((Patch(attempts=2),), Reply(self.FIRST), wrong, right, task=ORDER)
         assert len(asks) == 2
         assert outcome.value.address.floor == 2
+
+    @pytest.mark.parametrize(("most", "calls"), [(1, 0), (2, 1)])
+    def test_it_asks_for_as_many_places_as_max_fields_and_not_for_more(self, most, calls):
+        answer = Reply('{"$.items[0].qty": 3, "$.address.floor": 2}')
+        asks, _ = climbed((Patch(max_fields=most),), Reply(self.FIRST), answer, task=ORDER)
+        assert len(asks) == calls
 
     def test_it_passes_where_no_place_is_wrong_but_the_whole(self):
         asks, outcome = climbed((Patch(),), Reply("prose"), task=ORDER)

@@ -86,3 +86,4 @@ def test_checks_that_are_not_applied_are_named_and_an_acceptance_without_them_is
     assert ended.exit_code == 1
     assert "checks are not in the journal and were not applied: large_crew" in ended.stderr
     assert "a check rejected what is accepted now" in ended.stderr
+    assert "accepted, but a check rejected it" in " ".join((ended.stdout + ended.stderr).split())

@@ -126,7 +126,7 @@ class Shape:
         """The fields of the contract, of objects in it too, by the names they are written with: the first 200."""
         if self._named is None:
             found: dict[str, Shape] = {}
-            pending = deque([self])
+            pending: deque[Shape] = deque([self])
             seen: set[int] = set()
             while pending and len(found) < _MOST_NAMES:
                 here = pending.popleft()

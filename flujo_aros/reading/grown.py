@@ -197,7 +197,15 @@ class Grown:
         step = self._step_of(parent)
         shape = None if parent.shape is None else self._shape_at(parent.shape, parent, step)
         inner = None if shape is None else self._resolved(shape, frame.kind)
-        return Level(frame, inner, (parent.path, step), step, sure=parent.sure and step not in self.rules.anew)
+        sure = parent.sure and step not in self.rules.anew and not self._may_move(parent)
+        return Level(frame, inner, (parent.path, step), step, sure=sure)
+
+    def _may_move(self, level: Level, key: str | None = None) -> bool:
+        """Whether a member has a key that nobody declared: it may be renamed or moved, or stand beside the answer."""
+        shape, written = level.shape, level.frame.key if key is None else key
+        if shape is None or level.frame.kind != OBJECT or self.rules.exact or not shape.keys or written in shape.keys:
+            return False
+        return level.path is self.path or shape.additional is None or shape.additional is False
 
     def _step_of(self, level: Level) -> str | int:
         """The place in a container where the next value will stand."""
@@ -260,6 +268,8 @@ class Grown:
         known = shape is not None and (key in shape.keys or self._is_kept(shape, key))
         inner = shape.member(name) if shape is not None and known else None
         part = self._part(level, member.node, inner, name, plain_of(level.frame, member))
+        if self._may_move(level, key):
+            part = part._replace(stands=False)
         if name in level.container:
             self._take_double(level, name, part)
             return
@@ -413,20 +423,10 @@ class Grown:
     def _stand(self, path: Path, inside: Any) -> None:
         if not self.rules.finals:
             return
-        if path is not None and self._is_beside(path):
-            return
         if self._held is not None:
             self._held.append((path, inside))
         else:
             self.finals.add(path, inside)
-
-    def _is_beside(self, path: Path) -> bool:
-        """Whether a place is in no field of the contract: the whole may be an envelope around the answer."""
-        if not self.levels or self.rules.exact or not (keys := self.shape.keys):
-            return False
-        while path is not None and path[0] is not self.path:
-            path = path[0]
-        return path is not None and isinstance(path[1], str) and path[1] not in keys and path[1] not in keys.values()
 
     def _begin_anew(self) -> None:
         self.epoch += 1

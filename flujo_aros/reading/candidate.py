@@ -16,12 +16,11 @@ from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.amounts import Scale, read_amount
 from flujo_aros.reading.choose import is_placeholder, name_words
 from flujo_aros.reading.coerce import Coercion, risk_of
-from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, steps_of, worst
 from flujo_aros.reading.envelope import is_framed, is_schema
-from flujo_aros.reading.garnished import CLEANED
+from flujo_aros.reading.lenient import CLEANED
 from flujo_aros.reading.node import OBJECT, Node
-from flujo_aros.reading.tolerant import Parsed
+from flujo_aros.reading.parser import Failure, Parsed
 
 T = TypeVar("T")
 

@@ -26,7 +26,6 @@ from flujo_aros.reading.choose import (
     name_words,
     say_choices,
 )
-from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.edits import Edit, Path, unlink
 from flujo_aros.reading.envelope import (
@@ -40,8 +39,8 @@ from flujo_aros.reading.envelope import (
     payload_of,
 )
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Placement, place
-from flujo_aros.reading.tolerant import Machine
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})
@@ -601,7 +600,7 @@ class Coercion:
         inside: str = node.value.strip()
         if self.nested >= _MAX_NESTED or inside[:1] not in ("{", "["):
             return self._type_issue(node, shape, path, f"the text {inside[:40]!r}")
-        parsed = Machine(inside, 0, shape, ends=False).parse()
+        parsed = Parser(inside, 0, shape, ends=False).parse()
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
             return self._issue(
                 path, "type", f"expected {_wanted(shape)}, found a text that cannot be read as such", node

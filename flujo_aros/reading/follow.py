@@ -12,17 +12,16 @@ from flujo_aros.contract.schema import ANY, fold
 from flujo_aros.contract.values import TypeValues
 from flujo_aros.outcome import Issue, Reason, Risk
 from flujo_aros.reading.anew import written_anew
+from flujo_aros.reading.boundaries import KEY_FIRST, begins_without_opener, key_without_opener
 from flujo_aros.reading.candidate import Candidate, find_json_end
-from flujo_aros.reading.cursor import Failure
-from flujo_aros.reading.fragments import KEY_FIRST, begins_without_opener, key_without_opener
 from flujo_aros.reading.gather import ESCAPED, Pick, Region
 from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.live import NOTHING
 from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
+from flujo_aros.reading.parser import Failure, Parsed, Parser
 from flujo_aros.reading.payload import event_of, is_example
 from flujo_aros.reading.search import BETWEEN, Search
 from flujo_aros.reading.shown import Shown
-from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
@@ -38,7 +37,7 @@ class Track(Generic[T]):
     """One candidate on its way: the machine that reads it, what is shown of it, and what it came to."""
 
     spot: Spot
-    machine: Machine
+    machine: Parser
     shown: Shown
     candidate: Candidate[T] | None = None
     quoted: bool = False

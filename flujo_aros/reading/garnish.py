@@ -12,7 +12,7 @@ from flujo_aros.contract.payload import LooseEvent, WrittenEvent
 from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.garnished import CLEANED
+from flujo_aros.reading.lenient import CLEANED
 
 T = TypeVar("T")
 

@@ -11,16 +11,15 @@ from typing import Final, Generic, Literal, TypeVar
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Valid
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Risk
+from flujo_aros.reading.boundaries import goes_on, is_fragment, is_held, key_without_opener
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
-from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit
-from flujo_aros.reading.fragments import goes_on, is_fragment, is_held, key_without_opener
-from flujo_aros.reading.garnished import GarnishedMachine
+from flujo_aros.reading.fast_path import rewrite
+from flujo_aros.reading.lenient import LenientParser
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_citation, is_quoted
 from flujo_aros.reading.node import moved
-from flujo_aros.reading.rewrite import rewrite
+from flujo_aros.reading.parser import Failure, Parsed, Parser
 from flujo_aros.reading.scalars import unescape
-from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
@@ -211,11 +210,11 @@ class Gathering(ABC, Generic[T]):
         machine = self._machine(spot)
         return self._judged(candidate, machine, machine.parse())
 
-    def _machine(self, spot: Spot, *, growing: bool = False) -> Machine:
+    def _machine(self, spot: Spot, *, growing: bool = False) -> Parser:
         doubled = self.text.startswith("{{", spot.start)
         counts = self.contract.counts
         if counts is not None:
-            return GarnishedMachine(
+            return LenientParser(
                 self.text,
                 spot.start,
                 self.shape,
@@ -224,7 +223,7 @@ class Gathering(ABC, Generic[T]):
                 ends=self.truncated is False,
                 doubled=doubled,
             )
-        return Machine(
+        return Parser(
             self.text,
             spot.start,
             self.shape,
@@ -234,7 +233,7 @@ class Gathering(ABC, Generic[T]):
             growing=growing,
         )
 
-    def _judged(self, candidate: Candidate[T], machine: Machine, parsed: Parsed | Failure) -> Candidate[T]:
+    def _judged(self, candidate: Candidate[T], machine: Parser, parsed: Parsed | Failure) -> Candidate[T]:
         if isinstance(parsed, Parsed) and machine.doubled:
             parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, candidate.start, parsed.end, "{…}"))
         self.budget -= machine.looked // 2

@@ -14,14 +14,13 @@ from flujo_aros.contract.times import TIMES
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
-from flujo_aros.reading.cursor import Frame
 from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.edits import Path, unlink
 from flujo_aros.reading.envelope import WRAPPING
 from flujo_aros.reading.live import NOTHING, Finals, OpenText, Slice, Snapshot
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.parser import Frame, Parser
 from flujo_aros.reading.scalars import unescape
-from flujo_aros.reading.tolerant import Machine
 
 _WHOLE_ESCAPES: Final = re.compile(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
@@ -119,7 +118,7 @@ class Grown:
 
     # --- following the machine --------------------------------------------------------------------------------
 
-    def follow(self, machine: Machine) -> None:
+    def follow(self, machine: Parser) -> None:
         """Take over what the machine has read since the last time."""
         self.text = machine.text
         stack, levels = machine.stack, self.levels
@@ -437,7 +436,7 @@ class Grown:
 
     # --- the open text ----------------------------------------------------------------------------------------
 
-    def _follow_text(self, machine: Machine) -> None:
+    def _follow_text(self, machine: Parser) -> None:
         opened = machine.opened
         if self.open_text is not None and (
             not self.levels or machine.certain[0] > self._open_start or self.levels[-1].frame is not self._open_frame

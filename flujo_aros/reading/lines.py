@@ -11,10 +11,9 @@ import re
 from typing import Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
-from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
+from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, literal_escapes, read_number, unescape
-from flujo_aros.reading.tolerant import Machine
 
 _LINE: Final = re.compile(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?P<open>\*\*|__|`)?(?P<key>[^\W\d][\w \-]{0,60}?)(?P<close>\*\*|__|`)?"
@@ -93,7 +92,7 @@ def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
     if quoted and quoted[1] not in quoted[2] and quoted[3] not in quoted[2]:
         return Node(STRING, quoted[2], start, end)
     if raw[:1] in ("[", "{"):
-        parsed = Machine(raw, 0, shape).parse()
+        parsed = Parser(raw, 0, shape).parse()
         if not isinstance(parsed, Failure) and parsed.end == len(raw) and not parsed.cut:
             return moved(parsed.node, start)
     if raw == "~" and shape.allows("null"):

@@ -17,15 +17,14 @@ from flujo_aros.contract.schema import fold, is_dict
 from flujo_aros.contract.values import Invalid
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import find_json_end
-from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.garnish import Look, tidied
 from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
+from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
 from flujo_aros.reading.said import is_prose, is_same_line, said_in
 from flujo_aros.reading.scalars import SURROGATE
-from flujo_aros.reading.tolerant import Machine
 
 T = TypeVar("T")
 _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
@@ -297,7 +296,7 @@ def _mended_block(text: str, contract: BlockContract, before: int) -> tuple[dict
     start = text.find("{", 0, before)
     if start < 0:
         return None
-    parsed = Machine(text, start).parse()
+    parsed = Parser(text, start).parse()
     if isinstance(parsed, Failure) or parsed.cut or worst(parsed.edits) is not Risk.LOSSLESS:
         return None
     fields: dict[str, Any] = plain(parsed.node)

@@ -11,11 +11,10 @@ from flujo_aros.contract.schema import ANY
 from flujo_aros.contract.values import TypeValues, Valid
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.anew import written_anew
-from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.live import NOTHING
+from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.shown import Shown, ShownText
-from flujo_aros.reading.tolerant import Machine
 
 _LONGEST_TAG: Final = 400
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
@@ -55,7 +54,7 @@ class FollowingTags:
         self.max_depth = max_depth
         self.text = ""
         self.track: Shown | ShownText | None = None
-        self.machine: Machine | None = None
+        self.machine: Parser | None = None
         self.payload = -1
         """Where the payload begins; -1 outside of tags."""
         self.opened = False
@@ -126,7 +125,7 @@ class FollowingTags:
         if self.text[start] in "{[":
             strict = self.contract.strict
             shape = ANY if strict else self.contract.shape
-            self.machine = Machine(self.text, start, shape, max_depth=self.max_depth, growing=True)
+            self.machine = Parser(self.text, start, shape, max_depth=self.max_depth, growing=True)
             values = self.contract.values
             anew = written_anew(values) if isinstance(values, TypeValues) else frozenset[str]()
             typed = isinstance(values, TypeValues)
@@ -134,7 +133,7 @@ class FollowingTags:
             self.track = Shown(Grown(self.text, self.contract.shape, rules))
         return True
 
-    def _read(self, machine: Machine) -> bool:
+    def _read(self, machine: Parser) -> bool:
         parsed = machine.go_on(self.text)
         if isinstance(parsed, Failure) or (self.contract.strict and machine.edits):
             self.machine, self.track = None, None
@@ -184,7 +183,7 @@ class FollowingBlock:
         self.max_depth = max_depth
         self._seeker = Seeker(r"[{\[]")
         self.over = not contract.keys
-        self.machine: Machine | None = None
+        self.machine: Parser | None = None
         self.track: Shown | None = None
 
     @property
@@ -221,7 +220,7 @@ class FollowingBlock:
             if found[0] == "[":
                 self.over = True
                 return
-            self.machine = Machine(text, found.start(), ANY, max_depth=self.max_depth, growing=True)
+            self.machine = Parser(text, found.start(), ANY, max_depth=self.max_depth, growing=True)
             self.track = Shown(Grown(text, ANY, Rules(typed=False, exact=True, finals=False), (None, "fields")))
         parsed = self.machine.go_on(text)
         if isinstance(parsed, Failure) or any(edit.risk > Risk.LOSSLESS for edit in self.machine.edits):

@@ -21,17 +21,16 @@ from flujo_aros.contract.values import Invalid, Valid
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.choose import boolean_word
-from flujo_aros.reading.cursor import Failure
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.gather import NESTED, UNREADABLE, Gathering
 from flujo_aros.reading.grown import as_json
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import CODE, FENCE, FENCED, INLINE, LINES, Spot
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
+from flujo_aros.reading.parser import Failure, Parsed, Parser
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number, unescape
-from flujo_aros.reading.tolerant import Machine, Parsed
 
 T = TypeVar("T")
 
@@ -356,7 +355,7 @@ class Search(Gathering[T]):
         nodes: list[Node] = []
         edits: list[Edit] = []
         for candidate in group:
-            parsed = Machine(self.text, candidate.start, self.shape.element(0), max_depth=self.max_depth).parse()
+            parsed = Parser(self.text, candidate.start, self.shape.element(0), max_depth=self.max_depth).parse()
             if isinstance(parsed, Failure):
                 return None
             nodes.append(parsed.node)

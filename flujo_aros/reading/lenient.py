@@ -14,12 +14,11 @@ from flujo_aros.contract.output import Counts
 from flujo_aros.contract.schema import ANY, Shape
 from flujo_aros.contract.values import path_of
 from flujo_aros.outcome import Reason, Risk
-from flujo_aros.reading.brackets import CLOSERS
-from flujo_aros.reading.cursor import Frame, Stop
 from flujo_aros.reading.edits import LOSSY, Edit, worst
+from flujo_aros.reading.grammar import BRACKETS
 from flujo_aros.reading.node import NUMBER, OBJECT, Member, Node
+from flujo_aros.reading.parser import Frame, Parsed, Parser, Stop
 from flujo_aros.reading.scalars import SURROGATE, Unescaped
-from flujo_aros.reading.tolerant import Machine, Parsed
 
 _BETWEEN: Final = ("truncated", "elided")
 """Where these stop the machine between two members, the member before has ended."""
@@ -27,7 +26,7 @@ CLEANED: Final = "cleaned"
 """The code of what was left out or changed because it is garnish."""
 
 
-class GarnishedMachine(Machine):
+class LenientParser(Parser):
     """Reads an object of which only the keys of `counts` count. A number that is none stays one that is not finite."""
 
     def __init__(
@@ -106,7 +105,7 @@ class GarnishedMachine(Machine):
         """Where the object ends. None where nobody can tell, or where what counts may stand in the rest once more."""
         end, depth = len(self.text), 0
         cut = stop.failure.reason is Reason.TRUNCATED
-        for found in CLOSERS.finditer(self.text, self.stack[0].start):
+        for found in BRACKETS.finditer(self.text, self.stack[0].start):
             char = found[0]
             depth += (char in "{[") - (char in "}]")
             if char in "}]" and depth <= 0:

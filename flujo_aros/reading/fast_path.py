@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from flujo_aros.outcome import Risk
-from flujo_aros.reading.cursor import LEFT_OUT
+from flujo_aros.reading.grammar import LEFT_OUT
 
 # Control characters, which no text may hold here, stand for the strings while the rest is mended.
 _DOUBLE: Final = "\x00"

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape
 from flujo_aros.outcome import Risk
-from flujo_aros.reading.ahead import Opened, OpenString, Wait, await_end, await_mark
+from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_end, await_mark
 
 _DOUBLE: Final = '"“”„‟«»＂″'
 _SINGLE: Final = "'‘’‚‛′"
@@ -201,7 +201,7 @@ def _closes_or_waits(around: Surroundings, start: int, at: int, seen: int) -> bo
     try:
         if _closes(around, start, at):
             return True
-    except Wait as wait:
+    except NeedMoreInput as wait:
         raise OpenString(around.role, start - 1, at, seen) from wait
     return seen < 0 and around.role == "element" and _opening_lost_behind(around, start, at)
 
@@ -215,7 +215,7 @@ def _triple_end(around: Surroundings, pos: int) -> StringEnd | None:
         return None
     end = text.find(triple, pos + 3)
     if around.growing and end < 0:
-        raise Wait
+        raise NeedMoreInput
     if end < 0 or not _closes(around, pos + 3, end + 2):
         return None
     start, stop = pos + 3, end
@@ -312,9 +312,9 @@ def _key_at(around: Surroundings, pos: int) -> re.Match[str] | None:
     if around.growing:
         if found is None:
             if _KEY_BEGUN.match(text, pos) is not None:
-                raise Wait
+                raise NeedMoreInput
         elif found.end() == len(text) or (found["b"] is not None and _skip(text, found.end()) == len(text)):
-            raise Wait
+            raise NeedMoreInput
     return found
 
 
@@ -399,7 +399,7 @@ def _follows(around: Surroundings, closer: int) -> bool:
     if depth > 0:
         return char in "\"“„«'‘{[" or char == "#" or text[at - 1 : at] == "\n"
     if around.growing and _TAIL_BEGUN.match(text, at) is not None:
-        raise Wait
+        raise NeedMoreInput
     return _TAIL.match(text, at) is None
 
 

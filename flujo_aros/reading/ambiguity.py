@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from flujo_aros.reading.quotes import QUOTES
+from flujo_aros.reading.strings import QUOTES
 
 _UNSURE: Final = re.compile(
     r"\"\s*[,+]\s*[\"#]|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s"

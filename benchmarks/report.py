@@ -1,6 +1,6 @@
 """Measure everything in one run and print docs/benchmarks.md.
 
-Run `python benchmarks/report.py CAPTURED.jsonl [--html FILE] > docs/benchmarks.md` with all peers installed.
+Run `python -m benchmarks.report CAPTURED.jsonl [--html FILE] > docs/benchmarks.md` with all peers installed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flujo_aros.cli.benching.markdown import corpus_table, documents_table, flood_tables
-from flujo_aros.cli.benching.words import unasked, versions
+from benchmarks.reading.markdown import corpus_table, documents_table, flood_tables
+from benchmarks.reading.words import unasked, versions
 
 HERE = Path(__file__).resolve().parent
 
 
 def bench(*args: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "flujo_aros.cli", "bench", "reading", *args, "--speed", "--peers", "--json"]
+    command = [sys.executable, "-m", "benchmarks", "reading", *args, "--speed", "--peers", "--json"]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 

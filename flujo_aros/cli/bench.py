@@ -1,18 +1,22 @@
-"""`aros bench`: how often a reader is right, how often silently wrong, and how long it takes, beside its peers."""
+"""`aros bench`: how often the reader is right on a corpus of your own, and how often silently wrong."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
+from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from flujo_aros.cli.screen import print_json, stderr_console
-from flujo_aros.errors import UsageError
+from flujo_aros.cli.corpus import BAD, REFUSED, TITLES, WRONG, Corpus, Got, Tally, load_corpus
+from flujo_aros.cli.screen import Text, print_json, stdout_console
+from flujo_aros.outcome import Accepted
 
-_BUDGET: Final = 5.0
+_LISTED: Final = 12
+_HEADER: Final = 9
 
 
 class BenchName(StrEnum):
@@ -23,70 +27,73 @@ class BenchName(StrEnum):
 
 def bench_command(
     what: Annotated[BenchName, typer.Argument(metavar="reading", help="What to measure.")],
-    corpus: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CORPUS]...", show_default=False, help="Cases as JSON Lines; the built-in speed set if left out."
-        ),
-    ] = None,
-    speed: Annotated[bool, typer.Option("--speed", help="Measure the built-in speed set besides CORPUS.")] = False,
-    peers: Annotated[
-        bool, typer.Option("--peers", help="Measure the other readers that are installed, in the same rounds.")
-    ] = False,
-    rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", min=1, max=1_000, help="How often each time is taken.")
-    ] = 5,
-    budget: Annotated[
-        float, typer.Option("--budget", metavar="SECONDS", min=0.1, help="The most that one call on a flood may take.")
-    ] = _BUDGET,
+    corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", show_default=False, help="Cases as JSON Lines.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as one JSON document.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write one page with charts, which needs no network.")
-    ] = None,
 ) -> None:
-    """Measure how well and how fast replies are read.
+    """Score the reader on replies of your own.
 
-    With CORPUS, counts values that are right, replies rightly refused, replies refused though they could be read, and
-    values that are silently wrong. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for captured
-    replies {id, raw, schema, gold, finish_reason}. Times are CPU time, and peers take turns with ours.
+    Counts values that are right, replies rightly refused, replies refused though they could be read, and values that
+    are silently wrong. Rows are {id, input, schema, expected, must_fail, may_fail, accept}, or for captured replies
+    {id, raw, schema, gold, finish_reason}.
 
-    Example: aros bench reading benchmarks/cases.jsonl --speed --peers --html bench.html
+    Speed and other readers are measured by `python -m benchmarks reading` in a checkout of this package.
+
+    Example: aros bench reading cases.jsonl
     """
-    from flujo_aros.cli.benching.cases import load_corpus  # here: no other command need load what measures
-    from flujo_aros.cli.benching.measure import measure
-    from flujo_aros.cli.benching.page import page
-
     del what  # there is one so far
-    if as_json and as_markdown:
-        raise UsageError("--json and --markdown both print to stdout: give one of them")
-    corpora = [load_corpus(name) for name in corpus or ()]
-    _writable(html)
-    with stderr_console().status("loading the readers") as status:
-        found = measure(
-            corpora, speed=speed or not corpora, peers=peers, rounds=rounds, budget=budget, tick=status.update
-        )
-    if html is not None:
-        html.write_text(page(found), encoding="utf-8")
-    _print(found, as_json=as_json, as_markdown=as_markdown)
-    if html is not None:
-        stderr_console().print(f"Wrote {html}", style="dim", soft_wrap=True)
-
-
-def _writable(html: Path | None) -> None:
-    """Minutes of measuring are not to end in a folder that is not there."""
-    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
-        message = f"--html: cannot write {str(html)!r}: give a file in a folder that is there"
-        raise UsageError(message)
-
-
-def _print(found: dict[str, Any], *, as_json: bool, as_markdown: bool) -> None:
-    from flujo_aros.cli.bench_tables import print_tables
-    from flujo_aros.cli.benching.markdown import markdown
-
+    scored = [_scored(one) for one in [load_corpus(name) for name in corpus]]
     if as_json:
-        print_json(found)
-    elif as_markdown:
-        sys.stdout.write(markdown(found))
-    else:
-        print_tables(found)
+        print_json({"version": version("flujo_aros"), "corpora": scored})
+        return
+    console = stdout_console()
+    for one in scored:
+        console.print(corpus_title(one), soft_wrap=True)
+        console.print(categories_table({**one["categories"], "total": one["total"]}, one["columns"]), "")
+        print_ids(console, one["ids"])
+
+
+def _scored(corpus: Corpus) -> dict[str, Any]:
+    from flujo_aros.reading.read import read  # here: no other command need load it
+
+    tally = Tally()
+    for case in corpus.cases:
+        outcome = read(case.text, case.contract, truncated=case.truncated)
+        tally.add(case, Got(outcome.value) if isinstance(outcome, Accepted) else None)
+    return {**corpus.to_dict(), **tally.to_dict(corpus.columns)}
+
+
+def corpus_title(corpus: Mapping[str, Any]) -> str:
+    """What there is in a corpus, on one line with an empty one after it."""
+    return f"{corpus['corpus']}: {', '.join(f'{n:,} {TITLES[name]}' for name, n in corpus['totals'].items())}\n"
+
+
+def categories_table(categories: Mapping[str, Mapping[str, int]], columns: Sequence[str]) -> Table:
+    """The verdicts of one reader, one row for each category."""
+    table = figures_table("category", ["n", *columns])
+    for name, count in categories.items():
+        table.add_row(name or "-", *(figure(column, count[column]) for column in ("n", *columns)))
+    return table
+
+
+def figures_table(first: str, columns: Sequence[str]) -> Table:
+    """A table without lines, with a wide first column and narrow ones for figures."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(first, no_wrap=True)
+    for name in columns:
+        title = TITLES.get(name, name)
+        folded = max(7, *map(len, title.split())) if len(title) > _HEADER else None
+        table.add_column(title, justify="right", width=folded, no_wrap=folded is None)
+    return table
+
+
+def figure(column: str, value: int) -> Text:
+    """A count in its colour: red where there should be none."""
+    return Text(str(value), style="red" if column in BAD and value else "dim" if not value else "")
+
+
+def print_ids(console: Console, ids: Mapping[str, Sequence[str]]) -> None:
+    """The cases that were read wrongly, then those refused though recoverable."""
+    for verdict in (WRONG, REFUSED):
+        if names := ids.get(verdict):
+            more = f" and {len(names) - _LISTED} more (--json lists them)" if len(names) > _LISTED else ""
+            console.print(f"{TITLES[verdict]}: {', '.join(names[:_LISTED])}{more}", soft_wrap=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import platform
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,8 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeAlias
 
-from flujo_aros.cli.benching.baml import BamlParser
-from flujo_aros.cli.benching.node import NodeParser, node_command
+from benchmarks.reading.baml import BamlParser
+from benchmarks.reading.lines import child_command
+from benchmarks.reading.node import NodeParser, node_command
 
 Parse: TypeAlias = Callable[[str, Mapping[str, Any] | None], Any]
 
@@ -54,7 +54,7 @@ class Peer:
 
     def command(self) -> list[str]:
         """How to start a process that has this parser alone."""
-        return [sys.executable, "-P", "-m", "flujo_aros.cli.benching.child", self.name]
+        return child_command(self.name)
 
     def install(self) -> tuple[str, tuple[str, ...]]:
         """The installer and what it has to install."""

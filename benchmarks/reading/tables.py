@@ -1,31 +1,26 @@
-"""The figures of `aros bench` as tables in a terminal."""
+"""The figures of `python -m benchmarks` as tables in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from flujo_aros.cli.benching.cases import REFUSED, WRONG
-from flujo_aros.cli.benching.readers import OURS
-from flujo_aros.cli.benching.speed import HOST
-from flujo_aros.cli.benching.words import (
+from benchmarks.reading.readers import OURS
+from benchmarks.reading.speed import HOST
+from benchmarks.reading.words import (
     SUMMARY,
-    WORDS,
     documents_of,
     flood_summary,
     floods_of,
     unasked,
     versions,
 )
+from flujo_aros.cli.bench import categories_table, corpus_title, figure, figures_table, print_ids
 from flujo_aros.cli.screen import Text, stderr_console, stdout_console
 from flujo_aros.telemetry.words import counted
-
-_LISTED: Final = 12
-_HEADER: Final = 9
-_BAD: Final = frozenset({WRONG, "cut_accepted", "invented"})
 
 
 def print_tables(found: Mapping[str, Any]) -> None:
@@ -46,41 +41,22 @@ def print_tables(found: Mapping[str, Any]) -> None:
 
 
 def _print_corpus(console: Console, corpus: Mapping[str, Any]) -> None:
-    totals = ", ".join(f"{value:,} {WORDS[name]}" for name, value in corpus["totals"].items())
-    console.print(f"{corpus['corpus']}: {totals}\n", soft_wrap=True)
+    console.print(corpus_title(corpus), soft_wrap=True)
     ours = corpus["readers"][0]
     if len(ours["categories"]) > 1:
-        console.print(_categories(ours, corpus["columns"]), "")
+        console.print(categories_table(ours["categories"], corpus["columns"]), "")
     console.print(_comparison(corpus), "")
-    for verdict in (WRONG, REFUSED):
-        _list_ids(console, ours["ids"].get(verdict, []), verdict)
+    print_ids(console, ours["ids"])
     if unasked(corpus):
         console.print(unasked(corpus), style="dim", soft_wrap=True)
 
 
-def _categories(ours: Mapping[str, Any], columns: Sequence[str]) -> Table:
-    table = _table("category", ["n", *columns])
-    for name, count in ours["categories"].items():
-        table.add_row(name or "-", *(_figure(column, count[column]) for column in ("n", *columns)))
-    return table
-
-
 def _comparison(corpus: Mapping[str, Any]) -> Table:
-    table = _table("reader", [*corpus["columns"], "µs", "÷ ours"])
+    table = figures_table("reader", [*corpus["columns"], "µs", "÷ ours"])
     for reader in corpus["readers"]:
-        figures = [_figure(column, reader["total"][column]) for column in corpus["columns"]]
+        figures = [figure(column, reader["total"][column]) for column in corpus["columns"]]
         table.add_row(reader["name"], *figures, f"{reader['median_us']:,.0f}", f"{reader['ratio']:.2f}")
     return table
-
-
-def _figure(column: str, value: int) -> Text:
-    return Text(str(value), style="red" if column in _BAD and value else "dim" if not value else "")
-
-
-def _list_ids(console: Console, ids: Sequence[str], verdict: str) -> None:
-    if ids:
-        more = f" and {len(ids) - _LISTED} more (--json lists them)" if len(ids) > _LISTED else ""
-        console.print(f"{WORDS[verdict]}: {', '.join(ids[:_LISTED])}{more}", soft_wrap=True)
 
 
 # --- the speed set ------------------------------------------------------------------------------------------------
@@ -93,7 +69,7 @@ def _print_speed(console: Console, found: Mapping[str, Any]) -> None:
     readers, names, cells = floods_of(speed)
     console.print(_our_floods([cells[OURS, name] for name in names]), "")
     if len(readers) > 1:
-        table = _table(f"{len(names)} floods", SUMMARY)
+        table = figures_table(f"{len(names)} floods", SUMMARY)
         for one in readers:
             table.add_row(one, *flood_summary([cells[one, name] for name in names]))
         console.print(table, "")
@@ -105,7 +81,7 @@ def _print_speed(console: Console, found: Mapping[str, Any]) -> None:
 
 def _documents(speed: Mapping[str, Any], title: str, show: Callable[[Mapping[str, Any]], str]) -> Table:
     readers, columns, cells = documents_of(speed)
-    table = _table(title, columns)
+    table = figures_table(title, columns)
     for name in readers:
         table.add_row(name, *(_cell(cells[name, column], show) for column in columns))
     return table
@@ -118,21 +94,11 @@ def _cell(cell: Mapping[str, Any], show: Callable[[Mapping[str, Any]], str]) -> 
 
 
 def _our_floods(floods: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("flood", ["KB", "ms at n", "ms at 2n", "growth", "ms/MB", "outcome"])
+    table = figures_table("flood", ["KB", "ms at n", "ms at 2n", "growth", "ms/MB", "outcome"])
     for flood in floods:
         figures = [
             f"{flood[name] or 0:{form}}"
             for name, form in (("ms", ",.1f"), ("ms_2n", ",.1f"), ("growth", ".1f"), ("ms_per_mb", ",.0f"))
         ]
         table.add_row(flood["input"], f"{flood['chars'] / 1000:,.0f}", *figures, flood["outcome"])
-    return table
-
-
-def _table(first: str, columns: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(first, no_wrap=True)
-    for name in columns:
-        words = WORDS.get(name, name)
-        folded = max(7, *map(len, words.split())) if len(words) > _HEADER else None
-        table.add_column(words, justify="right", width=folded, no_wrap=folded is None)
     return table

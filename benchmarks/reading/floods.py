@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flujo_aros.cli.benching.documents import FLOODS, Flood
-from flujo_aros.cli.benching.lines import Ended, LineProcess
-from flujo_aros.cli.benching.readers import OURS
+from benchmarks.reading.documents import FLOODS, Flood
+from benchmarks.reading.lines import Ended, LineProcess
 
 OVER, CRASHED = "over budget", "crashed"
 FLOOD_SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -52,11 +50,6 @@ class Bounded:
         """End the process."""
         self._stack.close()
         self._process = None
-
-
-def our_command() -> list[str]:
-    """How to start a process that has our reader."""
-    return [sys.executable, "-P", "-m", "flujo_aros.cli.benching.child", OURS]
 
 
 @dataclass(frozen=True, slots=True)

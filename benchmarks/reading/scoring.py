@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from flujo_aros.cli.benching.baml import Unasked
-from flujo_aros.cli.benching.cases import REFUSED, WRONG, Case, Corpus
-from flujo_aros.cli.benching.readers import Reader
+from benchmarks.reading.baml import Unasked
+from benchmarks.reading.readers import Reader
+from flujo_aros.cli.corpus import Case, Corpus, Tally
 
 _NS_IN_US = 1_000
 
@@ -24,16 +23,10 @@ class Score:
     """
 
     reader: Reader
-    counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
-    ids: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    tally: Tally = field(default_factory=Tally)
     micros: list[float] = field(default_factory=list[float])
     unasked: int = 0
     endless: list[str] = field(default_factory=list[str])
-
-    @property
-    def total(self) -> Counter[str]:
-        """The verdicts of all categories."""
-        return sum(self.counts.values(), Counter[str]())
 
     @property
     def median(self) -> float:
@@ -45,13 +38,11 @@ class Score:
         return {
             "name": self.reader.name,
             "version": self.reader.version,
-            "total": _figures(self.total, columns),
-            "categories": {name: _figures(count, columns) for name, count in sorted(self.counts.items())},
+            **self.tally.to_dict(columns),
             "median_us": round(self.median, 1),
             "ratio": round(self.median / ours, 2) if ours else 0.0,
             "unasked": self.unasked,
             "endless": self.endless,
-            "ids": self.ids,
         }
 
 
@@ -65,7 +56,7 @@ def score(corpus: Corpus, readers: Sequence[Reader], *, rounds: int, tick: Calla
             for result, clocked in zip(scores, times, strict=True):
                 if lap == 0 and not result.reader.ends(case.text, case.contract.json_schema or None):
                     result.endless.append(case.id)
-                    _note(result, case.category, case.id, case.verdicts(None))
+                    result.tally.add(case, None)
                 elif lap == 0 or index in clocked:
                     _take(result, case, clocked.setdefault(index, []), first=lap == 0)
                 if not clocked.get(index):
@@ -85,17 +76,4 @@ def _take(result: Score, case: Case, laps: list[int], *, first: bool) -> None:
         return
     laps.append(clock() - start)
     if first:
-        _note(result, case.category, case.id, case.verdicts(got))
-
-
-def _note(result: Score, category: str, name: str, verdicts: Iterable[str]) -> None:
-    count = result.counts.setdefault(category, Counter())
-    count["n"] += 1
-    for verdict in verdicts:
-        count[verdict] += 1
-        if verdict in (REFUSED, WRONG):
-            result.ids.setdefault(verdict, []).append(name)
-
-
-def _figures(count: Counter[str], columns: Sequence[str]) -> dict[str, int]:
-    return {name: count[name] for name in ("n", *columns)}
+        result.tally.add(case, got)

@@ -6,7 +6,7 @@ import shutil
 from contextlib import ExitStack
 from typing import Any, Final
 
-from flujo_aros.cli.benching.lines import Ended, LineProcess
+from benchmarks.reading.lines import Ended, LineProcess
 
 _PATIENCE: Final = 60.0
 

@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import queue
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 _START: Final = 60.0
+_ROOT: Final = str(Path(__file__).parents[2])
 
 
 class Ended(Exception):
     """The process ended without an answer."""
+
+
+def child_command(reader: str) -> list[str]:
+    """How to start a process that has this reader alone, without the working folder on its path."""
+    code = f"import sys; sys.path.insert(0, {_ROOT!r}); from benchmarks.reading.child import main; main({reader!r})"
+    return [sys.executable, "-P", "-c", code]
 
 
 class LineProcess:
@@ -24,7 +33,7 @@ class LineProcess:
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 - the commands are those of this package
+        self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
         )
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()

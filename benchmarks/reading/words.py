@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from flujo_aros.cli.benching.floods import CRASHED, OVER
+from benchmarks.reading.floods import CRASHED, OVER
 
-WORDS: Final = {
-    "n": "cases",
-    "right": "right",
-    "rightly_refused": "rightly refused",
-    "refused": "refused though recoverable",
-    "silently_wrong": "silently wrong",
-    "accepted": "accepted",
-    "cut_accepted": "cut replies accepted",
-    "invented": "holds what the reply does not",
-    "with_gold": "with a known answer",
-    "cut": "cut",
-}
 RAW: Final = frozenset({"RecursionError", "RangeError", CRASHED})
 """Ways to fail that no caller expects."""
 

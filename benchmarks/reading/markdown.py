@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flujo_aros.cli.benching.readers import OURS
-from flujo_aros.cli.benching.words import (
+from benchmarks.reading.readers import OURS
+from benchmarks.reading.words import (
     SUMMARY,
-    WORDS,
     documents_of,
     flood_cell,
     flood_summary,
@@ -16,6 +15,7 @@ from flujo_aros.cli.benching.words import (
     unasked,
     versions,
 )
+from flujo_aros.cli.corpus import TITLES
 
 
 def markdown(found: Mapping[str, Any]) -> str:
@@ -25,7 +25,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 def _parts(found: Mapping[str, Any]) -> Iterator[str]:
     for corpus in found["corpora"]:
-        totals = ", ".join(f"{value:,} {WORDS[name]}" for name, value in corpus["totals"].items())
+        totals = ", ".join(f"{value:,} {TITLES[name]}" for name, value in corpus["totals"].items())
         yield f"## {corpus['corpus']}"
         yield f"{totals}."
         yield corpus_table(corpus)
@@ -42,7 +42,7 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
 
 def corpus_table(corpus: Mapping[str, Any]) -> str:
     """The readers on one corpus."""
-    head = ["reader", *(WORDS[name] for name in corpus["columns"]), "median µs", "÷ ours"]
+    head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "÷ ours"]
     rows = [
         [
             bold(reader["name"]),

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from flujo_aros.cli.benching.cases import same
-from flujo_aros.cli.benching.documents import Document, Order
-from flujo_aros.cli.benching.floods import CRASHED, OVER, Bounded
-from flujo_aros.cli.benching.peers import Parser
-from flujo_aros.cli.benching.readers import OURS
+from benchmarks.reading.documents import Document, Order
+from benchmarks.reading.floods import CRASHED, OVER, Bounded
+from benchmarks.reading.peers import Parser
+from benchmarks.reading.readers import OURS
+from flujo_aros.cli.corpus import same
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 

@@ -1,4 +1,4 @@
-"""`python -m flujo_aros.cli.benching.child NAME`: one reader in a process of its own, asked line by line."""
+"""One reader in a process of its own, asked line by line; `lines.child_command` starts it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from flujo_aros.cli.benching.baml import Unasked
-from flujo_aros.cli.benching.peers import PEERS, REFUSALS
+from benchmarks.reading.baml import Unasked
+from benchmarks.reading.peers import PEERS, REFUSALS
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
@@ -73,7 +73,3 @@ def main(name: str) -> None:
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answer(attempt, json.loads(line)), default=str) + "\n")
         sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from flujo_aros.cli.benching.charts import bars, growth, legend, stacked
-from flujo_aros.cli.benching.readers import OURS
-from flujo_aros.cli.benching.words import (
+from benchmarks.reading.charts import bars, growth, legend, stacked
+from benchmarks.reading.readers import OURS
+from benchmarks.reading.words import (
     SUMMARY,
-    WORDS,
     documents_of,
     flood_cell,
     flood_summary,
@@ -18,6 +17,7 @@ from flujo_aros.cli.benching.words import (
     unasked,
     versions,
 )
+from flujo_aros.cli.corpus import TITLES
 from flujo_aros.telemetry.words import counted
 
 _VERDICTS: Final = ("right", "rightly_refused", "refused", "silently_wrong")
@@ -99,10 +99,10 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _corpus(corpus: Mapping[str, Any]) -> Iterator[str]:
-    totals = ", ".join(f"{value:,} {WORDS[name]}" for name, value in corpus["totals"].items())
+    totals = ", ".join(f"{value:,} {TITLES[name]}" for name, value in corpus["totals"].items())
     yield f"<h2>{escape(corpus['corpus'].rpartition('/')[2])}</h2><p>{totals}. {escape(unasked(corpus))}</p>"
     if corpus["kind"] == "cases":
-        keys = "".join(f'<span class="key"><i class="sw {name}"></i>{WORDS[name]}</span>' for name in _VERDICTS)
+        keys = "".join(f'<span class="key"><i class="sw {name}"></i>{TITLES[name]}</span>' for name in _VERDICTS)
         yield f'<div class="keys">{keys}</div>{stacked(corpus, _VERDICTS)}'
     else:
         for column in corpus["columns"]:
@@ -110,10 +110,10 @@ def _corpus(corpus: Mapping[str, Any]) -> Iterator[str]:
                 (reader["name"], float(reader["total"][column]), str(reader["total"][column]))
                 for reader in corpus["readers"]
             ]
-            yield f"<h3>{WORDS[column]}</h3>{bars(figures, WORDS[column])}"
+            yield f"<h3>{TITLES[column]}</h3>{bars(figures, TITLES[column])}"
     times = [(reader["name"], reader["median_us"], f"{reader['median_us']:,.0f} µs") for reader in corpus["readers"]]
     yield f"<h3>Median time for a reply, log scale</h3>{bars(times, 'Median time', logarithmic=True)}"
-    head = ["reader", *(WORDS[name] for name in corpus["columns"]), "median µs", "÷ ours"]
+    head = ["reader", *(TITLES[name] for name in corpus["columns"]), "median µs", "÷ ours"]
     rows = [
         [
             reader["name"],

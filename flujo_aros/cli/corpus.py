@@ -1,16 +1,18 @@
-"""Cases to score readers on: a reply, its schema, and what a careful reader makes of it."""
+"""A corpus to score readers on: replies with their schema, what a careful reader makes of them, and the verdicts."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flujo_aros.cli.benching.found import bare, holds, leaves
 from flujo_aros.cli.given import file_text
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.schema import is_dict, is_list
@@ -19,7 +21,25 @@ from flujo_aros.errors import ContractError, UsageError
 RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG = "right", "rightly_refused", "refused", "silently_wrong"
 ACCEPTED, CUT_ACCEPTED, INVENTED = "accepted", "cut_accepted", "invented"
 
+TITLES: Final = {
+    "n": "cases",
+    RIGHT: "right",
+    RIGHTLY_REFUSED: "rightly refused",
+    REFUSED: "refused though recoverable",
+    WRONG: "silently wrong",
+    ACCEPTED: "accepted",
+    CUT_ACCEPTED: "cut replies accepted",
+    INVENTED: "holds what the reply does not",
+    "with_gold": "with a known answer",
+    "cut": "cut",
+}
+"""The columns as people read them."""
+BAD: Final = frozenset({WRONG, CUT_ACCEPTED, INVENTED})
+"""The columns that should be zero."""
+
 _CUT: Final = {"length": True, "stop": False}
+_JOINTS: Final = re.compile(r"[\W_]+")
+_UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +164,49 @@ class Corpus:
     totals: Mapping[str, int]
     columns: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, without the cases."""
+        return {
+            "corpus": self.source,
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "totals": dict(self.totals),
+        }
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often a reader got which verdict, by category, and the cases that it refused or got wrong."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    ids: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    @property
+    def total(self) -> Counter[str]:
+        """The verdicts of all categories."""
+        return sum(self.counts.values(), Counter[str]())
+
+    def add(self, case: Case, got: Got | None) -> None:
+        """Count what a reader made of a case."""
+        count = self.counts.setdefault(case.category, Counter())
+        count["n"] += 1
+        for verdict in case.verdicts(got):
+            count[verdict] += 1
+            if verdict in (REFUSED, WRONG):
+                self.ids.setdefault(verdict, []).append(case.id)
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Plain JSON: the total, each category, and the ids."""
+        return {
+            "total": _figures(self.total, columns),
+            "categories": {name: _figures(count, columns) for name, count in sorted(self.counts.items())},
+            "ids": self.ids,
+        }
+
+
+def _figures(count: Counter[str], columns: Sequence[str]) -> dict[str, int]:
+    return {name: count[name] for name in ("n", *columns)}
+
 
 def load_corpus(name: str) -> Corpus:
     """The cases of a JSON Lines file.
@@ -239,3 +302,33 @@ def agrees(value: Any, gold: Any) -> bool:
     if isinstance(gold, (int, float)) and isinstance(value, (int, float)):
         return math.isclose(value, gold, abs_tol=1e-9, rel_tol=0)
     return bare(value) == bare(gold)
+
+
+def bare(value: object) -> str:
+    """A value as its letters and digits alone, without case, accents, spacing and punctuation."""
+    return _JOINTS.sub("", unicodedata.normalize("NFKD", str(value)).casefold())
+
+
+def leaves(value: Any) -> Iterator[str | int | float]:
+    """The texts and numbers in a JSON value; true, false and null say too little to be looked for."""
+    if is_dict(value):
+        for inner in value.values():
+            yield from leaves(inner)
+    elif is_list(value):
+        for inner in value:
+            yield from leaves(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield value
+
+
+def holds(text: str, wanted: Iterable[str | int | float]) -> bool:
+    """Whether all of these stand in the text, escaped or not."""
+    decoded = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    written = "\n".join(bare(part.replace("\\n", " ").replace("\\", "")) for part in (decoded, text))
+    return all(_stands(leaf, written) for leaf in wanted)
+
+
+def _stands(leaf: str | float, written: str) -> bool:
+    if bare(leaf) in written:
+        return True
+    return isinstance(leaf, float) and leaf.is_integer() and bare(int(leaf)) in written

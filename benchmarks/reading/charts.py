@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from flujo_aros.cli.benching.floods import CRASHED, OVER
-from flujo_aros.cli.benching.readers import OURS
-from flujo_aros.cli.benching.words import RAW, WORDS
+from benchmarks.reading.floods import CRASHED, OVER
+from benchmarks.reading.readers import OURS
+from benchmarks.reading.words import RAW
+from flujo_aros.cli.corpus import TITLES
 
 _PLOT: Final = (46.0, 12.0, 330.0, 196.0)
 """Left, top, right and bottom of a log-log chart."""
@@ -32,7 +33,7 @@ def stacked(corpus: Mapping[str, Any], columns: Sequence[str]) -> str:
 def _part(reader: str, kind: str, value: int, count: int) -> str:
     if not value:
         return ""
-    share, said = 100 * value / count, f"{reader}: {value} {WORDS[kind]}"
+    share, said = 100 * value / count, f"{reader}: {value} {TITLES[kind]}"
     label = str(value) if share > _LABELLED else ""
     return f'<i class="{kind}" style="width:{share:.2f}%" title="{escape(said)}">{label}</i>'
 

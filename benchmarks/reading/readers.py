@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
-from flujo_aros.cli.benching.cases import Got
-from flujo_aros.cli.benching.peers import REFUSALS, Parser
+from benchmarks.reading.peers import REFUSALS, Parser
+from flujo_aros.cli.corpus import Got
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Valid
 from flujo_aros.outcome import Accepted

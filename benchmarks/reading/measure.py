@@ -1,4 +1,4 @@
-"""Everything that `aros bench reading` measures, as one plain JSON document that all views are made of."""
+"""Everything that `python -m benchmarks reading` measures, as one plain JSON document that all views are made of."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
-from flujo_aros.cli.benching.cases import Corpus
-from flujo_aros.cli.benching.documents import documents
-from flujo_aros.cli.benching.floods import Bounded, our_command, time_floods
-from flujo_aros.cli.benching.peers import NodePeer, Parser, Peer, installed
-from flujo_aros.cli.benching.readers import OURS, our_reader, peer_reader
-from flujo_aros.cli.benching.scoring import score
-from flujo_aros.cli.benching.speed import contestant, our_contestants, time_documents
+from benchmarks.reading.documents import documents
+from benchmarks.reading.floods import Bounded, time_floods
+from benchmarks.reading.lines import child_command
+from benchmarks.reading.peers import NodePeer, Parser, Peer, installed
+from benchmarks.reading.readers import OURS, our_reader, peer_reader
+from benchmarks.reading.scoring import score
+from benchmarks.reading.speed import contestant, our_contestants, time_documents
+from flujo_aros.cli.corpus import Corpus
 
 Installed = Sequence[tuple[Peer | NodePeer, Parser]]
 Tick = Callable[[str], None]
@@ -30,7 +31,7 @@ def measure(
     """
     with ExitStack() as stack:
         others, missing = installed(stack) if peers else ([], [])
-        probes = {OURS: Bounded(our_command(), budget)}
+        probes = {OURS: Bounded(child_command(OURS), budget)}
         probes |= {peer.name: Bounded(peer.command(), budget) for peer, _ in others}
         for probe in probes.values():
             stack.callback(probe.close)
@@ -55,10 +56,7 @@ def _scored(corpus: Corpus, readers: Sequence[Any], rounds: int, tick: Tick) -> 
     scores = score(corpus, readers, rounds=rounds, tick=lambda lap: tick(f"{name}, round {lap + 1} of {rounds}"))
     ours = scores[0].median
     return {
-        "corpus": corpus.source,
-        "kind": corpus.kind,
-        "columns": list(corpus.columns),
-        "totals": dict(corpus.totals),
+        **corpus.to_dict(),
         "readers": [result.to_dict(corpus.columns, ours) for result in scores],
     }
 

@@ -1,1 +1,0 @@
-"""What `aros bench` measures: cases and their verdicts, readers side by side, documents for the speed set."""

@@ -1,0 +1,80 @@
+# The public names, and where each is defined: the one declaration, which `__init__.py` reads.
+
+from flujo_aros.agents.agent import AgentSpec as AgentSpec
+from flujo_aros.agents.capability import Aros as Aros
+from flujo_aros.agents.record import recording as recording
+from flujo_aros.blueprint.load import load_blueprint as load_blueprint
+from flujo_aros.contract.checks import winner_in as winner_in
+from flujo_aros.contract.output import Output as Output, with_checks as with_checks
+from flujo_aros.contract.payload import Block as Block, Event as Event
+from flujo_aros.contract.signal import CompletionSignal as CompletionSignal
+from flujo_aros.errors import (
+    ArosError as ArosError,
+    Attempt as Attempt,
+    BlueprintError as BlueprintError,
+    ContractError as ContractError,
+    LimitReached as LimitReached,
+    LocalModelError as LocalModelError,
+    OutputError as OutputError,
+    TemplateError as TemplateError,
+    UsageError as UsageError,
+)
+from flujo_aros.events import Observer as Observer, observing as observing
+from flujo_aros.outcome import (
+    Accepted as Accepted,
+    Degraded as Degraded,
+    Issue as Issue,
+    Outcome as Outcome,
+    Reason as Reason,
+    Rejected as Rejected,
+    Repair as Repair,
+    Risk as Risk,
+    Trust as Trust,
+)
+from flujo_aros.pipeline.bound import Bound as Bound, bound as bound
+from flujo_aros.pipeline.branch import Branch as Branch
+from flujo_aros.pipeline.cached import Cached as Cached
+from flujo_aros.pipeline.common import StepLimits as StepLimits
+from flujo_aros.pipeline.condition import check as check
+from flujo_aros.pipeline.flow import Pipeline as Pipeline
+from flujo_aros.pipeline.human import Human as Human
+from flujo_aros.pipeline.imports import Import as Import, OutputMapping as OutputMapping
+from flujo_aros.pipeline.loop import Loop as Loop, StateUpdate as StateUpdate
+from flujo_aros.pipeline.map import Map as Map
+from flujo_aros.pipeline.parallel import Parallel as Parallel
+from flujo_aros.pipeline.pause import PausedRun as PausedRun
+from flujo_aros.pipeline.processing import Processing as Processing
+from flujo_aros.pipeline.results import (
+    RunResult as RunResult,
+    RunStatus as RunStatus,
+    StepResult as StepResult,
+    StepStatus as StepStatus,
+)
+from flujo_aros.pipeline.runner import Runner as Runner
+from flujo_aros.pipeline.step import Call as Call, Step as Step
+from flujo_aros.pipeline.streaming import StreamEvent as StreamEvent
+from flujo_aros.reading.live import Partial as Partial
+from flujo_aros.reading.normalize import (
+    normalize_json_text as normalize_json_text,
+    parse_and_validate as parse_and_validate,
+)
+from flujo_aros.reading.read import Limits as Limits, read as read
+from flujo_aros.reading.stream import StreamReader as StreamReader
+from flujo_aros.recovery.evidence import Evidence as Evidence
+from flujo_aros.recovery.ladder import Ladder as Ladder
+from flujo_aros.recovery.stages.constrain import Constrain as Constrain
+from flujo_aros.recovery.stages.degrade import Degrade as Degrade
+from flujo_aros.recovery.stages.escalate import Escalate as Escalate
+from flujo_aros.recovery.stages.extract import Extract as Extract
+from flujo_aros.recovery.stages.llm_repair import LlmRepair as LlmRepair
+from flujo_aros.recovery.stages.patch import Patch as Patch
+from flujo_aros.recovery.stages.resume import Resume as Resume
+from flujo_aros.recovery.stages.retry import Retry as Retry
+from flujo_aros.recovery.stages.salvage import Salvage as Salvage
+from flujo_aros.recovery.stages.simplify import Simplify as Simplify
+from flujo_aros.recovery.stages.synthesize import Synthesize as Synthesize
+from flujo_aros.settings import Settings as Settings, current_settings as current_settings
+from flujo_aros.telemetry.journal import Journal as Journal
+from flujo_aros.telemetry.logs import Logging as Logging
+from flujo_aros.telemetry.otel import OpenTelemetry as OpenTelemetry
+from flujo_aros.usage import Usage as Usage

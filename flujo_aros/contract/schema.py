@@ -10,17 +10,14 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final, TypeGuard, cast
 
-from flujo_aros.contract.endless import objects_in, refuse_endless
 from flujo_aros.contract.patterns import Pattern, bounds_of
+from flujo_aros.contract.references import References
 from flujo_aros.contract.times import TIMES
 from flujo_aros.errors import ContractError
 
 JsonSchema = dict[str, Any]
-
-_MAX_REFS: Final = 64
 
 
 def fold(name: str) -> str:
@@ -82,6 +79,12 @@ class Shape:
         if not self.types:
             return self.choices is None or any(kind_of(choice) == kind for choice in self.choices)
         return kind in self.types or (kind == "integer" and "number" in self.types)
+
+    def asks_for(self, kind: str) -> bool:
+        """Whether the schema names this JSON type, by a type or a choice: where it names none, prose is no answer."""
+        if self.branches:
+            return any(branch.asks_for(kind) for branch in self.branches)
+        return bool(self.types or self.choices is not None) and self.allows(kind)
 
     @property
     def time_forms(self) -> list[str]:
@@ -201,11 +204,10 @@ def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
     """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
 
     `drops`: what judges the values takes no keys that an object does not declare, unless the schema says so.
-    Raises `ContractError` for one that no value satisfies, or none could be judged by.
+    Raises `ContractError` for `x-aros` hints that are none.
     """
     compiler = _Compiler(schema)
-    refuse_endless(schema, compiler.resolve)
-    root = compiler.shape(schema)
+    root = compiler.compile()
     if root is not ANY:
         root.has_risks = any(shape.risk for shape in compiler.done.values())
         root.has_times = any(shape.format in TIMES for shape in compiler.done.values())
@@ -240,62 +242,71 @@ _BESIDE_REF: Final = frozenset(
 )
 
 
+_DEEPEST: Final = 100
+"""How many parts that speak of one place are followed, one in the other; what is below guides no more."""
+
+
 class _Compiler:
+    """Makes shapes. Those deeper in the value are filled later, so that only parts of one place nest."""
+
     def __init__(self, root: JsonSchema) -> None:
         self.root = root
+        self.references = References(root)
         self.done: dict[int, Shape] = {}
+        self._pending: dict[int, tuple[Shape, Mapping[str, Any]]] = {}
+        self._depth = 0
+
+    def compile(self) -> Shape:
+        """The shape of the whole schema."""
+        root = self.shape(self.root)
+        while self._pending:
+            self._fill_whole(*self._pending.popitem()[1])
+        _cut_loops(self.done.values())
+        return root
 
     def shape(self, schema: object) -> Shape:
+        """The shape of a part, filled before the end."""
         if not isinstance(schema, Mapping) or not schema:
             return ANY
         node = cast("Mapping[str, Any]", schema)
+        if node.keys() <= _BESIDE_REF:
+            node = self.follow(node)
         known = self.done.get(id(node))
-        if known is not None:
-            return known
-        target = self.follow(node)
-        if target is not node and node.keys() <= _BESIDE_REF:
-            return self.shape(target)
-        shape = Shape()
-        self.done[id(node)] = shape
-        if target is not node:
-            _merge(shape, self.shape(target))
-        self.fill(shape, node)
-        for part in _list(node.get("allOf")):
-            _merge(shape, self.shape(part))
+        if known is None:
+            known = self.done[id(node)] = Shape()
+            self._pending[id(known)] = known, node
+        return known
+
+    def _filled(self, schema: object) -> Shape:
+        """The shape of a part that speaks of the same place, as far as it is known."""
+        shape = self.shape(schema)
+        if self._depth < _DEEPEST and id(shape) in self._pending:
+            self._depth += 1
+            self._fill_whole(*self._pending.pop(id(shape)))
+            self._depth -= 1
         return shape
 
+    def _fill_whole(self, shape: Shape, node: Mapping[str, Any]) -> None:
+        target = self.follow(node)
+        if target is not node:
+            _merge(shape, self._filled(target))
+        self.fill(shape, node)
+        for part in _list(node.get("allOf")):
+            _merge(shape, self._filled(part))
+
     def follow(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
-        seen = node
-        for _ in range(_MAX_REFS):
-            ref = seen.get("$ref", seen.get("$dynamicRef"))
-            if not isinstance(ref, str) or not ref.startswith("#"):
-                return seen
-            found = self.resolve(ref)
-            if found is None or found is seen:
-                return seen
-            seen = found
-            if len(seen) > 1 or "$ref" not in seen:
-                return seen
-        return seen
-
-    def resolve(self, ref: str) -> Mapping[str, Any] | None:
-        if ref != "#" and not ref.startswith("#/"):
-            return self.anchors.get(ref.removeprefix("#"))
-        here: object = self.root
-        for part in ref.removeprefix("#").split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
-            if name in _dict(here):
-                here = _dict(here)[name]
-            elif name.isdigit() and int(name) < len(_list(here)):
-                here = _list(here)[int(name)]
-            else:
-                return None
-        return here if is_dict(here) else None
-
-    @cached_property
-    def anchors(self) -> dict[str, dict[str, Any]]:
-        found = ((node.get(key), node) for node in objects_in(self.root) for key in ("$anchor", "$dynamicAnchor"))
-        return {name: node for name, node in found if isinstance(name, str)}
+        """Where the `$ref` of a schema leads, and the `$ref` of that if it says nothing else."""
+        here, seen = node, set[int]()
+        while id(here) not in seen:
+            seen.add(id(here))
+            ref = here.get("$ref", here.get("$dynamicRef"))
+            found = self.references.resolve(ref) if isinstance(ref, str) and ref.startswith("#") else None
+            if found is None:
+                break
+            here = found
+            if not here.keys() <= _BESIDE_REF:
+                break
+        return here
 
     def fill(self, shape: Shape, node: Mapping[str, Any]) -> None:
         kinds = node.get("type")
@@ -324,25 +335,24 @@ class _Compiler:
         shape.bounds = bounds_of(node)
         _fill_scale(shape, node)
         shape.unique = shape.unique or node.get("uniqueItems") is True
-        _check_bounds(node)
         _fill_hints(shape, _dict(node.get("x-aros")))
 
 
-_BOUNDS: Final = (
-    ("minLength", "maxLength"),
-    ("minItems", "maxItems"),
-    ("minProperties", "maxProperties"),
-    ("minimum", "maximum"),
-)
-
-
-def _check_bounds(node: Mapping[str, Any]) -> None:
-    """Refuse a schema that no value can satisfy: a reply would be asked for again and again."""
-    for least, most in _BOUNDS:
-        low, high = node.get(least), node.get(most)
-        if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
-            message = f"no value satisfies the schema: {least} is {low} and {most} is {high}; swap or widen them"
-            raise ContractError(message)
+def _cut_loops(shapes: Iterable[Shape]) -> None:
+    """Let anything stand where an alternative leads back to itself, as the validator does."""
+    open_shapes: set[int] = set()
+    done: set[int] = set()
+    pending = [(shape, False) for shape in shapes]
+    while pending:
+        shape, left = pending.pop()
+        if left:
+            open_shapes.discard(id(shape))
+            done.add(id(shape))
+        elif id(shape) not in done and id(shape) not in open_shapes and shape.branches:
+            open_shapes.add(id(shape))
+            pending.append((shape, True))
+            shape.branches = tuple(ANY if id(part) in open_shapes else part for part in shape.branches)
+            pending += [(part, False) for part in shape.branches]
 
 
 def _fill_scale(shape: Shape, node: Mapping[str, Any]) -> None:

@@ -19,10 +19,10 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnot
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from flujo_aros.contract.effort import Effort
-from flujo_aros.contract.endless import objects_in
 from flujo_aros.contract.kept import Steps, lost_keys
 from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.patterns import engines
+from flujo_aros.contract.references import objects_in, refuse_exponential
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape, is_dict, is_list
 from flujo_aros.contract.times import BEGINS, is_misread, misreadable
 from flujo_aros.errors import ContractError
@@ -287,6 +287,7 @@ class SchemaValues:
     def __init__(self, schema: JsonSchema) -> None:
         self.json_schema = schema
         self.validator = _compile_validator(self.json_schema)
+        refuse_exponential(schema)
         self.shape = compile_shape(self.json_schema)
         self._effort = Effort(self.shape)
 

@@ -142,12 +142,14 @@ class Search(Gathering[T]):
         whole = mask_reasoning(self.text, unopened=True).strip()
         if find_json_end(whole, 0) == len(whole):
             return self._json_scalar(whole)
-        if not any(self.shape.allows(kind) for kind in _SCALARS):
+        if not any(self.shape.asks_for(kind) for kind in _SCALARS):
             return None
         body, edits = _bare_scalar(whole)
         if not body or (self.shape.allows("string") and _DECLINED.search(body)):
             return None
-        return self._one_scalar(Node(STRING, body, *self._place(body)), edits)
+        found = self._one_scalar(Node(STRING, body, *self._place(body)), edits)
+        is_prose = isinstance(found, Accepted) and isinstance(found.value, str) and not self.shape.asks_for("string")
+        return None if is_prose else found
 
     def _json_scalar(self, body: str) -> Reading[T] | None:
         """A reply that is one JSON scalar, for a contract that takes it in a list or among others."""

@@ -73,7 +73,7 @@ def test_commands_and_options_that_are_mentioned_exist() -> None:
     missing: list[str] = []
     for page in PAGES:
         for call in CALL.finditer("\n".join(_code_of(page))):
-            command = group.commands.get(call[1])
+            command = group.get_command(None, call[1])
             if command is None:
                 missing.append(f"{_named(page)}: {call[0]}")
                 continue

@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import warnings
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
@@ -13,27 +15,13 @@ from types import TracebackType
 from typing import Annotated, Any, Final, TextIO
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
-from flujo_aros.cli.bench import bench_command
 from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
-from flujo_aros.cli.explain_run import explain_run_command
-from flujo_aros.cli.health import health_command
-from flujo_aros.cli.init import init_command
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
-from flujo_aros.cli.lint import lint_command
-from flujo_aros.cli.plan import plan_command
-from flujo_aros.cli.read import read_command
-from flujo_aros.cli.replay import replay_command
-from flujo_aros.cli.report import report_command
-from flujo_aros.cli.resume import resume_command
-from flujo_aros.cli.rule import rule_command
-from flujo_aros.cli.run import run_command
-from flujo_aros.cli.runs import runs_command
-from flujo_aros.cli.schema import schema_command
 from flujo_aros.cli.screen import complain, for_people
-from flujo_aros.cli.secrecy import new_mask
-from flujo_aros.cli.show import show_command
+from flujo_aros.cli.secrecy import forget_secrets
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
@@ -41,14 +29,71 @@ FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4
 _WRONG_USAGE: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What typer raises for wrong options. It has no public name since typer brings its own click."""
 
-app = typer.Typer(
-    name="aros",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,  # plain help: it reads well at any width, in any terminal and in a pipe
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_OPTIONS: Final[dict[str, Any]] = {
+    "add_completion": False,
+    "rich_markup_mode": None,  # plain help: it reads well at any width, in any terminal and in a pipe
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A command: its function, which is imported when it is called, and its line in `aros --help`."""
+
+    function: str
+    help: str
+    shows_help_alone: bool = False
+    """Whether it shows its help where it is called without arguments."""
+
+    def load(self, name: str) -> Any:
+        module, _, function = self.function.partition(":")
+        alone = typer.Typer(**_OPTIONS)
+        alone.command(name, short_help=self.help, no_args_is_help=self.shows_help_alone)(
+            getattr(import_module(f"flujo_aros.cli.{module}"), function)
+        )
+        return get_command(alone)
+
+
+COMMANDS: Final = {
+    "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True),
+    "resume": _Command("resume:resume_command", "Answer a paused run, and go on with it.", shows_help_alone=True),
+    "plan": _Command(
+        "plan:plan_command", "Show what a blueprint would run, and run none of it.", shows_help_alone=True
+    ),
+    "read": _Command("read:read_command", "Read a model's reply as a typed value.", shows_help_alone=True),
+    "lint": _Command(
+        "lint:lint_command", "Find mistakes in blueprints before a token is spent.", shows_help_alone=True
+    ),
+    "rule": _Command("rule:rule_command", "Explain a rule of `aros lint`, or list them all."),
+    "runs": _Command("runs:runs_command", "List the runs in the journal, newest first."),
+    "show": _Command("show:show_command", "Show one run from the journal."),
+    "explain": _Command("explain_run:explain_run_command", "Explain what became of each reply of a run."),
+    "health": _Command("health:health_command", "Say which models, steps and schemas misbehave."),
+    "replay": _Command("replay:replay_command", "Read the recorded replies of a run again."),
+    "report": _Command("report:report_command", "Write one run as an HTML file, with its replies and repairs."),
+    "init": _Command("init:init_command", "Write a first blueprint."),
+    "schema": _Command("schema:schema_command", "Print the JSON Schema of blueprints."),
+    "bench": _Command("bench:bench_command", "Score the reader on replies of your own.", shows_help_alone=True),
+}
+"""Every command, in the order of `aros --help`, which loads none of them."""
+
+
+class _Commands(TyperGroup):
+    """The group of all commands: each is imported when it is called, or when its own help is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the shape that typer calls)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
+
+app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **_OPTIONS)
 
 
 def _print_version(value: bool) -> None:
@@ -76,28 +121,11 @@ def aros(
     """
 
 
-app.command("run", no_args_is_help=True)(run_command)
-app.command("resume", no_args_is_help=True)(resume_command)
-app.command("plan", no_args_is_help=True)(plan_command)
-app.command("read", no_args_is_help=True)(read_command)
-app.command("lint", no_args_is_help=True)(lint_command)
-app.command("rule")(rule_command)
-app.command("runs")(runs_command)
-app.command("show")(show_command)
-app.command("explain")(explain_run_command)
-app.command("health")(health_command)
-app.command("replay")(replay_command)
-app.command("report")(report_command)
-app.command("init")(init_command)
-app.command("schema")(schema_command)
-app.command("bench", no_args_is_help=True)(bench_command)
-
-
 def main() -> None:
     """Run the command line and exit. Errors are sentences; `--debug` shows where they came from."""
     sys.excepthook = _one_sentence
     sys.path[:] = [entry for entry in sys.path if entry]  # an empty one is the working folder, which nobody has named
-    new_mask()
+    forget_secrets()
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the host's advertisement would stand among our progress
     _speak_visibly()
     command = get_command(app)

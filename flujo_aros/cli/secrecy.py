@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
-from flujo_aros.telemetry.masking import Mask
+if TYPE_CHECKING:
+    from flujo_aros.telemetry.masking import Mask
 
 _mask: ContextVar[Mask | None] = ContextVar("flujo_aros_cli_mask", default=None)
 
 
+def forget_secrets() -> None:
+    """Begin a command without the secrets of the one before; those of the environment are read when one is needed."""
+    _mask.set(None)
+
+
 def new_mask() -> Mask:
-    """The mask of the command that begins: the secrets of the environment, and those that it hears of in runs."""
+    """Return the mask of a run that begins: the secrets of the environment, and those of the events it receives."""
+    from flujo_aros.telemetry.masking import Mask  # here: a command that prints only its help needs none
+
     mask = Mask.of_environment()
     _mask.set(mask)
     return mask

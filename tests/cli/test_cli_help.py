@@ -8,9 +8,11 @@ import sys
 
 import pytest
 
+from flujo_aros.cli.main import COMMANDS
+
 from .conftest import Aros
 
-COMMANDS = (
+DOCUMENTED = (
     *("run", "resume", "plan", "read", "lint", "rule", "runs", "show", "explain", "health", "replay"),
     *("report", "init", "schema"),
     "bench",
@@ -25,7 +27,7 @@ def help_of(aros: Aros, *command: str) -> str:
 
 def test_only_documented_commands_exist(aros: Aros) -> None:
     listed = help_of(aros).partition("Commands:")[2]
-    assert tuple(re.findall(r"^  (\w+)", listed, re.MULTILINE)) == COMMANDS
+    assert tuple(re.findall(r"^  (\w+)", listed, re.MULTILINE)) == DOCUMENTED
     assert "..." not in listed, "each summary fits its line"
 
 
@@ -60,9 +62,28 @@ def test_version_is_that_of_the_package(aros_process: Aros) -> None:
     assert result.exit_code == 0
 
 
+def loaded_by(script: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after this script."""
+    told = f"{script}; import sys; print(*sorted(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
+    return set(done.stderr.split())
+
+
+def test_the_list_of_commands_is_printed_without_loading_one() -> None:
+    loaded = loaded_by("import flujo_aros.cli.main as m; m.app(['--help'], standalone_mode=False)")
+    assert "flujo_aros.cli.main" in loaded
+    assert not {f"flujo_aros.cli.{command.function.partition(':')[0]}" for command in COMMANDS.values()} & loaded
+    assert not {"flujo_aros.reading.read", "pydantic_ai", "sqlalchemy"} & loaded
+
+
 def test_a_command_starts_without_what_only_runs_need() -> None:
     """The agent framework alone takes longer to load than all that `aros show` does."""
-    told = "import sys, flujo_aros.cli.main as _; print(*sorted({n.partition('.')[0] for n in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True).stdout.split()
-    assert {"pydantic", "rich", "typer"} <= set(loaded)
-    assert not {"pydantic_ai", "sqlalchemy", "opentelemetry", "openai", "jinja2"} & set(loaded)
+    loaded = loaded_by("import flujo_aros.cli.show")
+    assert {"pydantic", "rich", "typer"} <= loaded
+    assert not {"pydantic_ai", "sqlalchemy", "opentelemetry", "openai", "jinja2"} & loaded
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_begins_its_own_help_with_its_line_in_the_list(aros: Aros, command: str) -> None:
+    about = re.split(r"\n\s*\n", aros(command, "--help").stdout)[1]
+    assert " ".join(about.split()).startswith(COMMANDS[command].help)

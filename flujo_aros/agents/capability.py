@@ -50,6 +50,7 @@ from flujo_aros.contract.reasoning import without_reasoning
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.errors import OutputError
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.reading.payload import cut_prose
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery.defaults import PLAIN_TEXT, ladder_for
 from flujo_aros.recovery.evidence import Evidence
@@ -439,18 +440,17 @@ class Aros(AbstractCapability[Any]):
         raise record.error
 
     async def _whole_text(self, ctx: RunContext[Any], record: RunRecord, text: str) -> str:
-        """The plain text of a step; where it was cut, or never came to its end, what the ladder makes of it.
+        """The plain text of a step; where it was cut or repeats itself to its end, what the ladder makes of it.
 
         Raises `OutputError` where that is no whole text.
         """
         finish = finish_of(ctx, record)
-        cut = was_cut(finish)
-        if not record.is_text_judged or not text.strip() or not (cut or (cut is None and ran_away(text))):
+        if not record.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
             return text
         record.texts.append(text)
         ladder = record.ladder or _AS_WRITTEN
         climb = Climb(ctx, record, ladder, PLAIN_TEXT, self.ask, self.capture_content)
-        outcome = await climb.outcome(text, "length" if cut is None else finish)
+        outcome = await climb.outcome(text, finish)
         if isinstance(outcome, Accepted):  # a text in quotes is no JSON here
             record.outcome = replace(outcome, value=outcome.text)
             return outcome.text
@@ -491,10 +491,17 @@ class Aros(AbstractCapability[Any]):
             record.settled = (outcome.text, outcome)
             clean_history(record, [], outcome.text, None)
             return ""
+        if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
+            record.settled, record.appended = (outcome.text, outcome), outcome.text[len(text) :]
+            return record.appended
+        said = without_reasoning(text).strip()
+        cut = record.fault is not None or was_cut(response.finish_reason)
+        if said and cut_prose(text, "$.prose", truncated=cut) is not None:
+            return ""  # nothing behind a text that was cut makes it whole: another reply takes its place at the end
         found: Block = outcome.value
         added = json.dumps(found.fields, ensure_ascii=False)
-        if without_reasoning(text).strip():
-            found = Block(found.fields, without_reasoning(text).strip())
+        if said:
+            found = Block(found.fields, said)
         elif outcome.trust is not Trust.SYNTHESIZED:  # nothing was said before: now it is, behind the block
             added = outcome.text
         record.appended = f"\n\n{added}" if text.strip() else added

@@ -23,6 +23,7 @@ from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
+from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.said import is_prose, is_same_line, said_in
 from flujo_aros.reading.scalars import SURROGATE
 
@@ -260,8 +261,31 @@ def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Rep
 _TOOL_CALL: Final = re.compile(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>|\Z)", re.S)
 
 
-def read_block(text: str, contract: BlockContract) -> Reading[Block]:
-    """The leading JSON object with all keys that must stand in it, and the prose after it. Reasoning leads nothing."""
+def read_block(text: str, contract: BlockContract, *, truncated: bool | None = None) -> Reading[Block]:
+    """The leading JSON object with all keys that must stand in it, and the prose after it. Reasoning leads nothing.
+
+    The prose is a part of the value and has no end of its own: a reply that was cut, or that ends in a runaway
+    repetition, is TRUNCATED, whatever its block says.
+    """
+    outcome = _block_in(text, contract)
+    cut = cut_prose(text, "$.prose", truncated=truncated)
+    if cut is None:
+        return outcome
+    issues = outcome.issues if isinstance(outcome, Rejected) else ()
+    return Rejected(Reason.TRUNCATED, (cut, *issues), text)
+
+
+def cut_prose(text: str, path: str, *, truncated: bool | None) -> Issue | None:
+    """Why the words of a reply are not whole: the token limit has cut them, or they repeat themselves to the end.
+
+    Words have no end of their own, as objects have. `path` is where they stand in the value.
+    """
+    if truncated is True:
+        return Issue(path, "truncated", "the reply was cut off before its text came to an end")
+    return replace(lost, path=path) if (lost := ran_away(text)) else None
+
+
+def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     if not contract.keys:
         return Accepted(Block({}, text), Trust.CLEAN, "first", (), text)
     # A call is no answer.
@@ -380,9 +404,8 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
         if heard != text or (prose and _is_slot(prose.strip("\"'"), contract.example)):
             return _echoed(text)
-        if truncated is True and prose:
-            words = "the reply is prose that was cut off"
-            return Rejected(Reason.TRUNCATED, (Issue("$.text", "truncated", words),), text)
+        if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
+            return Rejected(Reason.TRUNCATED, (cut,), text)
         said = said_in(prose)
         event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
         repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])

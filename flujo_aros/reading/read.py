@@ -92,7 +92,7 @@ def read(
     # The common case first, and at no detour: JSON that is right as it stands.
     if compiled.mode == "json" and truncated is not True and (limits.max_depth >= DEPTH or text[:1] not in "{["):
         valid = read_strict(text, compiled)
-        if valid is not None:
+        if valid is not None and not (valid[0].__class__ is str and ran_away(valid[0])):
             clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)
             return judged(clean, compiled.checks) if compiled.checks else clean
     outcome = judged(_read(text, compiled, _Options(risk, truncated, pick, limits)), compiled.checks)
@@ -105,7 +105,7 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Reading[Any]
         words = f"half of a surrogate pair is no character (at character {half.start()})"
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
-        return _read_json(text, contract, options)
+        return _not_endless(_read_json(text, contract, options))
     inside = options._replace(truncated=False)  # what ends before the end of the reply was not cut
 
     def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
@@ -114,14 +114,23 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Reading[Any]
     if isinstance(contract, TaggedContract):
         return read_tagged(text, contract, look)
     if isinstance(contract, BlockContract):
-        return read_block(text, contract)
+        return read_block(text, contract, truncated=options.truncated)
     return read_event(text, cast("EventContract", contract), look, truncated=options.truncated)
 
 
+def _not_endless(outcome: Reading[Any]) -> Reading[Any]:
+    """The outcome; a string that is the whole value is TRUNCATED where it ends in a runaway repetition."""
+    value = outcome.value if isinstance(outcome, Accepted) else None
+    lost = ran_away(value) if isinstance(value, str) else None
+    return outcome if lost is None else Rejected(Reason.TRUNCATED, (lost,), outcome.text)
+
+
 def _with_runaway(rejected: Rejected) -> Rejected:
-    """The rejection, with a word on how the reply ended if the model has lost its way there."""
+    """The rejection, with an issue that says so where the model has lost its way at the end of the reply."""
     lost = ran_away(rejected.text)
-    return rejected if lost is None else replace(rejected, issues=(*rejected.issues, lost))
+    if lost is None or any(issue.code == lost.code for issue in rejected.issues):
+        return rejected
+    return replace(rejected, issues=(*rejected.issues, lost))
 
 
 def too_large(text: str, length: int, limits: Limits) -> Rejected:

@@ -27,7 +27,8 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     """The ladder for a contract, as the settings want it.
 
     *json*: `resume`, `llm_repair`, `retry`, `extract`, `degrade`. *tagged* and *text* are strict: as many retries in
-    the conversation as the contract says, none by default. *block*: one more ask, then a made-up block that says so.
+    the conversation as the contract says, none by default. *block*: `resume` for a reply that was cut, one more ask for
+    one without a block, then a made-up block that says so; `degrade` where the text stays cut.
     *event*: one more ask where a check fails or the prompt's example comes back; then a verdict names no winner.
     `PLAIN_TEXT`: `resume` for a reply that was cut, then `degrade`.
     """
@@ -41,7 +42,8 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
         retries = contract.max_retries
         return Ladder(stages=(Resume(), Retry(attempts=retries)), max_calls=retries) if retries else _NOTHING
     if contract.mode == "block":
-        return Ladder(stages=(Retry(), Synthesize()), max_calls=1)
+        cut = (Degrade(),) if settings.fallback.degrade_to_string else ()
+        return Ladder(stages=(Resume(), Retry(), Synthesize(), *cut), max_calls=1)
     if contract.mode == "event":
         return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
     return _json_ladder(settings)

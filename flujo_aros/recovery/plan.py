@@ -8,6 +8,7 @@ from types import NoneType
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from flujo_aros.contract.output import Contract
+from flujo_aros.contract.payload import Block
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.echo import Examples
@@ -251,7 +252,10 @@ def _read(reply: Reply, contract: Contract[T]) -> Outcome[T]:
 
 def ends_by_itself(outcome: Accepted[Any]) -> bool:
     """Whether a value has an end of its own, as objects and lists have; words and numbers may always go on."""
-    return outcome.trust is not Trust.SYNTHESIZED and not isinstance(outcome.value, (str, bool, int, float, NoneType))
+    return outcome.trust is not Trust.SYNTHESIZED and not isinstance(outcome.value, _OPEN_ENDED)
+
+
+_OPEN_ENDED: Final = (str, bool, int, float, NoneType, Block)
 
 
 def _inferred(outcome: Accepted[T], code: str, span: tuple[int, int]) -> Accepted[T]:

@@ -80,7 +80,7 @@ def test_a_fallback_runs_in_place_of_text_that_stays_cut() -> None:
     assert (run.status, run.output) == (RunStatus.COMPLETED, "sorry")
 
 
-@pytest.mark.parametrize("finish", ["length", None])
+@pytest.mark.parametrize("finish", ["length", "stop", None])
 def test_the_same_words_without_end_are_no_text_and_not_asked_for_again(finish: str) -> None:
     run = ran(Replies(("Dear Ann, " + "a customer service, " * 300, finish)), own=False)
     assert (run.status, run.usage.requests) == (RunStatus.DEGRADED, 1)

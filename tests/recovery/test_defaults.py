@@ -64,7 +64,7 @@ def test_other_contracts_are_strict():
     assert names(Output.tagged("r", Item)) == names(Output.text("r")) == []
     ladder = ladder_for(Output.tagged("r", Item, max_retries=7))
     assert (ladder.stages, ladder.max_calls) == ((Resume(), Retry(attempts=7)), 7)
-    assert names(Output.block("plan")) == ["retry", "synthesize"]
+    assert names(Output.block("plan")) == ["resume", "retry", "synthesize", "degrade"]
     assert ladder_for(Output.block("plan")).max_calls == 1
     assert names(Output.event(["said"])) == ["resume", "retry", "synthesize"]
     assert ladder_for(Output.event(["said"])).max_calls == 1

@@ -354,9 +354,23 @@ class TestSynthesize:
 
     @pytest.mark.parametrize("second", [Reply("", fault="HTTP 500"), Reply(""), Reply('{"plan": null}')])
     def test_whatever_goes_wrong_with_the_second_reply_ends_in_a_block(self, second):
-        _, outcome = climbed((Retry(), Synthesize()), cut("My words"), second, task=self.BLOCK)
+        _, outcome = climbed((Retry(), Synthesize()), Reply("My words"), second, task=self.BLOCK)
         assert outcome.trust is Trust.SYNTHESIZED
         assert outcome.value.prose == "My words"
+
+    @pytest.mark.parametrize("second", [Reply("", fault="HTTP 500"), Reply("no"), cut('{"plan": "go", "risk": ""} So')])
+    def test_nothing_is_made_up_before_words_that_were_cut(self, second):
+        _, outcome = climbed((Resume(), Synthesize()), cut("My words"), second, task=self.BLOCK)
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.TRUNCATED
+
+    def test_no_verdict_is_made_of_words_that_were_cut(self):
+        task = Task(Output.event(["ruled"], ["winner"], checks=[lambda event: "no" if event.winner == "x" else None]))
+        first = Reply('{"kind": "ruled", "text": "Well.", "winner": "x"}')
+        _, outcome = climbed((Retry(), Synthesize()), first, cut("The winner, as all of us"), task=task)
+        assert (outcome.value.text, outcome.value.winner) == ("Well.", None)
+        _, outcome = climbed((Synthesize(),), cut("The winner, as all of us"), task=task)
+        assert isinstance(outcome, Rejected)
 
     def test_no_other_contract_is_ever_made_up(self):
         _, outcome = climbed((Synthesize(),), Reply(BAD))

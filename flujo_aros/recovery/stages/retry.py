@@ -47,8 +47,7 @@ class Retry(Rung):
     """
 
     # Not TOO_LARGE: the next one would be as large. PROVIDER only where the form was the trouble. TRUNCATED only for a
-    # block, which the model forgot and which is short, for a model that has lost its way, and where the provider broke
-    # off: anything else would be cut again at the same place.
+    # model that has lost its way, and where the provider broke off: anything else would be cut again at the same place.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True
@@ -65,7 +64,7 @@ class Retry(Rung):
             return "the provider could not be asked, in whatever form"
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
             return "the provider's filter has ended the reply"
-        cut = past.current.reason is Reason.TRUNCATED and task.contract.mode != "block"
+        cut = past.current.reason is Reason.TRUNCATED
         once_more = ran_away(past.current.text) or may_be_whole_next_time(past.current) or _anew(self, task, past)
         if cut and not once_more:
             return "the reply was cut: asked for again with the same budget, it would be cut again"

@@ -24,11 +24,12 @@ NO_CONTEST: Final = "no_contest"
 class Synthesize(Rung):
     """Make up what a reply should have had, and say so: the block before its prose, or a verdict without a winner.
 
-    A block has every key, with an empty text; the prose is that of the first reply, untouched. A verdict whose winner
-    fails the checks of its event contract names none, with `no_contest: true`. The trust is `SYNTHESIZED`, never more.
+    A block has every key, with an empty text; the prose is the model's own, untouched. A verdict whose winner fails the
+    checks of its event contract names none, with `no_contest: true`. The trust is `SYNTHESIZED`, never more. Nothing is
+    made up around words that were cut: that would hide the cut.
     """
 
-    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE}
+    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE, Reason.TRUNCATED}
     asks: ClassVar[bool] = False
 
     stage: Literal["synthesize"] = "synthesize"
@@ -46,7 +47,7 @@ class Synthesize(Rung):
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
         """Build it. A verdict is made of the latest answer that is an event; without any the rejection stays."""
         if isinstance(task.contract, BlockContract):
-            return cast("Outcome[T]", _block(task.contract, past.first.text))
+            return cast("Outcome[T]", _block(task.contract, past.current.text))
         contract = cast("EventContract", task.contract)
         latest = _undecided(past.spoken, contract)
         settled = _undecided(past.first, contract) if isinstance(latest, Rejected) else latest
@@ -62,6 +63,8 @@ def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
 
 def _undecided(rejected: Rejected, contract: EventContract) -> Outcome[Event]:
     """The verdict of a rejected answer without its winner, which could not be settled; the rejection if it is none."""
+    if rejected.reason is Reason.TRUNCATED:
+        return rejected
     unjudged = replace(contract, checks=(), fields=tuple(name for name in contract.fields if name != "winner"))
     said = read(rejected.text, unjudged)
     if not isinstance(said, Accepted):

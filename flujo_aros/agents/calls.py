@@ -39,7 +39,7 @@ class CallsMeant:
         if not tools:
             return response
         if response.tool_calls:
-            return self._usable_first(self._renamed(response, tools), tools)
+            return self.usable_first(self._renamed(response, tools))
         text = response.text
         if self.parameters.allow_text_output or not text or not text.strip():
             return response
@@ -62,9 +62,12 @@ class CallsMeant:
         self.written[call.tool_call_id] = text
         return call
 
-    def _usable_first(self, response: ModelResponse, tools: Sequence[ToolDefinition]) -> ModelResponse:
-        """The response with the calls of output tools that can be used before those that cannot."""
-        by_name = {tool.name: tool for tool in tools}
+    def usable_first(self, response: ModelResponse) -> ModelResponse:
+        """The response with the calls of output tools that can be used before those that cannot.
+
+        Without any that can be used, the first one is the answer that goes up the ladder.
+        """
+        by_name = {tool.name: tool for tool in self.parameters.output_tools}
         at = [index for index, part in enumerate(response.parts) if _called(part) in by_name]
         if len(at) < 2:
             return response
@@ -76,8 +79,10 @@ class CallsMeant:
         ]
         usable = [call for call, outcome in zip(calls, read_as, strict=True) if isinstance(outcome, Accepted)]
         others = [call for call, outcome in zip(calls, read_as, strict=True) if not isinstance(outcome, Accepted)]
-        if not usable or not others:
+        if not others:
             return response
+        if not usable:
+            usable, others = calls[:1], calls[1:]
         self.passed_over.update(call.tool_call_id for call in others)
         for index, call in zip(at, (*usable, *others), strict=True):
             parts[index] = call

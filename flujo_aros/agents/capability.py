@@ -37,7 +37,7 @@ from flujo_aros.agents.record import AgentOutputError, RunRecord, claim_record, 
 from flujo_aros.agents.salvage import fault_in, reply_of, response_of
 from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, thought_in, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
-from flujo_aros.agents.streams import RecordOf, WatchedModel
+from flujo_aros.agents.streams import RecordOf, WatchedModel, WatchedStream
 from flujo_aros.agents.strict_events import fitted
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
@@ -233,20 +233,25 @@ class Aros(AbstractCapability[Any]):
         thought = self._thought(response, parameters, record) if self._wants_an_answer(ctx) else None
         if thought is not None:
             return thought
-        cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries  # before that the host asks again
+        if parameters.output_tools:
+            response = self._calls_meant(ctx, record, parameters, response).applied(response)
+        last = ctx.retry >= ctx.max_retries  # before that the host asks again
+        if last and says_nothing(response) and self._asks_anew(ctx, record):
+            named = self._wanted(ctx, record) is not None
+            return with_blank(response, parameters, record.raw_arguments, is_text_read=named)
+        return response
+
+    def _calls_meant(
+        self, ctx: RunContext[Any], record: RunRecord, parameters: ModelRequestParameters, response: ModelResponse
+    ) -> CallsMeant:
+        cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries
 
         def ours(contract: Contract[Any], rejected: Rejected) -> bool:
             # A reply without any JSON is asked for again by the host, where it has a retry left and one may help.
             attempted = rejected.reason is not Reason.NO_JSON
             return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
 
-        if parameters.output_tools:
-            wanted, written = self._wanted(ctx, record), record.raw_arguments
-            response = CallsMeant(parameters, wanted, ours, written, record.passed_over, cut).applied(response)
-        if last and says_nothing(response) and self._asks_anew(ctx, record):
-            named = self._wanted(ctx, record) is not None
-            return with_blank(response, parameters, record.raw_arguments, is_text_read=named)
-        return response
+        return CallsMeant(parameters, self._wanted(ctx, record), ours, record.raw_arguments, record.passed_over, cut)
 
     def _thought(
         self, response: ModelResponse, parameters: ModelRequestParameters, record: RunRecord
@@ -475,6 +480,11 @@ class Aros(AbstractCapability[Any]):
         A reply that is held back becomes what a run without a stream gives.
         """
         record, text = self._record(ctx), response.text
+        if record.parameters is not None and isinstance(record.stream, WatchedStream):
+            # `run_stream` takes the first call of an output tool for its result, before any hook sees the response.
+            ordered = self._calls_meant(ctx, record, record.parameters, response).usable_first(response)
+            if ordered is not response:
+                record.stream.revise(parts=ordered.parts)
         contract = self._wanted(ctx, record)
         if not isinstance(contract, BlockContract) or response.tool_calls:
             return ""

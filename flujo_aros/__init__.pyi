@@ -1,5 +1,6 @@
 # The public names, and where each is defined: the one declaration, which `__init__.py` reads.
 
+from flujo_aros.agreement import ABSENT as ABSENT, Agreement as Agreement, Field as Field, agree as agree
 from flujo_aros.agents.agent import AgentSpec as AgentSpec
 from flujo_aros.agents.capability import Aros as Aros
 from flujo_aros.agents.record import recording as recording

@@ -12,8 +12,10 @@ import pytest
 import flujo_aros
 
 PUBLIC = [
+    "ABSENT",
     "Accepted",
     "AgentSpec",
+    "Agreement",
     "Aros",
     "ArosError",
     "Attempt",
@@ -32,6 +34,7 @@ PUBLIC = [
     "Event",
     "Evidence",
     "Extract",
+    "Field",
     "Human",
     "Import",
     "Issue",
@@ -80,6 +83,7 @@ PUBLIC = [
     "Trust",
     "Usage",
     "UsageError",
+    "agree",
     "bound",
     "check",
     "current_settings",

@@ -1,0 +1,595 @@
+"""Agreement: several independent readings of the same thing, put together field by field, each field with its votes.
+
+The law of this file: a value is taken because enough readings say it, never because one of them sounds sure. Readings
+are aligned by path, lists by their best match, so that an item which one reading has left out moves no other. A vote
+is typed: `3` and `3.0` are one number, and two texts are one if they differ in case, spacing and typography only. A
+reading that was rejected abstains. A tie, or too few votes, is contested, and a contested field is never handed on as
+if it were agreed. Everything here is pure: the same readings give the same agreement, and a further reading never
+changes how the earlier ones were aligned, so that one can know when it would change nothing any more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from math import ceil, isfinite
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, overload
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.contract.output import Contract, ContractLike, compile_contract
+from flujo_aros.contract.schema import Shape, is_dict, is_list
+from flujo_aros.contract.values import Invalid, path_of
+from flujo_aros.errors import UsageError, without_secrets
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Trust
+
+T = TypeVar("T")
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Absent(Enum):
+    """What a reading says of a place where it has nothing: an optional key left out, an item that others have."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What the readings say about one place of the value.
+
+    `votes` of the `of` readings that have a say here say `value` (`ABSENT`: that nothing belongs there); `dissent` has
+    every other thing that was said, each with its votes. `abstained` counts the readings without a say: rejected ones,
+    those still to come, and inside of an item of a list those that have no such item; whether there is one has a field
+    of its own, at the path of the item, unless all say so. `agreed` is whether the votes are enough. `trust` is the
+    lower of the agreement (`clean` if all readings say so, `inferred` if enough of them do, `degraded` where the field
+    is contested) and of the repairs that the readings which say so needed at this place. `open` is whether the
+    readings still to come could change what it comes to.
+    """
+
+    path: str
+    votes: int
+    of: int
+    value: Any
+    dissent: tuple[tuple[Any, int], ...]
+    trust: Trust
+    agreed: bool
+    abstained: int = 0
+    open: bool = False
+
+    @property
+    def contested(self) -> bool:
+        """Whether the readings do not agree on it."""
+        return not self.agreed
+
+    def explain(self) -> str:
+        """One line for a person: the votes, the value, and what others said."""
+        mark = "agreed" if self.agreed else "contested"
+        others = ", ".join(f"{_shown(value)} ({votes})" for value, votes in self.dissent)
+        against = f"; others: {others}" if others else ""
+        return f"{self.path}  {mark} {self.votes} of {self.of}  {_shown(self.value)}{against}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON. An absent value is left out."""
+        said = {} if self.value is ABSENT else {"value": self.value}
+        return {
+            "path": self.path,
+            "agreed": self.agreed,
+            "votes": self.votes,
+            "of": self.of,
+            "abstained": self.abstained,
+            **said,
+            "dissent": [{**({} if value is ABSENT else {"value": value}), "votes": n} for value, n in self.dissent],
+            "trust": self.trust.value,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement(Generic[T]):
+    """What several readings come to together.
+
+    `value` is the typed value if every field is agreed and the whole satisfies the contract; None otherwise. `fields`
+    has every place by its path; the items of a list that most readings leave out follow behind those of the value.
+    `contested` names the fields that are not agreed, and `open` those that readings still to come could change.
+    `draft` is the plain JSON of the winners with the contested fields as most readings, or the first, have them.
+    `issues` says why a value that all agree on breaks the contract.
+    """
+
+    value: T | None
+    fields: Mapping[str, Field]
+    contested: tuple[str, ...]
+    draft: Any
+    of: int
+    voted: int
+    issues: tuple[Issue, ...] = ()
+    open: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def decided(self) -> bool:
+        """Whether no reading that is still to come can change what this comes to."""
+        return not self.open
+
+    @property
+    def surely_contested(self) -> tuple[str, ...]:
+        """The contested fields that no reading still to come can save: with one of them there will be no value."""
+        return tuple(path for path in self.contested if not self.fields[path].open)
+
+    @property
+    def trust(self) -> Trust:
+        """The lowest trust of all fields; `degraded` without any vote."""
+        return Trust.lowest(each.trust for each in self.fields.values()) if self.voted else Trust.DEGRADED
+
+    @property
+    def coverage(self) -> float:
+        """The share of the fields that are agreed, from 0 to 1; 0 without any field."""
+        return 1 - len(self.contested) / len(self.fields) if self.fields else 0.0
+
+    def explain(self) -> str:
+        """How each field was voted on, for a person, the contested ones first. Known kinds of secrets are masked."""
+        agreed = len(self.fields) - len(self.contested)
+        head = f"{self.voted} of {self.of} readings voted; {agreed} of {len(self.fields)} fields agreed"
+        ordered = sorted(self.fields.values(), key=lambda each: each.agreed)
+        lines = [head, *(f"  {each.explain()}" for each in ordered), *(f"  {i.path}: {i.message}" for i in self.issues)]
+        return without_secrets("\n".join(lines), source=str(self.draft))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: the value (None where there is none), the draft, every field, and the names of the contested."""
+        return {
+            "value": to_jsonable_python(self.value, by_alias=True),
+            "draft": self.draft,
+            "readings": self.of,
+            "voted": self.voted,
+            "trust": self.trust.value,
+            "contested": list(self.contested),
+            "fields": [each.to_dict() for each in self.fields.values()],
+            "issues": [issue.to_dict() for issue in self.issues],
+        }
+
+
+@overload
+def agree(
+    readings: Sequence[Outcome[T] | T],
+    contract: Contract[T] | type[T] | TypeAdapter[T],
+    *,
+    need: float = 2 / 3,
+    of: int | None = None,
+) -> Agreement[T]: ...
+@overload
+def agree(readings: Sequence[Any], contract: Any, *, need: float = 2 / 3, of: int | None = None) -> Agreement[Any]: ...
+def agree(
+    readings: Sequence[Any], contract: ContractLike[Any], *, need: float = 2 / 3, of: int | None = None
+) -> Agreement[Any]:
+    """Put several readings of the same thing together, field by field.
+
+    A reading is an outcome of `read`, or a value. A rejected or degraded one abstains. `need` is how many readings must
+    say the same for a field to be agreed: a share of those that have a say as a float (1.0: all of them), but never
+    fewer than two where there are two or more readings; or a number of them as an int. A tie is contested whatever
+    `need` says. `of` is how many readings there will be, if these are not all: `Agreement.decided` then tells whether
+    the rest can change anything. Raises `UsageError` for a `need` or `of` that cannot be met, `ContractError` for what
+    is no contract.
+
+    >>> from pydantic import BaseModel
+    >>> class Order(BaseModel):
+    ...     sku: str
+    ...     qty: int
+    >>> result = agree([Order(sku="A-1", qty=2), Order(sku="a-1", qty=2), Order(sku="A-1", qty=3)], Order)
+    >>> result.value, result.fields["$.qty"].votes, result.fields["$.qty"].trust.value
+    (Order(sku='A-1', qty=2), 2, 'inferred')
+    >>> agree([{"qty": 2}, {"qty": 3}], {"type": "object"}).contested
+    ('$.qty',)
+    """
+    judge: Contract[Any] = compile_contract(contract)
+    total = len(readings) if of is None else of
+    ballots = [_Ballot.of(number, reading) for number, reading in enumerate(readings)]
+    if total < len(readings) or total < 1:
+        raise UsageError(f"of={of!r}: there are {len(readings)} readings; it is how many there will be, at least those")
+    tally = _Tally(_Need.of(need, total), total, len(readings))
+    voting: _Votes = [(ballot, (ballot.value, ())) for ballot in ballots if ballot.votes]
+    draft: Any = None
+    if voting:
+        draft = tally.place(voting, judge.shape, ())
+    fields = {each.path: each for each in tally.fields}
+    contested = tuple(path for path, each in fields.items() if not each.agreed)
+    value: Any = None
+    issues: tuple[Issue, ...] = ()
+    if voting and not contested:
+        verdict = judge.validate(None if draft is ABSENT else draft)
+        value, issues = (None, verdict.issues) if isinstance(verdict, Invalid) else (verdict.value, ())
+    left = total - len(readings)
+    still_open = tuple(tally.open) if voting else (("$",) if left else ())
+    return Agreement(
+        value, fields, contested, None if draft is ABSENT else draft, total, len(voting), issues, still_open
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """How many votes are enough."""
+
+    number: int | None
+    share: Fraction
+    least: int
+
+    @classmethod
+    def of(cls, need: object, total: int) -> _Need:
+        """What a caller asks for. Raises `UsageError`."""
+        if isinstance(need, bool) or not isinstance(need, (int, float)):
+            raise UsageError(f"need={need!r}: it is a share of the readings as a float, or a number of them as an int")
+        if isinstance(need, int):
+            if not 1 <= need <= total:
+                raise UsageError(f"need={need}: there are {total} readings, so it is a number from 1 to {total}")
+            return cls(need, Fraction(1), need)
+        if not (isfinite(need) and 0 < need <= 1):
+            raise UsageError(f"need={need!r}: a share is above 0 and at most 1.0; a number of readings is an int")
+        return cls(None, Fraction(need).limit_denominator(1000), min(2, total))
+
+    def votes(self, cast: int) -> int:
+        """How many, where so many readings have a say."""
+        return self.number if self.number is not None else max(self.least, ceil(self.share * cast))
+
+
+# Ballots: what each reading says, and what its repairs were
+
+
+@dataclass(frozen=True, slots=True)
+class _Ballot:
+    """One reading: its plain JSON, and what its value is worth place by place."""
+
+    number: int
+    votes: bool
+    value: Any = None
+    base: Trust = Trust.CLEAN
+    repairs: tuple[tuple[str, Trust], ...] = ()
+
+    @classmethod
+    def of(cls, number: int, reading: object) -> _Ballot:
+        """The ballot of an outcome, or of a value."""
+        if isinstance(reading, (Rejected, Degraded)):
+            return cls(number, votes=False)
+        if not isinstance(reading, Accepted):
+            return cls(number, votes=True, value=_plain(reading))
+        accepted = cast("Accepted[object]", reading)
+        repairs = tuple((repair.path, Trust.of([repair])) for repair in accepted.repairs)
+        told = Trust.lowest(trust for _, trust in repairs)  # the rest, such as a value made up, holds for all of it
+        base = Trust.CLEAN if told is accepted.trust else accepted.trust
+        return cls(number, votes=True, value=_plain(accepted.value), base=base, repairs=repairs)
+
+    def trust_at(self, path: Path) -> Trust:
+        """What this reading's value is worth at a place of its own: the worst of the repairs there or around it."""
+        if not self.repairs:
+            return self.base
+        here = path_of(path)
+        return Trust.lowest(
+            [self.base, *(trust for at, trust in self.repairs if _within(here, at) or _within(at, here))]
+        )
+
+
+def _plain(value: object) -> Any:
+    return to_jsonable_python(value, by_alias=True, fallback=str)
+
+
+def _within(path: str, outer: str) -> bool:
+    return path.startswith(outer) and (len(path) == len(outer) or path[len(outer)] in ".[")
+
+
+# The tally
+
+_Said: TypeAlias = tuple[Any, Path]
+"""What a reading has at a place, and where that stands in the reading itself."""
+_Votes: TypeAlias = list[tuple[_Ballot, _Said]]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Votes on every place below the one it is given, in the order of the value."""
+
+    need: _Need
+    total: int
+    came: int
+    fields: list[Field] = field(default_factory=list[Field])
+    open: list[str] = field(default_factory=list[str])
+
+    @property
+    def left(self) -> int:
+        """How many readings are still to come."""
+        return self.total - self.came
+
+    def place(self, votes: _Votes, shape: Shape, path: Path) -> Any:
+        """Vote on one place and all below it; gives its part of the draft."""
+        for is_kind, descend in ((is_dict, self._object), (is_list, self._list)):
+            inside = [(ballot, said) for ballot, said in votes if is_kind(said[0])]
+            filled = any(said[0] for _, said in inside)
+            if filled and 2 * len(inside) >= len(votes) and len(inside) >= _most_alike(votes, shape):
+                if len(inside) == len(votes):
+                    return descend(inside, shape, path)
+                # Whether it is there is one question, what is in it is another: whoever has none abstains from that.
+                at = len(self.fields)
+                made = descend(inside, shape, path)
+                self._judge(_presence(votes, made, is_kind), path, at)
+                return made
+        return self._judge(_groups(votes, shape), path)
+
+    def _object(self, votes: _Votes, shape: Shape, path: Path) -> Any:
+        keys = dict.fromkeys(key for _, (value, _) in votes for key in value)
+        if not keys:
+            return self._judge(_groups(votes, shape), path)
+        made: dict[str, Any] = {}
+        for key in keys:
+            inner = [(ballot, (value.get(key, ABSENT), (*at, key))) for ballot, (value, at) in votes]
+            part = self.place(inner, shape.member(key), (*path, key))
+            if part is not ABSENT:
+                made[key] = part
+        return made
+
+    def _list(self, votes: _Votes, shape: Shape, path: Path) -> Any:
+        slots = _aligned(votes, shape)
+        if not slots:
+            return self._judge(_groups(votes, shape), path)
+        if not self._settled(len(votes), self.left, len(votes) + self.left):
+            self.open.append(path_of(path))  # an item that nobody has named yet could still be voted in
+        kept: list[_Votes] = []
+        left_out: list[_Votes] = []
+        for slot in slots:
+            whole = [(ballot, slot.said.get(ballot.number, (ABSENT, at))) for ballot, (_, at) in votes]
+            (kept if 2 * len(slot.said) >= len(votes) else left_out).append(whole)
+        made = [self.place(whole, shape.element(index), (*path, index)) for index, whole in enumerate(kept)]
+        for index, whole in enumerate(left_out, len(kept)):
+            self._judge(_groups(whole, shape.element(index)), (*path, index))
+        return [each for each in made if each is not ABSENT]
+
+    def _judge(self, groups: _Groups, path: Path, at: int | None = None) -> Any:
+        """Count the votes on one place, the groups in the order of who spoke first; gives what was voted for."""
+        ranked = sorted(groups, key=lambda group: len(group.votes), reverse=True)  # stable: of equals the first
+        top, second = len(ranked[0].votes), len(ranked[1].votes) if len(ranked) > 1 else 0
+        cast = sum(len(group.votes) for group in ranked)
+        agreed = top >= self.need.votes(cast) and top > second
+        worth = Trust.lowest(ballot.trust_at(place) for ballot, (_, place) in ranked[0].votes)
+        trust = Trust.lowest([worth, self._trust_of_votes(top, agreed=agreed)])
+        dissent = tuple((group.value, len(group.votes)) for group in ranked[1:])
+        is_open = not self._settled(top, second + self.left, cast + self.left)
+        name = path_of(path)
+        made = Field(name, top, cast, ranked[0].value, dissent, trust, agreed, self.total - cast, is_open)
+        self.fields.insert(len(self.fields) if at is None else at, made)
+        if is_open:
+            self.open.append(name)
+        return made.value
+
+    def _trust_of_votes(self, votes: int, *, agreed: bool) -> Trust:
+        if not agreed:
+            return Trust.DEGRADED
+        return Trust.CLEAN if votes == self.total and votes > 1 else Trust.INFERRED
+
+    def _settled(self, top: int, rival: int, cast: int) -> bool:
+        """Whether the readings to come can change neither the winner nor whether it has enough votes.
+
+        `rival` are the votes that another value can still come to, `cast` how many there will be at most.
+        """
+        if not self.left:
+            return True
+        enough = self.need.votes(cast)
+        return (top > rival and top >= enough) or max(top + self.left, rival) < enough
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Those who say the same, and how that is written."""
+
+    value: Any
+    votes: _Votes
+
+
+_Groups: TypeAlias = list[_Group]
+
+
+def _groups(votes: _Votes, shape: Shape) -> _Groups:
+    """Those who say the same, in the order of who spoke first."""
+    found: dict[object, _Votes] = {}
+    for ballot, said in votes:
+        found.setdefault(_vote_key(said[0], shape), []).append((ballot, said))
+    return [_Group(_spelling(group), group) for group in found.values()]
+
+
+def _presence(votes: _Votes, made: Any, is_kind: Callable[[object], bool]) -> _Groups:
+    """Those who have an object or a list here, which has come to what was made, and those who have something else."""
+    there = [(ballot, said) for ballot, said in votes if is_kind(said[0])]
+    return [_Group(made, there), *_groups([vote for vote in votes if not is_kind(vote[1][0])], _ANY)]
+
+
+def _most_alike(votes: _Votes, shape: Shape) -> int:
+    """How many say the same that is neither an object nor a list."""
+    plain = [vote for vote in votes if not isinstance(vote[1][0], (dict, list))]
+    return max((len(group.votes) for group in _groups(plain, shape)), default=0)
+
+
+def _spelling(group: _Votes) -> Any:
+    """The value of those who say the same: as most of them write it, else as the first does. Null before absent."""
+    written: dict[str, list[Any]] = {}
+    for _, (value, _) in group:
+        written.setdefault(repr(value), []).append(value)
+    best = max(written.values(), key=len)[0]
+    return None if best is ABSENT and any(value is None for _, (value, _) in group) else best
+
+
+def _shown(value: Any) -> str:
+    """A value in one line for a person."""
+    text = value.value if value is ABSENT else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+_MOST_SHOWN: Final = 80
+
+
+# Typed equality
+
+_NUMBER: Final = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+_LONGEST_NUMBER: Final = 16
+_TYPOGRAPHY: Final = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "–": "-", "—": "-"})
+_PUNCTUATION: Final = re.compile(
+    r"""[.,;:!?](?=["']*(?:\s|$))|(?<!\S)[,;:!?]|["*`]|(?<!\w)'|'(?!\w)|(?<=[^\W\d])_(?=[^\W\d])"""
+)
+"""Marks that sentences are set with. What stands in or before a number, a sign or a bracket may say something."""
+
+
+def _vote_key(value: Any, shape: Shape) -> object:
+    """What two readings must have in common to say the same."""
+    if value is None or value is ABSENT:
+        return None
+    if isinstance(value, bool):
+        return ("truth", value)
+    if isinstance(value, (int, float)):
+        return ("number", _number_key(value))
+    if isinstance(value, str):
+        return ("choice", value) if shape.choices is not None else ("text", text_key(value))
+    if is_dict(value):
+        return ("object", tuple(sorted((key, _vote_key(part, shape.member(key))) for key, part in value.items())))
+    if is_list(value):
+        return ("list", tuple(_vote_key(part, shape.element(index)) for index, part in enumerate(value)))
+    return ("other", repr(value))
+
+
+def _number_key(value: float) -> object:
+    if isinstance(value, float) and not isfinite(value):
+        return repr(value)
+    return int(value) if value == int(value) else float(f"{value:.12g}")
+
+
+def text_key(text: str) -> str:
+    """A text as it is compared: without case, extra space, typography and the punctuation of sentences.
+
+    A text that is all one number is that number: `1,200.50` and `1200.5` are the same.
+
+    >>> text_key("  “Hello –  World.” ") == text_key('hello - world'), text_key("1,200.50") == text_key("1200.5")
+    (True, True)
+    """
+    plain = unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY).casefold()
+    bare = " ".join(plain.split())
+    if _NUMBER.fullmatch(bare) and len(bare) < _LONGEST_NUMBER and not (bare[0] == "0" and bare[1:2].isdigit()):
+        return repr(_number_key(float(bare.replace(",", ""))))
+    return " ".join(_PUNCTUATION.sub(" ", bare).split()) or bare
+
+
+# The alignment of lists
+
+_ALIKE: Final = 0.5
+"""How alike two items must be, from 0 to 1, to be taken for the same one."""
+_MOST_PAIRS: Final = 40_000
+"""How many pairs of items are compared; longer lists are aligned by what is equal, and by place."""
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """One item of the common list: what each reading has for it."""
+
+    said: dict[int, _Said]
+
+    @property
+    def values(self) -> Iterator[Any]:
+        """What the readings have."""
+        return (value for value, _ in self.said.values())
+
+
+def _aligned(votes: _Votes, shape: Shape) -> list[_Slot]:
+    """The items of all lists, each put to those of the earlier readings that it matches best.
+
+    The readings are taken in their order: a later one never changes how the earlier ones were put together.
+    """
+    slots: list[_Slot] = []
+    for ballot, (items, at) in votes:
+        where = _matches(slots, items, shape)
+        behind = -1
+        for index, item in enumerate(items):
+            said = (item, (*at, index))
+            slot = where.get(index)
+            if slot is None:
+                behind += 1
+                slots.insert(behind, _Slot({ballot.number: said}))
+            else:
+                slot.said[ballot.number] = said
+                behind = slots.index(slot)
+    return slots
+
+
+def _matches(slots: Sequence[_Slot], items: Sequence[Any], shape: Shape) -> dict[int, _Slot]:
+    """For each item, by its place, the slot that it belongs to, as far as there is one."""
+    found: dict[int, _Slot] = {}
+    taken: set[int] = set()
+    equal: dict[object, list[int]] = {}
+    for place, slot in enumerate(slots):
+        for key in {_vote_key(value, shape.element(place)) for value in slot.values}:
+            equal.setdefault(key, []).append(place)
+    for index, item in enumerate(items):
+        places = [place for place in equal.get(_vote_key(item, shape.element(index)), ()) if place not in taken]
+        if places:
+            best = min(places, key=lambda place: abs(place - index))
+            found[index] = slots[best]
+            taken.add(best)
+    rest = [index for index in range(len(items)) if index not in found]
+    free = [place for place in range(len(slots)) if place not in taken]
+    if len(rest) * len(free) > _MOST_PAIRS:
+        pairs = [(1.0, index, index) for index in rest if index in set(free)]
+    else:
+        pairs = [(_likeness(slots[place], items[index]), index, place) for index in rest for place in free]
+        pairs.sort(key=lambda pair: (-pair[0], abs(pair[1] - pair[2]), pair[1]))
+    for alike, index, place in pairs:
+        if alike >= _ALIKE and index not in found and place not in taken:
+            found[index] = slots[place]
+            taken.add(place)
+    return found
+
+
+def _likeness(slot: _Slot, item: Any) -> float:
+    return max(alike(value, item) for value in slot.values)
+
+
+def alike(one: Any, other: Any) -> float:
+    """How much of two JSON values is the same, from 0 to 1; words weigh more than numbers, numbers more than truths.
+
+    >>> alike({"sku": "A-1", "qty": 2}, {"sku": "A-1", "qty": 3}) > 0.5 > alike({"sku": "A-1"}, {"sku": "B-7"})
+    True
+    """
+    if is_dict(one) and is_dict(other):
+        weights = same = 0.0
+        for key in {**one, **other}:
+            mine, yours = one.get(key), other.get(key)
+            weight = max(_weight(mine), _weight(yours))
+            weights += weight
+            same += weight * alike(mine, yours)
+        return same / weights if weights else 1.0
+    if is_list(one) and is_list(other):
+        if not one or not other:
+            return float(one == other)
+        keys, others = [_vote_key(each, _ANY) for each in one], [_vote_key(each, _ANY) for each in other]
+        common = sum(1 for key in keys if key in others)
+        return common / max(len(keys), len(others))
+    if isinstance(one, str) and isinstance(other, str):
+        return _likeness_of_words(one, other)
+    return float(_vote_key(one, _ANY) == _vote_key(other, _ANY))
+
+
+_ANY: Final = Shape()
+
+
+def _weight(value: Any) -> float:
+    if value is None or isinstance(value, bool):
+        return 0.5
+    return 2.0 if isinstance(value, (int, float)) else 3.0
+
+
+def _likeness_of_words(one: str, other: str) -> float:
+    mine, yours = text_key(one), text_key(other)
+    if mine == yours:
+        return 1.0
+    words, others = set(mine.split()), set(yours.split())
+    shared = len(words & others)
+    return 2 * shared / (len(words) + len(others)) if words or others else 0.0

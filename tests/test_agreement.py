@@ -1,0 +1,260 @@
+"""Several readings of one thing are put together field by field, and each field says who agreed."""
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, model_validator
+
+from flujo_aros import ABSENT, Accepted, Agreement, Reason, Rejected, Trust, UsageError, agree, read
+
+
+class Line(BaseModel):
+    sku: str
+    qty: int
+
+
+class Order(BaseModel):
+    customer: str
+    total: float
+    lines: list[Line] = []
+    note: str | None = None
+
+
+ANY: dict[str, Any] = {"type": "object"}
+REFUSED = Rejected(Reason.NO_JSON, (), "")
+
+
+def order(customer: str = "Ada", total: float = 9.5, **more: Any) -> dict[str, Any]:
+    return {"customer": customer, "total": total, **more}
+
+
+def test_what_all_say_is_the_typed_value_and_clean() -> None:
+    made = agree([order(), order(), order()], Order)
+    assert made.value == Order(customer="Ada", total=9.5)
+    assert made.trust is Trust.CLEAN
+    assert made.contested == ()
+
+
+def test_a_field_tells_its_votes_and_who_dissents() -> None:
+    made = agree([order("Ada"), order("Bob"), order("Ada")], Order)
+    field = made.fields["$.customer"]
+    assert (field.votes, field.of, field.value, field.dissent) == (2, 3, "Ada", (("Bob", 1),))
+    assert (field.trust, field.agreed) == (Trust.INFERRED, True)
+    assert made.fields["$.total"].trust is Trust.CLEAN
+
+
+def test_a_tie_is_contested_and_there_is_no_value() -> None:
+    made = agree([order("Ada"), order("Bob")], Order, need=1)
+    assert made.value is None
+    assert made.contested == ("$.customer",)
+    assert made.draft["customer"] == "Ada"
+    assert made.fields["$.customer"].trust is Trust.DEGRADED
+
+
+def test_too_few_votes_are_contested_without_a_tie() -> None:
+    readings = [order("Ada"), order("Ada"), order("Bob"), order("Cy"), order("Dee")]
+    assert agree(readings, Order).contested == ("$.customer",)
+    assert agree(readings, Order, need=2).contested == ()
+
+
+def test_one_reading_alone_cannot_agree_with_itself_when_others_abstain() -> None:
+    assert agree([order(), REFUSED, REFUSED], Order).value is None
+
+
+def test_a_rejected_reading_abstains() -> None:
+    made = agree([order(), REFUSED, order()], Order)
+    assert made.value == Order(customer="Ada", total=9.5)
+    field = made.fields["$.customer"]
+    assert (field.votes, field.of, field.abstained, field.trust) == (2, 2, 1, Trust.INFERRED)
+
+
+def test_without_any_vote_there_is_nothing() -> None:
+    made = agree([REFUSED, REFUSED], Order)
+    assert (made.value, made.draft, made.voted, made.trust, made.fields) == (None, None, 0, Trust.DEGRADED, {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (3, 3.0),
+        ("New  York", "new york"),
+        ("“smart” – text.", '"smart" - text'),
+        ("1,200.50", "1200.5"),
+        (None, None),
+    ],
+)
+def test_equality_is_typed(one: Any, other: Any) -> None:
+    assert agree([{"a": one}, {"a": other}], ANY).contested == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, True),
+        ("3.5", "35"),
+        ("A.1", "A1"),
+        ("007", "7"),
+        ("-5", "5"),
+        ("(5)", "5"),
+        ("C++", "C"),
+        ("was", "was not"),
+    ],
+)
+def test_what_differs_in_meaning_is_not_the_same(one: Any, other: Any) -> None:
+    assert agree([{"a": one}, {"a": other}], ANY).contested == ("$.a",)
+
+
+def test_a_choice_is_compared_as_it_stands() -> None:
+    schema = {"type": "object", "properties": {"a": {"enum": ["x", "X"]}}}
+    assert agree([{"a": "x"}, {"a": "X"}], schema).contested == ("$.a",)
+
+
+def test_an_item_that_one_reading_leaves_out_moves_no_other() -> None:
+    items = [{"sku": "A-1", "qty": 1}, {"sku": "B-2", "qty": 2}, {"sku": "C-3", "qty": 3}]
+    made = agree([order(lines=items), order(lines=items[1:]), order(lines=items)], Order)
+    assert made.value is not None
+    assert [line.sku for line in made.value.lines] == ["A-1", "B-2", "C-3"]
+    there = made.fields["$.lines[0]"]
+    assert (there.votes, there.dissent) == (2, ((ABSENT, 1),))
+    assert made.fields["$.lines[0].sku"].abstained == 1
+    assert made.fields["$.lines[2].qty"].votes == 3
+
+
+def test_an_item_that_most_leave_out_is_left_out_and_named() -> None:
+    item, ghost = {"sku": "A-1", "qty": 1}, {"sku": "Z-9", "qty": 7}
+    made = agree([order(lines=[item]), order(lines=[ghost, item]), order(lines=[item])], Order)
+    assert made.value is not None
+    assert [line.sku for line in made.value.lines] == ["A-1"]
+    left_out = made.fields["$.lines[1]"]
+    assert (left_out.value, left_out.agreed, left_out.dissent) == (ABSENT, True, ((ghost, 1),))
+
+
+def test_items_in_another_order_are_the_same_items() -> None:
+    items = [{"sku": "A-1", "qty": 1}, {"sku": "B-2", "qty": 2}]
+    made = agree([order(lines=items), order(lines=items[::-1]), order(lines=items)], Order)
+    assert made.contested == ()
+    assert made.fields["$.lines[0].sku"].votes == 3
+
+
+def test_two_equal_items_stay_two() -> None:
+    twice = [{"sku": "A-1", "qty": 1}] * 2
+    made = agree([order(lines=twice), order(lines=twice)], Order)
+    assert made.value is not None
+    assert len(made.value.lines) == 2
+
+
+def test_an_object_beside_something_else_is_a_vote_on_its_place() -> None:
+    made = agree([{"a": {"b": 1}}, {"a": None}, {"a": {"b": 1}}], ANY)
+    assert made.draft == {"a": {"b": 1}}
+    assert (made.fields["$.a"].votes, made.fields["$.a"].dissent) == (2, ((None, 1),))
+
+
+def test_the_trust_of_a_field_is_the_lower_of_its_repairs_and_its_agreement() -> None:
+    repaired = read('{"customer": "Ada", "total": "9.5"}', Order)
+    assert isinstance(repaired, Accepted)
+    made = agree([repaired, read('{"customer": "Ada", "total": 9.5}', Order)], Order)
+    assert made.fields["$.total"].trust is Trust.INFERRED
+    assert made.fields["$.customer"].trust is Trust.CLEAN
+
+
+def test_a_value_made_up_lowers_every_field() -> None:
+    made_up = Accepted(order(), Trust.SYNTHESIZED, "synthesize", (), "")
+    assert agree([made_up, order()], Order).fields["$.customer"].trust is Trust.SYNTHESIZED
+
+
+def test_an_agreed_whole_that_breaks_the_contract_is_no_value() -> None:
+    class Span(BaseModel):
+        first: int
+        last: int
+
+        @model_validator(mode="after")
+        def in_order(self) -> "Span":
+            if self.first > self.last:
+                raise ValueError("first is after last")
+            return self
+
+    made = agree([{"first": 1, "last": 2}, {"first": 5, "last": 2}, {"first": 5, "last": 9}], Span)
+    assert made.contested == ()
+    assert made.value is None
+    assert "first is after last" in made.issues[0].message
+
+
+def test_typed_votes_name_one_of_the_cast() -> None:
+    cast = Literal["ada", "bob"]
+    made = agree([read('"ada"', cast), read('"nobody"', cast), read('"ada"', cast)], cast)
+    assert (made.value, made.fields["$"].votes, made.fields["$"].abstained) == ("ada", 2, 1)
+
+
+def test_it_is_decided_once_no_reading_can_change_it() -> None:
+    three = [order()] * 3
+    assert agree(three, Order, need=3, of=5).decided
+    assert not agree(three[:2], Order, need=3, of=5).decided
+    open_ = agree([order("Ada"), order("Ada"), order("Bob")], Order, need=3, of=5)
+    assert open_.open == ("$.customer",)
+
+
+def test_a_field_that_nothing_can_save_is_surely_contested() -> None:
+    made = agree([order("Ada"), order("Bob"), order("Cy")], Order, need=4, of=5)
+    assert made.surely_contested == ("$.customer",)
+    assert agree([order("Ada"), order("Bob")], Order, need=4, of=5).surely_contested == ()
+
+
+def test_an_item_that_may_still_be_named_keeps_a_list_open() -> None:
+    line = {"sku": "A-1", "qty": 1}
+    assert "$.lines" in agree([order(lines=[line])], Order, need=2, of=3).open
+
+
+@pytest.mark.parametrize("need", [0, 4, True, 0.0, 1.5, float("nan"), "2/3"])
+def test_a_need_that_cannot_be_met_is_refused(need: Any) -> None:
+    with pytest.raises(UsageError, match="need="):
+        agree([order()] * 3, Order, need=need)
+
+
+def test_more_readings_than_announced_are_refused() -> None:
+    with pytest.raises(UsageError, match="of=1"):
+        agree([order(), order()], Order, of=1)
+
+
+def test_a_person_reads_the_contested_fields_first() -> None:
+    told = agree([order("Ada"), order("Bob")], Order).explain().splitlines()
+    assert told[0].startswith("2 of 2 readings voted")
+    assert told[1].startswith("  $.customer  contested 1 of 2")
+
+
+def test_plain_json_has_no_value_where_nothing_is() -> None:
+    plain = agree([{"a": 1, "b": 2}, {"a": 1}, {"a": 1}], ANY).to_dict()
+    absent = next(field for field in plain["fields"] if field["path"] == "$.b")
+    assert "value" not in absent
+    assert absent["dissent"] == [{"value": 2, "votes": 1}]
+
+
+SMALL = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["a", "b", "A."]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xyz"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(SMALL, min_size=1, max_size=5), st.sampled_from([1.0, 2 / 3, 0.5, 1]))
+def test_a_decision_before_the_end_is_the_one_at_the_end(readings: list[Any], need: float) -> None:
+    def result(made: Agreement[Any]) -> tuple[bool, bool]:
+        return made.contested == (), made.value is None
+
+    whole = agree(readings, True, need=need)
+    for count in range(1, len(readings)):
+        early = agree(readings[:count], True, need=need, of=len(readings))
+        if early.decided:
+            assert result(early) == result(whole)
+        if early.surely_contested:
+            assert whole.value is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(SMALL, st.integers(2, 4))
+def test_readings_that_are_the_same_give_that_value(value: Any, count: int) -> None:
+    made = agree([value] * count, True, need=1.0)
+    assert made.contested == ()
+    assert made.draft == value

@@ -16,10 +16,12 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.settings import ModelSettings
 
-from flujo_aros.agents.asked import AskedSchema, AskingAros
+from flujo_aros.agents.asked import AskingAros
 from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.direct_run import DirectAgent
 from flujo_aros.agents.model_names import made_model
 from flujo_aros.agents.profiles import profile_of
+from flujo_aros.agents.schema_request import SchemaRequest, schema_request
 from flujo_aros.agents.unhooked import UnhookedAros
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check
@@ -93,6 +95,7 @@ class RunnableAgent(Generic[T]):
     schema_sent: bool = False
     ours: bool = False
     unhooked: bool = False
+    direct: DirectAgent[T] | None = None
 
     @classmethod
     async def of(
@@ -243,7 +246,31 @@ def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladd
         schema_sent=sent,
         ours=True,
         unhooked=not by_host,
+        direct=_direct_agent(spec, model, contract, ladder),
     )
+
+
+def _direct_agent(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> DirectAgent[T]:
+    mode = spec.output_mode
+    if mode == "auto":
+        mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
+    request = None if contract is None else _request(contract, mode)
+    instructions = spec.system_prompt
+    if contract is not None and request is None:
+        instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
+    settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
+    return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, request)
+
+
+def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest | None:
+    """How to ask for the schema of the contract; None where words in the instructions do."""
+    of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
+    if of_text or not contract.json_schema:
+        return None
+    try:
+        return schema_request(contract, mode)
+    except UsageError:  # a recursive schema
+        return None
 
 
 def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:
@@ -266,11 +293,14 @@ def _words(contract: Contract[Any]) -> str | None:
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
-def _asked(contract: Contract[Any], mode: OutputMode) -> AskedSchema | None:
+def _asked(contract: Contract[Any], mode: OutputMode) -> SchemaRequest | None:
     """The schema that `Aros` itself asks for; None where the host has to, as for a tool, or where words do."""
     if contract.mode != "json" or not contract.json_schema or mode not in ("native", "prompted"):
         return None
-    return AskedSchema.of(contract, mode)
+    try:
+        return schema_request(contract, mode)
+    except UsageError:  # a recursive schema
+        return None
 
 
 def _output_type(contract: Contract[Any], mode: OutputMode) -> Any:

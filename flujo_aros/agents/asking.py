@@ -1,4 +1,4 @@
-"""How the asks of a plan reach a model: two short loops, and a bare nested agent for each ask."""
+"""How the asks of a plan reach a model: two short loops, and one direct request for each ask."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from copy import copy
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar, cast
+from uuid import uuid4
 
-from pydantic_ai import Agent, NativeOutput, StructuredDict, capture_run_messages
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import UsageLimitExceeded, UserError
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.run import AgentRunResult
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from pydantic_core import to_json
 
+from flujo_aros.agents.direct import TEXT, Call, count, make_call, text_in, with_instructions
 from flujo_aros.agents.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.agents.model_names import made_model
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.record import RunRecord, difference
 from flujo_aros.agents.salvage import fault_in, reply_of
+from flujo_aros.agents.schema_request import schema_request
 from flujo_aros.agents.silence import thought_in
+from flujo_aros.agents.spans import AgentSpan
 from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import ENVELOPE, object_schema
 from flujo_aros.agents.wording import remember
@@ -39,8 +40,6 @@ from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
-_TEXT: Final = ModelRequestParameters()
-"""What a call of a ladder asks the host for, whatever it asks the provider for: the text of the reply."""
 _TOOL_SETTINGS: Final = ("tool_choice", "parallel_tool_calls")
 
 
@@ -78,7 +77,7 @@ Resolve: TypeAlias = Callable[[str], Awaitable[Model]]
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswers:
-    """Answers asks by a bare agent on this model: no tools, no deps, no `Aros`; history only where an ask wants it.
+    """Answers asks by requests to this model: no tools, no `Aros`; history only where an ask wants it.
 
     Works with the usage and the limits of the caller: a limit that would be passed raises `UsageLimitExceeded` before
     the call. Errors of the provider become a `Reply` with a fault, and models that cannot be had one that says why no
@@ -89,8 +88,8 @@ class ModelAnswers:
     usage: RunUsage
     limits: UsageLimits | None
     record: RunRecord
-    along: tuple[AbstractCapability[Any], ...] = ()
-    """What of the caller's capabilities goes along: instrumentation, so that the call has a span like any other."""
+    instrument: InstrumentationSettings | None = None
+    """The instrumentation of the run: each ask has an `invoke_agent` span of its own, as a nested agent would."""
     conversation: tuple[ModelMessage, ...] = ()
     """The messages of the run up to the request that is being answered, for an ask in the conversation."""
     resolve: Resolve | None = None
@@ -102,21 +101,20 @@ class ModelAnswers:
         """Make one model call."""
         try:
             model = await self._model(ask)
-            output = self._output_of(ask, model)
+            parameters = self._parameters(ask, model)
         except UsageError as error:
             return Reply("", unmade=str(error))
         if self.limits is not None:
             self.limits.check_before_request(self.usage)
-        reply = await self._told(ask, model, output)
+        reply = await self._reported(ask, model, parameters)
         self.record.texts.append(reply.text)
         return reply
 
-    async def _told(self, ask: Ask, model: Model, output: Any) -> Reply:
-        """The call between its two events: whatever happens, what it has used is told."""
+    async def _reported(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> Reply:
+        """The call between its two events: whatever happens, what it has used is reported."""
         before, began = copy(self.usage), perf_counter()
         fault: str | None = "interrupted"
         finish: FinishReason | None = None
-        made = True
         self.record.calls += 1
         with ask_span(
             ask.stage,
@@ -127,17 +125,13 @@ class ModelAnswers:
             capture=self.capture,
         ) as told:
             try:
-                reply, finish = await self._reply(ask, model, output)
+                reply, finish = await self._reply(ask, model, parameters)
                 fault = reply.fault
-            except UsageLimitExceeded:
-                made = self.usage.requests > before.requests
-                self.record.calls -= not made
-                raise
             finally:
                 seconds = perf_counter() - began
                 used = difference(self.usage, before)
-                self.record.failed += made and not used.requests
-                used = _at_least_one(used) if made else used
+                self.record.failed += not used.requests
+                used = _at_least_one(used)
                 tell_ask(
                     told,
                     ask.stage,
@@ -150,69 +144,83 @@ class ModelAnswers:
                 )
         return replace(reply, usage=used, seconds=seconds)
 
-    async def _reply(self, ask: Ask, model: Model, output: Any) -> tuple[Reply, FinishReason | None]:
-        settings = _bare(self.record.settings)
-        if ask.max_tokens is not None:
-            settings["max_tokens"] = ask.max_tokens
-        agent: Agent[Any, Any] = Agent(
-            model,
-            output_type=output,
-            name=f"aros_{ask.stage}",
-            retries=0,
-            model_settings=settings,
-            capabilities=self.along,
-        )
-        with capture_run_messages() as messages:
-            try:
-                await self._run(agent, ask)
-            except PROVIDER_FAULTS as error:
-                response = messages[-1] if messages else None
-                thought = thought_in(response, _TEXT, ask.contract) if isinstance(response, ModelResponse) else None
-                if thought is not None:
-                    return Reply(thought.text or "", thought=True), thought.finish_reason
-                if not isinstance(response, ModelResponse) or not response.text:
-                    refused = ask.enforced and remember(error, model, ask.contract, self.record)
-                    fault = fault_in(error, _TEXT, form_sent=refused)
-                    return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
-                # The host refuses what it cannot use itself, such as a cut reply: here it is read like any other.
-        response = cast("ModelResponse", messages[-1])
-        finish, text = response.finish_reason, response.text or ""
+    async def _reply(
+        self, ask: Ask, model: Model, parameters: ModelRequestParameters
+    ) -> tuple[Reply, FinishReason | None]:
+        try:
+            response = await self._requested(ask, model, parameters)
+        except PROVIDER_FAULTS as error:
+            refused = ask.enforced and remember(error, model, ask.contract, self.record)
+            fault = fault_in(error, TEXT, form_sent=refused)
+            return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
+        finish, text = response.finish_reason, text_in(response)
+        thought = thought_in(response, TEXT, ask.contract)
+        if thought is not None:
+            return Reply(thought.text or "", thought=True), finish
         if ask.enforced:
             text = _unwrapped(text, ask.contract.json_schema)
         return Reply(text, was_cut(finish), refused=finish == "content_filter"), finish
 
-    async def _run(self, agent: Agent[Any, Any], ask: Ask) -> AgentRunResult[Any]:
+    async def _requested(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> ModelResponse:
+        """The response of the model, counted and within the limits."""
+        settings = _bare(merge_model_settings(model.settings, self.record.settings))
+        if ask.max_tokens is not None:
+            settings["max_tokens"] = ask.max_tokens
+        name, messages, own = f"aros_{ask.stage}", self._messages(ask), RunUsage()
+        call = Call(
+            model,
+            messages,
+            with_instructions(parameters, messages),
+            settings or None,
+            instrument=self.instrument,
+            agent=name,
+            stage=ask.stage,
+            attempt=ask.attempt,
+        )
+
+        async def body() -> ModelResponse:
+            response = await make_call(call)
+            messages.append(response)
+            count(response, self.usage, own, self.limits)
+            return response
+
+        if self.instrument is None:
+            return await body()
+        run_id = str(uuid4())
+        span = AgentSpan(self.instrument, name, model, self.usage, own, messages, run_id, run_id)
+        return await span.around(body, text_in)
+
+    def _messages(self, ask: Ask) -> list[ModelMessage]:
+        """What the model is sent: the prompt alone, or the question of the run, what was said since, and the prompt."""
         if not ask.in_conversation:
-            return await agent.run(ask.prompt, usage=self.usage, usage_limits=self.limits)
+            return [ModelRequest(parts=[UserPromptPart(ask.prompt)])]
         last = self.conversation[-1]
         told = last.instructions if isinstance(last, ModelRequest) else None
-        return await agent.run(
-            ask.prompt or None,
-            message_history=[*self.conversation, *_turns(ask.said, told)],
-            instructions="\n\n".join(filter(None, (told, _form_of(ask)))) or None,
-            usage=self.usage,
-            usage_limits=self.limits,
-        )
+        instructions = "\n\n".join(filter(None, (told, _form_of(ask)))) or None
+        messages = [*self.conversation, *_turns(ask.said, told)]
+        if ask.prompt:
+            return [*messages, ModelRequest(parts=[UserPromptPart(ask.prompt)], instructions=instructions)]
+        question = messages[-1]
+        if isinstance(question, ModelRequest):
+            messages[-1] = replace(question, instructions=instructions)
+        return messages
 
     async def _model(self, ask: Ask) -> Model:
         if ask.model is None:
             return self.model
         return await (self.resolve or named_model)(ask.model)
 
-    def _output_of(self, ask: Ask, model: Model) -> Any:
+    def _parameters(self, ask: Ask, model: Model) -> ModelRequestParameters:
         """What the model is asked for. Raises `UsageError` if it cannot be asked so."""
         if ask.in_conversation and not self.conversation:
             message = "the messages of the run are not known, so that its question cannot be asked again"
             raise UsageError(message)
         if not ask.enforced:
-            return str
+            return TEXT
         if not profile_of(model).get("supports_json_schema_output"):
             message = f"the model {model.model_name} cannot be made to follow a schema"
             raise UsageError(message)
-        try:
-            return NativeOutput(StructuredDict(object_schema(ask.contract.json_schema)))
-        except UserError as error:  # a recursive schema
-            raise UsageError(str(error)) from error
+        return schema_request(ask.contract, "native").put_into(TEXT)
 
 
 async def named_model(name: str) -> Model:
@@ -231,8 +239,8 @@ def _can_be_enforced(contract: Contract[Any]) -> bool:
     if not contract.json_schema or contract.mode != "json":
         return False
     try:
-        StructuredDict(object_schema(contract.json_schema))
-    except UserError:  # a recursive schema
+        schema_request(contract, "native")
+    except UsageError:
         return False
     return True
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Final, NoReturn, TypeAlias
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import Any, Final, NoReturn
 
-from pydantic import ValidationError
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
 from pydantic_ai.capabilities.abstract import (
     RawOutput,
@@ -18,7 +17,7 @@ from pydantic_ai.capabilities.abstract import (
 )
 from pydantic_ai.capabilities.durable_operation import durable_operation
 from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
-from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, ModelResponsePart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
@@ -28,35 +27,38 @@ from pydantic_core import from_json, to_json
 from flujo_aros.agents.asking import was_cut
 from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.calls import CallsMeant
-from flujo_aros.agents.climbing import Climb, Question, answer, finish_of, spent_in
-from flujo_aros.agents.faults import PROVIDER_FAULTS, Fault, issue_of, reason_of
+from flujo_aros.agents.climbing import (
+    Climb,
+    Question,
+    Run,
+    Validate,
+    answer,
+    is_plain_json,
+    put_behind,
+    recover,
+    recover_text,
+    run_of,
+)
+from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of
 from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
 from flujo_aros.agents.growing import Growing
 from flujo_aros.agents.outputs import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.agents.record import AgentOutputError, RunRecord, claim_record, output_error
-from flujo_aros.agents.salvage import fault_in, reply_of, response_of
+from flujo_aros.agents.salvage import rescue
 from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, thought_in, wants_output, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import RecordOf, WatchedModel, WatchedStream
-from flujo_aros.agents.strict_events import fitted
 from flujo_aros.agents.telling import agent_span
-from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message, tell_run
+from flujo_aros.agents.told import clean_history, summary_of, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.agents.wording import is_form_sent
-from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
-from flujo_aros.contract.payload import Block
-from flujo_aros.contract.reasoning import without_reasoning
-from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
 from flujo_aros.errors import OutputError
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.reading.payload import cut_prose
-from flujo_aros.reading.runaway import ran_away
-from flujo_aros.recovery.defaults import PLAIN_TEXT, ladder_for
+from flujo_aros.outcome import Accepted, Reason, Rejected, Trust
+from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Reply, read_reply
-from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery.plan import Ask, Reply
 from flujo_aros.settings import current_settings
 
 
@@ -134,7 +136,8 @@ class Aros(AbstractCapability[Any]):
             record.evidence = self.evidence
         self._runs[run_id] = record
         try:
-            with agent_span(ctx.run_id or "", ctx.agent, record, ctx.usage, ctx.deps):
+            name, settings = (ctx.agent.name or "", ctx.agent.model_settings) if ctx.agent else ("", None)
+            with agent_span(run_id, name, record, ctx.usage, ctx.deps, settings):
                 return await handler()
         finally:
             self._runs.pop(run_id, None)
@@ -199,30 +202,11 @@ class Aros(AbstractCapability[Any]):
         error: Exception,
         so_far: Sequence[ModelResponsePart] = (),
     ) -> ModelResponse | None:
-        """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised.
-
-        Without a word of the model's it is a blank, and the ladder begins with the first stage that asks.
-        """
+        """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised."""
         record = record or RunRecord()  # a durable engine may call from outside of a run
-        is_read = record.is_read or wants_output(parameters)
-        if not is_read or not current_settings().degrade_on_unexpected_behavior:
-            return None
-        fault = fault_in(error, parameters, so_far, form_sent=record.form_sent)
-        if fault is None or not (fault.text or self._answers(fault, record)):
-            return None
-        response = response_of(fault, parameters, record.model)
-        if not fault.text and not parameters.function_tools:
-            response = with_blank(response, parameters, record.raw_arguments, is_text_read=record.wanted is not None)
-        if not response.parts and (ctx is None or ctx.agent is None or allows_nothing(ctx.agent.output_type)):
-            return None  # it would pass for an answer
-        record.fault = fault
-        return replace(response, parts=so_far) if fault.broken_off and fault.text else response
-
-    def _answers(self, fault: Fault, record: RunRecord) -> bool:
-        """Whether the ladder makes a call where an error came without any text."""
-        contract = record.wanted or _ANY
-        rejected = read_reply(reply_of(fault, ""), contract)
-        return isinstance(rejected, Rejected) and self._ladder(contract, record).asks_after(rejected, contract)
+        nothing = ctx is None or ctx.agent is None or allows_nothing(ctx.agent.output_type)
+        ladder_of = partial(self._ladder, record=record)
+        return rescue(record, ladder_of, parameters, error, so_far, takes_nothing=nothing)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
@@ -317,7 +301,7 @@ class Aros(AbstractCapability[Any]):
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if own is None:
-                return await handler(output if _is_json(accepted, output, wire) else wire.text_of(accepted))
+                return await handler(output if is_plain_json(accepted, output, wire) else wire.text_of(accepted))
             with settled_as(wire.settled(accepted, None)):
                 return await handler(wire.text_of(accepted))
 
@@ -389,10 +373,13 @@ class Aros(AbstractCapability[Any]):
     def _ladder(self, contract: Contract[Any], record: RunRecord) -> Ladder:
         return self.ladder or record.ladder or ladder_for(contract, current_settings())
 
-    def _climb(
-        self, ctx: RunContext[Any], record: RunRecord, contract: Contract[Any], awaited: AwaitedChecks | None = None
-    ) -> Climb:
-        return Climb(ctx, record, self._ladder(contract, record), contract, self.ask, self.capture_content, awaited)
+    def _run(self, ctx: RunContext[Any], record: RunRecord) -> Run:
+        async def put(ask: Ask) -> Reply:
+            return await self.ask(ctx, Question.of(ask, run))
+
+        context = run_context(ctx, self._wanted(ctx, record))
+        run = run_of(ctx, record, context, put, capture=self.capture_content, clean_history=self.clean_history)
+        return run
 
     async def _recovered(
         self,
@@ -405,74 +392,25 @@ class Aros(AbstractCapability[Any]):
         *,
         output_function: bool = False,
     ) -> Any:
-        awaited = None
-        if wire.awaited or (record.checks and not output_function):
-            theirs = () if output_function else tuple(check for check in record.checks if check not in wire.awaited)
-            awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
-        climb, finish = self._climb(ctx, record, wire.contract, awaited), finish_of(ctx, record)
-        text = text if text.strip() else ""  # as much as the host takes for a text when there is none
-        record.texts.append(text)
-        known = None if record.settled is None or record.settled[0] != text else record.settled[1]
-        outcome = await climb.outcome(text, finish) if known is None else known
-        settled, value, refusal = await _validated(outcome, validate, wire, awaited)
-        record.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
-        record.schema_ignored = False
-        if not refusal and isinstance(settled, Accepted) and not is_mended(outcome, text):  # there is no more to tell
-            record.outcome = settled
-            return value
-        record.schema_ignored = not _is_json(outcome, text, wire) and _ignores_schema(record, text, finish)
-        if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
-            # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
-            outcome = await climb.outcome(text, finish, refusal)
-            settled, value, refusal = await _validated(outcome, validate, wire, awaited)
-        if refusal and wire.contract.mode == "event":  # nobody is asked any more: the verdict is left open
-            if all(issue.path in ("$", "$.winner") for issue in refusal):
-                outcome = await climb.without_asking().outcome(outcome.text, finish, refusal)
-            settled, value, refusal = await _validated(outcome, validate, wire, awaited, last=True)
-        if refusal:
-            outcome = Rejected(Reason.INVALID, refusal, text)
-            settled = wire.settled(outcome, None)
-        settled = _with_cut(_with_silence(settled, text, record), record)
-        record.outcome = settled
-        if isinstance(outcome, Accepted) and is_mended(outcome, text):
-            self._tell(ctx, record, outcome, call_id, wire)
-        if isinstance(settled, Accepted):
-            return value
-        context = run_context(ctx, self._wanted(ctx, record))
-        record.error = output_error(settled, record, spent_in(ctx, record), context)
-        if record.fault is not None:
-            raise record.error from record.fault.error
-        raise record.error
+        """The value of an output. Raises `OutputError` where there is none."""
+        run, ladder = self._run(ctx, record), self._ladder(wire.contract, record)
+        found = await recover(run, ladder, wire, text, validate, call_id=call_id, output_function=output_function)
+        if isinstance(found.outcome, Accepted):
+            return found.value
+        raise run.error(found.outcome)
 
     async def _whole_text(self, ctx: RunContext[Any], record: RunRecord, text: str) -> str:
         """The plain text of a step; where it was cut or repeats itself to its end, what the ladder makes of it.
 
         Raises `OutputError` where that is no whole text.
         """
-        finish = finish_of(ctx, record)
-        if not record.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
+        run = self._run(ctx, record)
+        outcome = await recover_text(run, text)
+        if outcome is None:
             return text
-        record.texts.append(text)
-        ladder = record.ladder or _AS_WRITTEN
-        climb = Climb(ctx, record, ladder, PLAIN_TEXT, self.ask, self.capture_content)
-        outcome = await climb.outcome(text, finish)
-        if isinstance(outcome, Accepted):  # a text in quotes is no JSON here
-            record.outcome = replace(outcome, value=outcome.text)
+        if isinstance(outcome, Accepted):
             return outcome.text
-        record.outcome = outcome
-        record.error = output_error(outcome, record, spent_in(ctx, record), run_context(ctx, None))
-        raise record.error
-
-    def _tell(
-        self, ctx: RunContext[Any], record: RunRecord, mended: Accepted[Any], call_id: str | None, wire: Wire
-    ) -> None:
-        if record.outcome is not None:
-            told = summary_of(record.outcome, record, content=self.capture_content)
-            tell_message(record, ctx.messages, told)
-        # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
-        # what was thought is there already.
-        if self.clean_history or wire.contract.mode == "block" or record.thought:
-            clean_history(record, ctx.messages, wire.text_of(mended), call_id)
+        raise run.error(outcome)
 
     async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
         """The block that a reply lacks which has been shown already: it can only be put behind it.
@@ -493,40 +431,19 @@ class Aros(AbstractCapability[Any]):
         text = text or ""
         wire = self._text_wire(contract, text)
         awaited = AwaitedChecks((*contract.awaited, *record.checks), wire)
-        outcome = await self._climb(ctx, record, wire.contract, awaited).outcome(text, response.finish_reason)
+        climb = Climb(self._run(ctx, record), self._ladder(contract, record), wire.contract, awaited)
+        outcome = await climb.outcome(text, response.finish_reason)
         record.settled = (text, outcome)
-        if not isinstance(outcome, Accepted) or outcome.origin == "first":
-            return ""
-        if self.buffer_stream:
+        if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
             record.settled = (outcome.text, outcome)
             clean_history(record, [], outcome.text, None)
             return ""
-        if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
-            record.settled, record.appended = (outcome.text, outcome), outcome.text[len(text) :]
-            return record.appended
-        said = without_reasoning(text).strip()
-        cut = record.fault is not None or was_cut(response.finish_reason)
-        if said and cut_prose(text, "$.prose", truncated=cut) is not None:
-            return ""  # nothing behind a text that was cut makes it whole: another reply takes its place at the end
-        found: Block = outcome.value
-        added = json.dumps(found.fields, ensure_ascii=False)
-        if said:
-            found = Block(found.fields, said)
-        elif outcome.trust is not Trust.SYNTHESIZED:  # nothing was said before: now it is, behind the block
-            added = outcome.text
-        record.appended = f"\n\n{added}" if text.strip() else added
-        whole = text + record.appended
-        record.settled = (whole, replace(outcome, value=found, text=whole))
-        return record.appended
+        return put_behind(record, text, outcome, finish=response.finish_reason)
 
 
 _ANY: Final = compile_contract({})
-_AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
-"""Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 """The run whose request is made ready: the host does not say whose it is when it asks for the wrapper of a model."""
-
-Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord) -> str:
@@ -538,65 +455,3 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
     if not isinstance(output, str):
         return to_json(output, inf_nan_mode="constants").decode()
     return "{}" if call and not output else output
-
-
-def _judged_by(wire: Wire, awaited: AwaitedChecks | None, *, is_read: bool) -> tuple[Check, ...]:
-    """The checks that an outcome has gone through; those of its contract only where the whole of it was read."""
-    read = (wire.wanted or wire.contract).checks if is_read else ()
-    return read if awaited is None else (*read, *awaited.checks)
-
-
-async def _validated(
-    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks | None, *, last: bool = False
-) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
-    """The outcome for the user, what the host makes of its value, and what host or checks have against it.
-
-    Control flow of the host passes through.
-    """
-    if not isinstance(outcome, Accepted):
-        return wire.settled(outcome, None), None, ()
-    try:
-        value = await validate(outcome)
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False, include_input=False)
-        issues = tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
-        event = fitted(outcome, issues, wire.contract, last=last)
-        if event is None:
-            return outcome, None, issues
-        return await _validated(event, validate, wire, awaited)
-    settled = wire.settled(outcome, value)
-    if awaited is None:
-        return settled, value, ()
-    found = await awaited.judged(settled)
-    if isinstance(found, Rejected) and found is not settled:
-        return found, None, found.issues
-    if isinstance(found, Accepted) and found is not settled:  # what a check has cleaned
-        value = found.value if wire.wanted is None else await validate(wire.unsettled(found))
-    return found, value, ()
-
-
-def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcome[Any]:
-    """The outcome, with a word on why there was nothing to read if that is so."""
-    response, parameters = record.response, record.parameters
-    if text.strip() or not isinstance(outcome, Rejected) or response is None or parameters is None or record.fault:
-        return outcome
-    silent = no_output_in(response, parameters)
-    return outcome if silent is None else replace(outcome, issues=silent.issues)
-
-
-def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
-    """The outcome, with a word on the prompt if the model seems not to have seen all of it."""
-    if not record.prompt_cut or not isinstance(outcome, Rejected):
-        return outcome
-    return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", record.prompt_cut)))
-
-
-def _is_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
-    """Whether a text is JSON, as it stands, that satisfies its contract."""
-    return wire.contract.mode == "json" and isinstance(outcome, Accepted) and not is_mended(outcome, text)
-
-
-def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
-    """Whether a reply is what no grammar lets through: not JSON at all, although it was not cut."""
-    asked = record.parameters is not None and record.parameters.output_mode == "native" and not record.schema_refused
-    return asked and was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -21,6 +22,7 @@ from pydantic_core import to_jsonable_python
 from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, checked_contract, named_model
 from flujo_aros.agents.asking import adrive, drive
 from flujo_aros.agents.content import Prompt
+from flujo_aros.agents.direct_run import DirectAgent, DirectRun
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunRecord, StageRecord, output_error, recording
@@ -194,6 +196,8 @@ async def _in_time(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -
 
 async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
     try:
+        if runnable.direct is not None and by_direct_path.get():
+            return await _directly(runnable.direct, ask, record)
         result = await _of_host(runnable, ask, record)
     except OutputError as error:
         if error is not record.error or record.outcome is None:
@@ -213,6 +217,21 @@ async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Ou
         raise UsageError(message) from error
     record.messages = tuple(result.new_messages())
     return _ended(result, record, runnable.contract)
+
+
+by_direct_path: ContextVar[bool] = ContextVar("flujo_aros_by_direct_path", default=True)
+
+
+async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+    record.claimed = True  # an agent that a check runs has a record of its own
+    settings = cast("ModelSettings | None", ask.settings)
+    limits, history = ask.limits or UsageLimits(), tuple(ask.history or ())
+    run = DirectRun(agent, record, ask.prompt, ask.usage, limits, history, settings, ask.showing)
+    with agent_span(run.run_id, agent.name, record, ask.usage, agent.settings):
+        outcome = await run.outcome()
+    if isinstance(outcome, Accepted):
+        record.messages = run.messages
+    return outcome
 
 
 def _ended(result: AgentRunResult[Any], record: RunRecord, contract: Contract[T] | None) -> Outcome[T]:
@@ -239,7 +258,7 @@ def _of_host(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Awai
 async def _told(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> AgentRunResult[Any]:
     """The same, told from here where no hook of the host tells it."""
     run_id = uuid4().hex
-    with agent_span(run_id, runnable.agent, record, ask.usage):
+    with agent_span(run_id, runnable.agent.name or "", record, ask.usage, runnable.agent.model_settings):
         try:
             return await _ran(runnable, ask, run_id=run_id)
         except OutputError:

@@ -46,12 +46,25 @@ class Showing:
 
     async def __call__(self, ctx: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:  # noqa: ARG002 (the host's signature)
         """Take the events of one model request, or of the tools that it called."""
-        self._started = set()
+        self.begin()
         async for event in events:
-            if isinstance(event, PartStartEvent):
-                await self._begin(event.index, event.part)
-            elif isinstance(event, PartDeltaEvent) and event.index in self._started:
-                await self._show(_words_of(event.delta))
+            await self.take(event)
+
+    def begin(self) -> None:
+        """Another reply begins."""
+        self._started = set()
+
+    async def take(self, event: AgentStreamEvent) -> None:
+        """Show what an event of a reply adds to it."""
+        if isinstance(event, PartStartEvent):
+            await self._begin(event.index, event.part)
+        elif isinstance(event, PartDeltaEvent) and event.index in self._started:
+            await self._show(_words_of(event.delta))
+
+    async def append(self, text: str) -> None:
+        """Show what is put behind a reply that has been shown."""
+        self.shown += text
+        await self.live(TextAppended(text=text))
 
     async def _begin(self, index: int, part: ModelResponsePart) -> None:
         words = self._words_in(part)

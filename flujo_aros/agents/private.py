@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from pydantic_ai.tools import RunContext
+from pydantic_ai.messages import ModelMessage
 
 from flujo_aros.agents.first import text_of
 from flujo_aros.agents.record import RunRecord
@@ -24,7 +23,8 @@ class SecretsAtHand:
     Nothing of it is looked for before a repair prompt is made.
     """
 
-    ctx: RunContext[Any]
+    deps: object
+    messages: Sequence[ModelMessage]
     record: RunRecord
 
     def __iter__(self) -> Iterator[str]:
@@ -36,8 +36,8 @@ class SecretsAtHand:
         told = (
             *self.record.secrets,
             *secrets_in(os.environ),
-            *secrets_among(self.ctx.deps),
+            *secrets_among(self.deps),
             *secrets_among(self.record.settings),
-            *secrets_of(text_of(self.ctx.messages)),
+            *secrets_of(text_of(self.messages)),
         )
         return tuple(dict.fromkeys(told))

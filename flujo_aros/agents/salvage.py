@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.agents.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
-from flujo_aros.recovery.plan import Reply
+from flujo_aros.agents.record import RunRecord
+from flujo_aros.agents.silence import only_tool, wants_output, with_blank
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.outcome import Rejected
+from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery.plan import Reply, read_reply
+from flujo_aros.settings import current_settings
+
+_ANYTHING: Final[Contract[Any]] = compile_contract({})
 
 
 def response_of(fault: Fault, parameters: ModelRequestParameters, model_name: str) -> ModelResponse:
@@ -66,11 +75,38 @@ def reply_of(fault: Fault, text: str) -> Reply:
     )
 
 
-def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
-    """The one output tool that the model has to call, if there is exactly one and text will not do."""
-    if len(parameters.output_tools) != 1 or parameters.allow_text_output:
+def rescue(
+    record: RunRecord,
+    ladder_for: Callable[[Contract[Any]], Ladder],
+    parameters: ModelRequestParameters,
+    error: Exception,
+    so_far: Sequence[ModelResponsePart] = (),
+    *,
+    takes_nothing: bool = False,
+) -> ModelResponse | None:
+    """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised.
+
+    Without a word of the model's it is a reply that says nothing, and the ladder begins with the first stage that asks.
+    `takes_nothing`: an empty reply would pass for an answer.
+    """
+    is_read = record.is_read or wants_output(parameters)
+    if not is_read or not current_settings().degrade_on_unexpected_behavior:
         return None
-    return parameters.output_tools[0]
+    fault = fault_in(error, parameters, so_far, form_sent=record.form_sent)
+    if fault is None:
+        return None
+    contract = record.wanted or _ANYTHING
+    if not fault.text:
+        rejected = read_reply(reply_of(fault, ""), contract)
+        if not (isinstance(rejected, Rejected) and ladder_for(contract).asks_after(rejected, contract)):
+            return None
+    response = response_of(fault, parameters, record.model)
+    if not fault.text and not parameters.function_tools:
+        response = with_blank(response, parameters, record.raw_arguments, is_text_read=record.wanted is not None)
+    if not response.parts and takes_nothing:
+        return None
+    record.fault = fault
+    return replace(response, parts=so_far) if fault.broken_off and fault.text else response
 
 
 def _written_in(part: ModelResponsePart) -> str:

@@ -9,8 +9,8 @@ from typing import Any, Final, cast, get_args
 
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
 
-from flujo_aros.agents.salvage import only_tool
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
@@ -114,6 +114,13 @@ def _is_blank(part: object) -> bool:
 def wants_output(parameters: ModelRequestParameters) -> bool:
     """Whether the request asked for more than plain text."""
     return parameters.output_object is not None or bool(parameters.output_tools)
+
+
+def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
+    """The one output tool that the model has to call, if there is exactly one and text will not do."""
+    if len(parameters.output_tools) != 1 or parameters.allow_text_output:
+        return None
+    return parameters.output_tools[0]
 
 
 def _rejected(reason: Reason, code: str, words: str, text: str) -> Rejected:

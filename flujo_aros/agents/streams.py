@@ -148,7 +148,7 @@ class WatchedModel(WrapperModel):
                     await end(stream.so_far())
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
-                call.response, call.first_at = _come(stream, record), stream.first_at
+                call.response, call.first_at = come(stream, record), stream.first_at
 
     def _watch(self, record: RunRecord, form: ModelRequestParameters) -> PartsWatched | None:
         """What listens for a reply whose rest is worth nothing, as far as the settings want one to be ended early."""
@@ -390,7 +390,7 @@ def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: Finis
     return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
 
 
-def _come(stream: WatchedStream, record: RunRecord | None) -> ModelResponse:
+def come(stream: WatchedStream, record: RunRecord | None) -> ModelResponse:
     """What has come of a stream at its end. The usage of one that broke off is not measured."""
     so_far = stream.so_far()
     if stream.final is not None or not stream.broken_off:

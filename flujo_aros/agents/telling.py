@@ -7,9 +7,7 @@ import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
-from typing import Any
 
-from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.record import RunRecord, difference
@@ -78,16 +76,17 @@ def tell_ask(
 
 
 @contextmanager
-def agent_span(
-    run_id: str, agent: AbstractAgent[Any, Any] | None, record: RunRecord, usage: RunUsage, deps: object = None
-) -> Generator[None]:
-    """Everything inside belongs to this run of an agent; nothing is told where nobody listens."""
+def agent_span(run_id: str, name: str, record: RunRecord, usage: RunUsage, *hidden: object) -> Generator[None]:
+    """Everything inside belongs to this run of an agent; nothing is emitted where nobody listens.
+
+    `hidden` may hold secrets under names that say so, such as dependencies and model settings.
+    """
     if not is_heard():
         yield
         return
-    name = (agent.name if agent else None) or ""
     before, started = copy(usage), time.perf_counter()
-    with span(AgentStarted(run_id=run_id, name=name, secrets=_secrets_of(agent, deps))) as finish:
+    secrets = tuple(secret for each in hidden if each for secret in secrets_among(each))
+    with span(AgentStarted(run_id=run_id, name=name, secrets=secrets)) as finish:
         try:
             yield
         finally:
@@ -103,14 +102,6 @@ def agent_span(
                     seconds=time.perf_counter() - started,
                 )
             )
-
-
-def _secrets_of(agent: AbstractAgent[Any, Any] | None, deps: object) -> tuple[str, ...]:
-    """What the dependencies and the model settings of a run hold under names that say that it is secret."""
-    settings = getattr(agent, "model_settings", None)
-    if deps is None and not settings:
-        return ()
-    return (*secrets_among(deps), *secrets_among(settings))
 
 
 def _ended(raised: BaseException | None, record: RunRecord) -> str:

@@ -40,7 +40,9 @@ class Scripted:
         return self.made
 
     def answer(self, messages, info):
-        self.asked.append((info.model_request_parameters, info.instructions))
+        asked = info.model_request_parameters
+        parts = [part.content for part in asked.instruction_parts or ()]
+        self.asked.append((asked.output_mode, asked.output_object, asked.allow_text_output, parts, info.instructions))
         return ModelResponse([TextPart(self.replies.pop(0))], finish_reason="stop")
 
 
@@ -118,6 +120,6 @@ async def test_a_recursive_schema_is_asked_for_in_words():
     scripted = Scripted('{"children": [{"children": []}]}')
     outcome = await outcome_of(scripted, "native", Tree)
     assert isinstance(outcome, Accepted)
-    parameters, instructions = scripted.asked[0]
-    assert parameters.output_object is None
+    _, schema, _, _, instructions = scripted.asked[0]
+    assert schema is None
     assert "children" in instructions

@@ -16,7 +16,7 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 
 from flujo_aros import Aros, Call, Runner, Step
-from flujo_aros.agents.instruments import instrument_agents
+from flujo_aros.agents.spans import instrument_agents
 from flujo_aros.blueprint.load import load_blueprint
 from flujo_aros.events import observing
 from flujo_aros.pipeline.human import Human

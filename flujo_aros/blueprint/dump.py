@@ -12,13 +12,14 @@ from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.blocks import VERSION
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.editor import FIRST_LINE
-from flujo_aros.blueprint.references import Expressed, Imported, Shaped, builtin_name
+from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
 from flujo_aros.contract.written import WrittenContract
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT
 from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.extraction import Extraction
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human

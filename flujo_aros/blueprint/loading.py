@@ -34,7 +34,7 @@ from flujo_aros.contract.output import compile_contract
 from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.errors import BlueprintError, ContractError, Place
 from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.modules import SUFFIX, allowed_name, module_file
+from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.names import short
 from flujo_aros.pipeline.step import PipelineStep
 
@@ -232,8 +232,7 @@ class Loading:
     def permit(self, place: Place, what: str, module: str) -> None:
         """Note it as a mistake when this module is none that may be imported."""
         self.modules.setdefault(module, place)
-        names = [allowed_name(each) for each in self.allow]
-        if any(each in ("*", module) or module.startswith(f"{each}.") for each in names):
+        if is_allowed(module, self.allow):
             return
         trusted = self._file_of(module) or module
         self.note(

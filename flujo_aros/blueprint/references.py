@@ -19,7 +19,7 @@ from flujo_aros.errors import BlueprintError, Place, TemplateError, UsageError
 from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.condition import check
+from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.context import StepContext, as_plain
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.names import nearest
@@ -61,24 +61,6 @@ class Imported:
     def __call__(self, *arguments: Any) -> Any:
         """What the function says."""
         return resolved(self.reference, step=self.__name__)(*arguments)
-
-
-@dataclass(frozen=True)
-class Expressed:
-    """A check that is written as an expression over `output`: `output.net + output.tax == output.gross`."""
-
-    expression: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_judge", check(self.expression))
-
-    @property
-    def __name__(self) -> str:
-        return self.expression
-
-    def __call__(self, value: Any) -> Any:
-        """None if it holds."""
-        return self.__dict__["_judge"](value)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from pydantic import ValidationError
 from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.given import file_text, given_contract
 from flujo_aros.cli.journalled import RunArgument, open_to_read
-from flujo_aros.cli.options import ModulePath
+from flujo_aros.cli.options import Allow, ModulePath
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import is_dict
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Degraded, Rejected
+from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.settings import read_settings
 
 if TYPE_CHECKING:  # the command imports them when it runs: `aros --help` need not load a database
@@ -45,23 +46,27 @@ def replay_command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcomes as JSON.")] = False,
+    allow: Allow = None,
     folders: ModulePath = None,
 ) -> None:
     """Read the recorded replies of a run again.
 
     Under another contract or ladder, without any model call.
 
-    Says where a reply would be needed that was not recorded. Exit code 0 if every reply comes to a value,
-    and none of them was rejected by a check that could not be applied.
+    Says where a reply would be needed that was not recorded. The checks of the blueprint judge the replies again;
+    a function among them only where --allow names its module. Exit code 0 if every reply comes to a value, and none of
+    them was rejected by a check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
     """
     from flujo_aros.telemetry.replay import replay
 
     wanted, climb = _contract(contract, folders or ()), _ladder(ladder)
+    for folder in folders or ():
+        use_folder(folder)
     with open_to_read() as journal:
         story = journal.story(run)
-    found = list(replay(story, step=step, contract=wanted, ladder=climb, settings=read_settings()))
+    found = list(replay(story, step=step, contract=wanted, ladder=climb, settings=read_settings(), allow=allow or ()))
     if not found:
         where = f"step {step!r} of run" if step else "run"
         raise UsageError(f"{where} {story.run.run_id} has no recorded replies")
@@ -111,6 +116,7 @@ def replayed_dict(each: Replayed) -> dict[str, Any]:
         "replies_recorded": each.recorded_replies,
         "masked": each.masked,
         "partial": each.partial,
+        "checks_applied": list(each.applied),
         "checks_skipped": list(each.skipped),
         "failed_a_check": each.failed_a_check,
     }
@@ -142,12 +148,21 @@ def _print(found: list[Replayed]) -> None:
     if any(each.partial for each in found):
         notes.print("The journal kept only the beginning of some replies: they are read as if they were cut there.")
     for name, checks in dict.fromkeys((each.step or "-", each.skipped) for each in found if each.skipped):
-        notes.print(f"{name}: checks are not in the journal and were not applied: {', '.join(checks)}", soft_wrap=True)
+        words = f"{name}: functions are not in the journal and were not applied: {', '.join(checks)}{_cure(checks)}"
+        notes.print(words, soft_wrap=True)
     for each in found:
         if each.failed_a_check:
             notes.print(
                 f"{each.step or '-'}: when it was recorded, a check rejected what is accepted now", soft_wrap=True
             )
+
+
+def _cure(checks: Sequence[str]) -> str:
+    """What to do about functions that a blueprint has named."""
+    from flujo_aros.pipeline.step import REFERENCE
+
+    module = next((check.partition(":")[0] for check in checks if REFERENCE.fullmatch(check)), None)
+    return "" if module is None else f"; if you trust it, pass --allow {module}"
 
 
 def _now(each: Replayed) -> Text:

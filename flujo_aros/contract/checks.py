@@ -86,6 +86,15 @@ def name_of(check: Check) -> str:
     return "a check" if name == "<lambda>" else name
 
 
+def written_as(check: Check) -> dict[str, str]:
+    """As much of a check as can be written down: its expression, where to import it from, or no more than its name."""
+    for attribute, key in (("expression", "expression"), ("reference", "function")):
+        found = getattr(check, attribute, None)
+        if isinstance(found, str):
+            return {key: found}
+    return {"name": name_of(check)}
+
+
 def is_async(check: Check) -> bool:
     """Whether a check is known to be async."""
     return inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(getattr(check, "__call__", None))  # noqa: B004 (an object with an async `__call__`)

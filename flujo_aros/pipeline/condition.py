@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from flujo_aros.contract.checks import Check
@@ -123,19 +124,38 @@ class Condition:
         return TemplateError(f"{self._where}, {place}: {message}")
 
 
+@dataclass(frozen=True)
+class Expressed:
+    """A check that is written as an expression over `output`: `output.net + output.tax == output.gross`."""
+
+    expression: str
+
+    def __post_init__(self) -> None:
+        condition = Condition(self.expression, where=f"check {self.expression!r}", names=("output", "value"))
+        object.__setattr__(self, "_condition", condition)
+
+    @property
+    def __name__(self) -> str:
+        return self.expression
+
+    @property
+    def objection(self) -> str:
+        """What it says of a value for which it does not hold."""
+        return f"{self.expression.strip()} does not hold"
+
+    def __call__(self, value: Any) -> str | None:
+        """None if it holds."""
+        condition: Condition = self.__dict__["_condition"]
+        return None if condition.evaluate({"output": value, "value": value}) else self.objection
+
+
 def check(expression: str) -> Check:
     """A check on a value from an expression over `output`, for `Step(checks=…)`.
 
     >>> check("output.net + output.tax == output.gross")({"net": 1, "tax": 2, "gross": 4})
     'output.net + output.tax == output.gross does not hold'
     """
-    condition = Condition(expression, where=f"check {expression!r}", names=("output", "value"))
-
-    def holds(value: Any) -> str | None:
-        return None if condition.evaluate({"output": value, "value": value}) else f"{expression.strip()} does not hold"
-
-    holds.__name__ = expression
-    return holds
+    return Expressed(expression)
 
 
 def _bare(source: str) -> tuple[str, int]:

@@ -66,6 +66,16 @@ def allowed_name(allowed: str) -> str:
     return Path(allowed).stem if allowed.endswith(SUFFIX) else allowed
 
 
+def is_allowed(module: str, allow: Sequence[str]) -> bool:
+    """Whether the entries of `allow` let this module be imported: they name it, a package that holds it, or `*`.
+
+    >>> is_allowed("shop.steps", ["shop"]), is_allowed("shopping", ["shop"])
+    (True, False)
+    """
+    names = map(allowed_name, allow)
+    return any(each in ("*", module) or module.startswith(f"{each}.") for each in names)
+
+
 def use_file(file: str | Path) -> str:
     """Let the module in this file be imported by the name of the file, which is returned. Nothing is imported.
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Self, cast
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.contract.checks import name_of
+from flujo_aros.contract.checks import written_as
 from flujo_aros.contract.output import Contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import (
@@ -380,6 +380,7 @@ class Journal:
             "schema_hash": event.schema_hash,
             "finish_reason": finish,
             "issues": self._issues(event),
+            "checks": _checks(event),
             "text": self._text(event.text),
             "chars": len(event.text),
             "at": time.time(),
@@ -417,8 +418,6 @@ class Journal:
         self._contracts.add(known)
         contract = cast("Contract[Any]", event.contract)
         spec = {"mode": contract.mode, "schema": contract.json_schema, **contract.where()}
-        if contract.checks:
-            spec["checks"] = [name_of(check) for check in contract.checks]
         row = {"schema_hash": known, "spec": json.dumps(spec, ensure_ascii=False)}
         self._writer.put("aros_contracts", (known,), row)
 
@@ -479,6 +478,12 @@ class Journal:
 
     def _clipped(self, text: str | None) -> str | None:
         return None if text is None else text[: self._max_text]
+
+
+def _checks(event: ReadFinished) -> str | None:
+    """The checks of a contract, as far as they can be written down: functions are not in the journal."""
+    checks = () if event.contract is None else cast("Contract[Any]", event.contract).checks
+    return json.dumps([written_as(check) for check in checks], ensure_ascii=False) if checks else None
 
 
 def _short(name: str) -> str:

@@ -66,6 +66,8 @@ class JournalReading:
     """How long the reply was; longer than `text` where the journal kept only its beginning."""
     at: float
     repairs: tuple[JournalRepair, ...] = ()
+    checks: tuple[dict[str, str], ...] = ()
+    """The checks that judged the value: an `expression`, a `function` to import, or the `name` of any other."""
 
     @property
     def whole(self) -> bool:

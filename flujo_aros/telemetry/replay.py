@@ -10,9 +10,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from flujo_aros.contract.output import Contract, Output, compile_contract
-from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.contract.checks import Check, name_of
+from flujo_aros.contract.output import Contract, Output, compile_contract, with_checks
+from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome
+from flujo_aros.pipeline.callables import resolved
+from flujo_aros.pipeline.condition import Expressed
+from flujo_aros.pipeline.modules import SUFFIX, is_allowed, use_file
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask, Native, Reply, Task, advance
@@ -53,8 +57,10 @@ class Replayed:
     """Whether secrets were masked in the replies: what is read then has labels in their place."""
     partial: bool
     """Whether the journal kept only the beginning of a reply."""
+    applied: tuple[str, ...] = ()
+    """The checks that have judged what is read now: expressions, and functions whose modules were allowed."""
     skipped: tuple[str, ...] = ()
-    """The checks that were not applied, since functions are not in the journal: their names, or what they said."""
+    """The checks that could not be applied, since functions are not in the journal: their names, or what they said."""
     failed_a_check: bool = False
     """Whether such a check had rejected the reply that is accepted now: that it is says nothing."""
 
@@ -86,25 +92,67 @@ def replay(
     contract: Contract[Any] | None = None,
     ladder: Ladder | None = None,
     settings: Settings | None = None,
+    allow: Sequence[str] = (),
 ) -> Iterator[Replayed]:
     """Every reply of a run again, in order. Without a contract each is read with its own, as far as it was recorded:
-    a JSON Schema; checks and validators in Python are not in the journal.
+    a JSON Schema, and the checks that are expressions. Functions are not in the journal: one that a blueprint named is
+    imported where `allow` lets its module be, as for `load_blueprint`; all others are skipped.
     """
+    for each in allow:
+        if each.endswith(SUFFIX):
+            use_file(each)
     for chapter in story.chapters:
         if step is not None and chapter.name != step:
             continue
         for readings in _climbs(chapter):
             spec = story.contracts.get(readings[0].schema_hash or "", "")
-            wanted = contract or recorded_contract(spec)
+            if contract is not None:
+                yield _replayed(chapter, readings, contract, ladder or ladder_for(contract, settings))
+                continue
+            checks, skipped = _recorded_checks(spec, readings[0], allow)
+            wanted = with_checks(recorded_contract(spec), checks)
             found = _replayed(chapter, readings, wanted, ladder or ladder_for(wanted, settings))
-            yield found if contract else replace(found, **_unchecked(spec, readings, found))
+            yield _unchecked(replace(found, applied=tuple(map(name_of, checks)), skipped=skipped), readings, checks)
 
 
-def _unchecked(spec: str, readings: Sequence[JournalReading], found: Replayed) -> dict[str, Any]:
-    """What cannot be said without the checks: their names, and whether one has rejected the reply accepted now."""
-    names = tuple(json.loads(spec).get("checks", ())) if spec else ()
-    against = tuple(issue.message or "a check" for issue in readings[found.used - 1].issues if issue.code == "check")
-    return {"skipped": names or against, "failed_a_check": bool(against) and isinstance(found.outcome, Accepted)}
+def _recorded_checks(
+    spec: str, reading: JournalReading, allow: Sequence[str]
+) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    """The checks that judged a reply: those that can be applied here, and the names of all others."""
+    checks: list[Check] = []
+    skipped: list[str] = list(json.loads(spec).get("checks", ())) if spec else []  # as journals had them before 0.2
+    for written in reading.checks:
+        check = _check(written, allow)
+        if check is None:
+            skipped += written.values()
+        else:
+            checks.append(check)
+    return tuple(checks), tuple(skipped)
+
+
+def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
+    """A check made again; None where that cannot be done here."""
+    if (expression := written.get("expression")) is not None:
+        try:
+            return Expressed(expression)
+        except TemplateError:  # a journal of another version, or with a secret masked in it
+            return None
+    function = written.get("function", "")
+    if not function or not is_allowed(function.partition(":")[0], allow):
+        return None
+    return resolved(function, step=function)
+
+
+def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Sequence[Check]) -> Replayed:
+    """What cannot be said without the other checks: whether one has rejected the reply that is accepted now."""
+    judged = {check.objection for check in applied if isinstance(check, Expressed)}
+    issues = (issue for issue in readings[found.used - 1].issues if issue.code == "check")
+    against = tuple(issue.message or "a check" for issue in issues if issue.message not in judged)
+    functions = any(not isinstance(check, Expressed) for check in applied)
+    if functions and not found.skipped:  # they have said it, and say now what is to be said
+        return found
+    failed = bool(against) and isinstance(found.outcome, Accepted)
+    return replace(found, skipped=found.skipped or against, failed_a_check=failed)
 
 
 def recorded_contract(spec: str) -> Contract[Any]:

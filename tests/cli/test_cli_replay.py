@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flujo_aros import Journal, Runner
+from flujo_aros import Journal, Runner, load_blueprint
+from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 from .conftest import Aros
 from .journalled import Boat, boat_step, fill
@@ -84,6 +86,73 @@ def test_checks_that_are_not_applied_are_named_and_an_acceptance_without_them_is
         assert Runner(step, journal=journal).run_sync("").status.value != "completed"
     ended = aros("replay", "last")
     assert ended.exit_code == 1
-    assert "checks are not in the journal and were not applied: large_crew" in ended.stderr
+    assert "functions are not in the journal and were not applied: large_crew" in ended.stderr
     assert "a check rejected what is accepted now" in ended.stderr
     assert "accepted, but a check rejected it" in " ".join((ended.stdout + ended.stderr).split())
+
+
+CHECKED = """\
+version: "0.1"
+name: bill
+agents:
+  clerk: {model: "local:x", output_schema: {type: object, properties: {net: {type: number}}, required: [net]}}
+steps:
+  - {kind: step, name: one, uses: agents.clerk, checks: ["output.net > 10"]}
+  - {kind: step, name: two, uses: agents.clerk, checks: ["output.net < 10"]}
+"""
+
+
+def run_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, allow: Sequence[str], *replies: str) -> str:
+    monkeypatch.setenv("AROS_JOURNAL", str(tmp_path / "bill.sqlite"))
+    (tmp_path / "bill.yaml").write_text(text)
+    pipeline = load_blueprint(tmp_path / "bill.yaml", allow=allow)
+    with Journal(tmp_path / "bill.sqlite") as journal:
+        return (
+            Runner(pipeline, models=ScriptedModels({"local:x": ScriptedModel(*replies)}), journal=journal)
+            .run_sync("")
+            .status.value
+        )
+
+
+def test_the_expressions_of_each_step_judge_its_replies_again(
+    aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two steps with the same schema have checks of their own."""
+    assert run_bill(tmp_path, monkeypatch, CHECKED, (), '{"net": 3}', '{"net": 12}', '{"net": 5}') == "completed"
+    ended = aros("replay", "last", "--json")
+    told = json.loads(ended.stdout)
+    assert ended.exit_code == 0
+    assert [each["now"] for each in told] == [each["recorded"] for each in told]
+    assert [(each["checks_applied"], each["checks_skipped"]) for each in told] == [
+        (["output.net > 10"], []),
+        (["output.net < 10"], []),
+    ]
+    assert [each["outcome"]["value"] for each in told] == [{"net": 12}, {"net": 5}]
+    assert "not applied" not in aros("replay", "last").stderr
+
+
+def test_a_reply_that_an_expression_rejects_is_rejected_again(
+    aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_bill(tmp_path, monkeypatch, CHECKED, (), *['{"net": 3}'] * 9) == "failed"
+    ended = aros("replay", "last")
+    assert ended.exit_code == 1
+    assert "output.net > 10 does not hold" in ended.stdout
+    assert "accepted" not in ended.stdout
+
+
+def test_a_function_of_a_blueprint_is_applied_where_its_module_is_allowed(
+    aros: Aros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal alone has nothing imported: a file that somebody else has made may name any function."""
+    (tmp_path / "bill_rules.py").write_text('def small(bill):\n    return bill["net"] < 4 or "too much"\n')
+    monkeypatch.chdir(tmp_path)
+    text = CHECKED.replace('checks: ["output.net > 10"]', 'validators: ["bill_rules:small"]')
+    assert run_bill(tmp_path, monkeypatch, text, ["./bill_rules.py"], '{"net": 9}', '{"net": 3}', '{"net": 3}')
+    ended = aros("replay", "last", "--json")
+    (one, _) = json.loads(ended.stdout)
+    assert (ended.exit_code, one["failed_a_check"], one["checks_skipped"]) == (1, True, ["bill_rules:small"])
+    assert "were not applied: bill_rules:small; if you trust it, pass --allow bill_rules" in aros("replay").stderr
+    ended = aros("replay", "last", "--allow", "./bill_rules.py", "--json")
+    (one, _) = json.loads(ended.stdout)
+    assert (ended.exit_code, one["outcome"]["value"], one["checks_applied"]) == (0, {"net": 3}, ["small"])

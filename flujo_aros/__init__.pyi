@@ -3,6 +3,7 @@
 from flujo_aros.agreement import ABSENT as ABSENT, Agreement as Agreement, Field as Field, agree as agree
 from flujo_aros.agents.agent import AgentSpec as AgentSpec
 from flujo_aros.agents.capability import Aros as Aros
+from flujo_aros.agents.outputs import output_type as output_type
 from flujo_aros.agents.record import recording as recording
 from flujo_aros.blueprint.load import load_blueprint as load_blueprint
 from flujo_aros.contract.checks import winner_in as winner_in
@@ -11,21 +12,21 @@ from flujo_aros.contract.payload import Block as Block, Event as Event
 from flujo_aros.contract.signal import CompletionSignal as CompletionSignal
 from flujo_aros.errors import (
     ArosError as ArosError,
-    Attempt as Attempt,
     BlueprintError as BlueprintError,
     ContractError as ContractError,
     LimitReached as LimitReached,
     LocalModelError as LocalModelError,
-    OutputError as OutputError,
     TemplateError as TemplateError,
     UsageError as UsageError,
 )
 from flujo_aros.events import Observer as Observer, observing as observing
 from flujo_aros.outcome import (
     Accepted as Accepted,
+    Attempt as Attempt,
     Degraded as Degraded,
     Issue as Issue,
     Outcome as Outcome,
+    OutputError as OutputError,
     Reason as Reason,
     Rejected as Rejected,
     Repair as Repair,

@@ -24,10 +24,12 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.contract.output import Contract, ContractLike, compile_contract
-from flujo_aros.contract.schema import Shape, is_dict, is_list
+from flujo_aros.contract.schema import Shape
 from flujo_aros.contract.values import Invalid, path_of
-from flujo_aros.errors import UsageError, without_secrets
+from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Trust
+from flujo_aros.redaction.vault import without_secrets
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]

@@ -90,6 +90,7 @@ PUBLIC = [
     "load_blueprint",
     "normalize_json_text",
     "observing",
+    "output_type",
     "parse_and_validate",
     "read",
     "recording",

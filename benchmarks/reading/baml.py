@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list
 
 _PRIMITIVES: Final = {"string": "string", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 _FUNCTION: Final = """

@@ -30,9 +30,10 @@ from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import ENVELOPE, object_schema
 from flujo_aros.agents.wording import remember
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import JsonSchema, is_dict
+from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.values import parse_json
 from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Outcome
 from flujo_aros.recovery.plan import Ask, Native, Plan, Reply, advance
 from flujo_aros.recovery.prompts import form_prompt

@@ -53,8 +53,7 @@ from flujo_aros.agents.told import clean_history, summary_of, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.agents.wording import is_form_sent
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
-from flujo_aros.errors import OutputError
-from flujo_aros.outcome import Accepted, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder

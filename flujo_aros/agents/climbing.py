@@ -37,11 +37,11 @@ from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.payload import Block
 from flujo_aros.contract.reasoning import without_reasoning
-from flujo_aros.contract.schema import is_dict
 from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
-from flujo_aros.errors import LimitReached, OutputError, UsageError
+from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.json_data import is_dict
+from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import cut_prose
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery.climb import read_first

@@ -42,8 +42,7 @@ from flujo_aros.agents.told import clean_history
 from flujo_aros.agents.wire import Wire
 from flujo_aros.agents.wording import first_form, is_form_sent, next_form
 from flujo_aros.contract.output import BlockContract, Contract
-from flujo_aros.errors import OutputError
-from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.defaults import ladder_for
 from flujo_aros.recovery.ladder import Ladder

@@ -32,9 +32,9 @@ from flujo_aros.agents.telling import agent_span
 from flujo_aros.contract.checks import Check, is_async
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Invalid
-from flujo_aros.errors import OutputError, UsageError
+from flujo_aros.errors import UsageError
 from flujo_aros.events import is_heard
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery.evidence import Evidence
 from flujo_aros.recovery.ladder import Ladder

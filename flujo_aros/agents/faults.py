@@ -21,11 +21,11 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 
-from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.contract.values import parse_json
 from flujo_aros.errors import LimitReached
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue, Reason
-from flujo_aros.recovery.secrets import Vault
+from flujo_aros.redaction.vault import Vault
 
 PROVIDER_FAULTS: Final = (ModelAPIError, UnexpectedModelBehavior, FallbackExceptionGroup)
 """The errors that take the place of a reply."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -77,8 +76,8 @@ class LocalModels:
         async with AsyncExitStack() as failed:
             failed.push_async_callback(self._end, weights)
             # The client takes as long to import as the weights to load: in a thread, so that both go on at once.
-            chat = await asyncio.to_thread(import_module, "flujo_aros.agents.local_chat")
-            model: LocalChatModel = chat.LocalChatModel(server, await server.ready())
+            chat = await asyncio.to_thread(_client_class)
+            model = chat(server, await server.ready())
             self._models[weights] = model
             failed.pop_all()
         return model
@@ -155,3 +154,9 @@ def _checked(file: Path, name: str) -> Path:
 def _short(name: str) -> str:
     wanted = name.removeprefix(PREFIX)
     return wanted if wanted in KNOWN else Path(wanted).stem
+
+
+def _client_class() -> type[LocalChatModel]:
+    from flujo_aros.agents.local_chat import LocalChatModel
+
+    return LocalChatModel

@@ -34,8 +34,8 @@ _known: Final[WeakValueDictionary[str, Contract[Any]]] = WeakValueDictionary()
 _settled: ContextVar[Accepted[Any] | None] = ContextVar("flujo_aros_settled_output", default=None)
 
 
-def output_spec(contract: Contract[Any]) -> Any:
-    """What to give an agent as its `output_type` for this contract.
+def output_type(contract: Contract[Any]) -> Any:
+    """A contract as the `output_type` of a pydantic-ai agent: what `contract.as_output()` gives.
 
     A type stands for itself and a schema for a `StructuredDict`, in the mode that suits the model; wrap it into
     `NativeOutput`, `PromptedOutput` or `ToolOutput` for another. A contract whose payload is a part of the text is a

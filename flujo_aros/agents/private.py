@@ -11,8 +11,8 @@ from pydantic_ai.messages import ModelMessage
 
 from flujo_aros.agents.first import text_of
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.recovery.named import secrets_among, secrets_in
-from flujo_aros.recovery.secrets import secrets_of
+from flujo_aros.redaction.fields import secrets_among, secrets_in
+from flujo_aros.redaction.vault import secrets_of
 
 
 @dataclass

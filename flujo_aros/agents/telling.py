@@ -23,7 +23,7 @@ from flujo_aros.events import (
     span,
 )
 from flujo_aros.outcome import Accepted, Rejected
-from flujo_aros.recovery.named import secrets_among
+from flujo_aros.redaction.fields import secrets_among
 from flujo_aros.usage import Usage
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import ErrorDetails
 
-from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list
 
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _TRUTH: Final[Mapping[str, bool]] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flujo_aros.cli.given import file_text
 from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.json_data import is_dict, is_list
 
 RIGHT, RIGHTLY_REFUSED, REFUSED, WRONG = "right", "rightly_refused", "refused", "silently_wrong"
 ACCEPTED, CUT_ACCEPTED, INVENTED = "accepted", "cut_accepted", "invented"

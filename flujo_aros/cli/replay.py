@@ -16,9 +16,9 @@ from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.options import Allow, ModulePath
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import is_dict
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Degraded, Rejected
 from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.settings import read_settings

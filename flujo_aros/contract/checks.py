@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from math import isnan
 from typing import Any, TypeAlias, TypeVar
 
-from flujo_aros.contract.schema import is_dict
 from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Repair, Risk
 
 T = TypeVar("T")

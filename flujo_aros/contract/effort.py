@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from flujo_aros.contract.schema import Shape, is_dict, is_list
+from flujo_aros.contract.schema import Shape
+from flujo_aros.json_data import is_dict, is_list
 
 _DEEPEST_UNION: Final = 8
 _EACH: Final = 16

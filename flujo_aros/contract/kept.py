@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from pydantic import AliasChoices, BaseModel, RootModel
 
-from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list
 
 Steps = tuple[str | int, ...]
 

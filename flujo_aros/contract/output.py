@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -94,9 +93,10 @@ class JsonContract(Generic[T_co]):
         agent = Agent(model, output_type=Output.tagged("result", Order).as_output(), capabilities=[Aros()])
         ```
         """
-        # The host's classes live above this layer, and whoever reads texts only need not load them.
-        spec: Callable[..., T_co] = importlib.import_module("flujo_aros.agents.outputs").output_spec(self)
-        return spec
+        from flujo_aros import output_type  # the public name: the host is above this layer, and loaded when it is used
+
+        like: Callable[..., T_co] = output_type(self)
+        return like
 
     @cached_property
     def awaited(self) -> tuple[Check, ...]:

@@ -10,12 +10,13 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeGuard, cast
+from typing import Any, Final, cast
 
 from flujo_aros.contract.patterns import Pattern, bounds_of
 from flujo_aros.contract.references import References
 from flujo_aros.contract.times import TIMES
 from flujo_aros.errors import ContractError
+from flujo_aros.json_data import is_dict, is_list
 
 JsonSchema = dict[str, Any]
 
@@ -421,13 +422,3 @@ def _list(value: object) -> list[Any]:
 
 def _dict(value: object) -> dict[str, Any]:
     return value if is_dict(value) else {}
-
-
-def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a JSON value is an object."""
-    return isinstance(value, dict)
-
-
-def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Whether a JSON value is a list."""
-    return isinstance(value, list)

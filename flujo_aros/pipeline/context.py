@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.agents.content import has_content, is_content
-from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:

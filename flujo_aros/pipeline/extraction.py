@@ -15,7 +15,7 @@ from flujo_aros.pipeline.step import Step
 from flujo_aros.recovery.grounds import grounded
 from flujo_aros.recovery.plan import Reply
 from flujo_aros.recovery.prompts import declined, extract_prompt
-from flujo_aros.recovery.secrets import Vault
+from flujo_aros.redaction.vault import Vault
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
-from flujo_aros.errors import OutputError, UsageError
-from flujo_aros.outcome import Accepted, Degraded, Outcome, Rejected, Trust
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Degraded, Outcome, OutputError, Rejected, Trust
 from flujo_aros.pipeline.context import as_plain
-from flujo_aros.recovery.secrets import Vault
+from flujo_aros.redaction.vault import Vault
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:

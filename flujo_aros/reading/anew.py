@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from typing_extensions import TypeIs
 
-from flujo_aros.contract.schema import is_dict
 from flujo_aros.contract.values import TypeValues
+from flujo_aros.json_data import is_dict
 
 EVERYTHING: Final = frozenset({""})
 """No member is certain before the whole is."""

@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import Shape, is_dict, is_list
+from flujo_aros.contract.schema import Shape
 from flujo_aros.contract.values import Invalid, SchemaValues, Valid, path_of
+from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.amounts import Scale, read_amount
 from flujo_aros.reading.choose import is_placeholder, name_words
@@ -23,14 +24,6 @@ from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.parser import Failure, Parsed
 
 T = TypeVar("T")
-
-# What valid JSON may hold that was hardly meant: control characters where LaTeX or a path stood, half a surrogate pair.
-_SUSPECT: Final = re.compile(
-    r"\\(?:[bf]|u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
-    r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)|(?<=:\\)[A-Za-z]"
-    r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
-)
-
 
 ELIDED_ITEM: Final = re.compile(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
 """Dots in the place of an item beside others, or of a key: they stand for what was left out."""
@@ -83,7 +76,7 @@ class Candidate(Generic[T]):
 def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     """The value of JSON that satisfies everything as it stands and trips no guard, else None. Never raises."""
     values, shape = contract.values, contract.values.shape
-    if ("\\" in text and _SUSPECT.search(text)) or shape.has_only_aliases:
+    if ("\\" in text and SUSPECT_ESCAPE.search(text)) or shape.has_only_aliases:
         return None
     valid = values.strict_json(text)
     if valid is None:

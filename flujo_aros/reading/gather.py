@@ -10,6 +10,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Valid
+from flujo_aros.json_data import unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Risk
 from flujo_aros.reading.boundaries import goes_on, is_fragment, is_held, key_without_opener
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
@@ -19,7 +20,6 @@ from flujo_aros.reading.lenient import LenientParser
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_citation, is_quoted
 from flujo_aros.reading.node import moved
 from flujo_aros.reading.parser import Failure, Parsed, Parser
-from flujo_aros.reading.scalars import unescape
 
 T = TypeVar("T")
 

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from flujo_aros.contract.schema import ANY, Shape, fold, is_dict, is_list
+from flujo_aros.contract.schema import ANY, Shape, fold
 from flujo_aros.contract.times import TIMES
 from flujo_aros.contract.values import path_of
+from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.dates import read_time
@@ -20,7 +21,6 @@ from flujo_aros.reading.envelope import WRAPPING
 from flujo_aros.reading.live import NOTHING, Finals, OpenText, Slice, Snapshot
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.parser import Frame, Parser
-from flujo_aros.reading.scalars import unescape
 
 _WHOLE_ESCAPES: Final = re.compile(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")

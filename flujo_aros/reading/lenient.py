@@ -13,12 +13,13 @@ from typing import Any, Final
 from flujo_aros.contract.output import Counts
 from flujo_aros.contract.schema import ANY, Shape
 from flujo_aros.contract.values import path_of
+from flujo_aros.json_data import Unescaped
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading.edits import LOSSY, Edit, worst
 from flujo_aros.reading.grammar import BRACKETS
 from flujo_aros.reading.node import NUMBER, OBJECT, Member, Node
 from flujo_aros.reading.parser import Frame, Parsed, Parser, Stop
-from flujo_aros.reading.scalars import SURROGATE, Unescaped
+from flujo_aros.reading.scalars import SURROGATE
 
 _BETWEEN: Final = ("truncated", "elided")
 """Where these stop the machine between two members, the member before has ended."""

@@ -11,9 +11,10 @@ import re
 from typing import Final, NamedTuple
 
 from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.json_data import literal_escapes, unescape
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
 from flujo_aros.reading.parser import Failure, Parser
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, literal_escapes, read_number, unescape
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 
 _LINE: Final = re.compile(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?P<open>\*\*|__|`)?(?P<key>[^\W\d][\w \-]{0,60}?)(?P<close>\*\*|__|`)?"

@@ -19,6 +19,7 @@ import re
 from typing import Any, Final, NamedTuple, cast
 
 from flujo_aros.contract.schema import ANY, Shape, fold
+from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar
 from flujo_aros.reading.ambiguity import JSON_MARK, is_doubtful
@@ -37,7 +38,7 @@ from flujo_aros.reading.node import (
     new_member,
     new_node,
 )
-from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, Unescaped, literal_escapes, read_number, unescape
+from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings, find_end, is_prose_behind, open_at, open_still
 
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")

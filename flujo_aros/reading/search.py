@@ -15,9 +15,9 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 
 from flujo_aros.contract.reasoning import mask_reasoning
-from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.contract.times import TIMES
 from flujo_aros.contract.values import Invalid, Valid
+from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
 from flujo_aros.reading.choose import boolean_word
@@ -30,7 +30,7 @@ from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
 from flujo_aros.reading.parser import Failure, Parsed, Parser
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
 from flujo_aros.reading.runaway import MOST_BLANK
-from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number, unescape
+from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number
 
 T = TypeVar("T")
 

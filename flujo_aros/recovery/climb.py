@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.payload import Event
-from flujo_aros.errors import Attempt, UsageError
+from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
 from flujo_aros.recovery.budget import Budget, Limits
 from flujo_aros.recovery.echo import Examples, may_echo, unechoed
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import JsonSchema, is_dict
+from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.values import path_of
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.recovery.kept import folded, leaves, plain_value, same
 from flujo_aros.recovery.places import Place, schema_at, value_at

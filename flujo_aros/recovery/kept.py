@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import JsonSchema, is_dict
+from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import ContractError
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.places import Place, place_of, schema_at, value_at

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import is_dict
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.recovery.budget import Limits
 from flujo_aros.recovery.climb import Climb

@@ -15,7 +15,7 @@ from flujo_aros.contract.output import Contract
 from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.outcome import Issue, Reason, Rejected
 from flujo_aros.recovery.plan import Reply
-from flujo_aros.recovery.secrets import Vault
+from flujo_aros.redaction.vault import Vault
 
 CANNOT_REPAIR: Final = "CANNOT_REPAIR"
 """What a model is told to answer when the failing output does not hold what the schema wants."""

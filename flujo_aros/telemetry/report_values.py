@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract.schema import is_dict, is_list
 from flujo_aros.contract.values import NOT_JSON, path_of
 from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.ladder import Ladder

@@ -21,9 +21,9 @@ from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import RunRecord, recording
 from flujo_aros.contract.output import Output, compile_contract
-from flujo_aros.errors import OutputError, UsageError
+from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, observing
-from flujo_aros.outcome import Reason
+from flujo_aros.outcome import OutputError, Reason
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.plan import Ask
 from flujo_aros.recovery.stages.degrade import Degrade

@@ -21,8 +21,8 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.record import recording
-from flujo_aros.errors import OutputError, UsageError
-from flujo_aros.outcome import Reason, Trust
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import OutputError, Reason, Trust
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade

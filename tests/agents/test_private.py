@@ -13,8 +13,8 @@ from pydantic_ai import Agent, PromptedOutput
 
 from flujo_aros import Aros, Ladder, LlmRepair, Processing, Runner, Step
 from flujo_aros.events import AgentStarted, Event, observing
-from flujo_aros.recovery.named import labelled_in, secrets_among
-from flujo_aros.recovery.secrets import Vault
+from flujo_aros.redaction.fields import labelled_in, secrets_among
+from flujo_aros.redaction.vault import Vault
 from flujo_aros.testing import ScriptedModel
 
 REPAIR = Ladder(stages=(LlmRepair(),))

@@ -11,8 +11,7 @@ from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput, models
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 
 from flujo_aros.agents.capability import Aros
-from flujo_aros.errors import OutputError
-from flujo_aros.outcome import Reason
+from flujo_aros.outcome import OutputError, Reason
 from flujo_aros.recovery.ladder import Ladder
 
 from .matrix import by_events, by_stream

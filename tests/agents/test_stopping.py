@@ -9,8 +9,7 @@ from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput, models
 
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.drivers import run_agent
-from flujo_aros.errors import OutputError
-from flujo_aros.outcome import Reason
+from flujo_aros.outcome import OutputError, Reason
 from flujo_aros.recovery.ladder import Ladder
 
 MOST = 10_000_000

@@ -28,8 +28,8 @@ from flujo_aros.agents.record import recording
 from flujo_aros.contract.checks import scores_of, winner_in
 from flujo_aros.contract.output import Output
 from flujo_aros.contract.payload import Block, Event
-from flujo_aros.errors import OutputError, UsageError
-from flujo_aros.outcome import Accepted, Reason, Trust
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, OutputError, Reason, Trust
 from flujo_aros.recovery.ladder import Ladder
 from flujo_aros.recovery.stages.llm_repair import LlmRepair
 from flujo_aros.usage import Usage

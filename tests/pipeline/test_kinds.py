@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from pydantic_ai.exceptions import UsageLimitExceeded
 
-from flujo_aros.errors import OutputError, UsageError
-from flujo_aros.outcome import Degraded, Reason, Rejected, Trust
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Degraded, OutputError, Reason, Rejected, Trust
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.imports import Import

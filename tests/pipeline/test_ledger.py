@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.errors import OutputError, UsageError
-from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, OutputError, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.pipeline.ledger import OnDegraded, PauseRun, RunLedger, RunStatus, Settlement, Slot, StepStatus, Work
 from flujo_aros.usage import Usage
 

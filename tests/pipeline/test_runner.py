@@ -20,9 +20,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.errors import LocalModelError, OutputError, TemplateError, UsageError
+from flujo_aros.errors import LocalModelError, TemplateError, UsageError
 from flujo_aros.events import Event, FunctionCalled, RunFinished, RunStarted, StepFinished, StepStarted
-from flujo_aros.outcome import Degraded, Reason, Rejected
+from flujo_aros.outcome import Degraded, OutputError, Reason, Rejected
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner

@@ -17,9 +17,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.contract.output import Output, compile_contract, with_checks
-from flujo_aros.errors import ContractError, OutputError, TemplateError, UsageError
+from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
-from flujo_aros.outcome import Issue, Risk
+from flujo_aros.outcome import Issue, OutputError, Risk
 from flujo_aros.pipeline.condition import check
 from flujo_aros.pipeline.ledger import RunStatus, StepStatus
 from flujo_aros.pipeline.processing import Processing

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from flujo_aros.recovery.looks import secret_in_place
-from flujo_aros.recovery.named import labelled_in, secrets_among
-from flujo_aros.recovery.secrets import Vault
+from flujo_aros.redaction.fields import labelled_in, secrets_among
+from flujo_aros.redaction.patterns import secret_in_place
+from flujo_aros.redaction.vault import Vault
 
 from .planted import KINDS, ORDINARY
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.contract.schema import is_list
+from flujo_aros.json_data import is_list
 from flujo_aros.lint.edits import Written
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule, fix_of, key_span

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.contract.schema import is_list
+from flujo_aros.json_data import is_list
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.known import value_schema
 from flujo_aros.lint.rule import Rule, key_span

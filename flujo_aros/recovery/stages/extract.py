@@ -13,8 +13,8 @@ from flujo_aros.recovery.grounds import grounded
 from flujo_aros.recovery.kept import plain_value
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, Way
 from flujo_aros.recovery.prompts import declined, extract_prompt, plain_prompt
-from flujo_aros.recovery.secrets import Vault
 from flujo_aros.recovery.stages.stage import Rung
+from flujo_aros.redaction.vault import Vault
 
 T = TypeVar("T")
 

@@ -10,16 +10,16 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from flujo_aros.contract.output import Contract, Output
-from flujo_aros.contract.schema import is_dict
 from flujo_aros.errors import ContractError
+from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.grounds import MADE_UP, grounded
 from flujo_aros.recovery.places import Place, can_hold, definitions_of, place_of, schema_at, with_value
 from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Task
 from flujo_aros.recovery.prompts import declined, patch_prompt
-from flujo_aros.recovery.secrets import Vault
 from flujo_aros.recovery.stages.stage import Rung
+from flujo_aros.redaction.vault import Vault
 
 T = TypeVar("T")
 

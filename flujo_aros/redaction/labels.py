@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from flujo_aros.recovery.standing import begins_word
+from flujo_aros.redaction.matcher import begins_word
 
 
 class Called(NamedTuple):

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from flujo_aros.contract.schema import is_dict, is_list
-from flujo_aros.recovery.looks import secret_in_place, secret_looking
-from flujo_aros.recovery.named import labelled_in
-from flujo_aros.recovery.quoted import Quotes, said_by, written_in
-from flujo_aros.recovery.standing import Values
+from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.redaction.fields import labelled_in
+from flujo_aros.redaction.matcher import Values
+from flujo_aros.redaction.patterns import secret_in_place, secret_looking
+from flujo_aros.redaction.quoting import Quotes, said_by, written_in
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
@@ -130,6 +130,16 @@ class Vault:
         if mark is not None:
             says = self._known[written] if written in self._known else said_by(written, mark)
         return self._labels.setdefault(says, f"[{self._word}-{len(self._labels) + 1}]")
+
+
+def without_secrets(text: str, secrets: Iterable[str] = (), *, source: str = "") -> str:
+    """A text as it may be shown: each secret in it is replaced by a label, the same one by the same label.
+
+    What `source`, the text that this one quotes, calls a password, a key or a token is one as well: a quotation may
+    leave out the words that say so.
+    """
+    called = secrets_of(source) if source else ()
+    return Vault(text, (*secrets, *called), labelled=True).hide(text)
 
 
 def _written(secret: str, quotes: Quotes, start: int, end: int) -> str:

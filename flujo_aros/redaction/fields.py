@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
-from flujo_aros.contract.schema import is_dict
-from flujo_aros.recovery.labels import STRONG, Called, called_secret
-from flujo_aros.recovery.quoted import Quotes, said_by
+from flujo_aros.json_data import is_dict
+from flujo_aros.redaction.labels import STRONG, Called, called_secret
+from flujo_aros.redaction.quoting import Quotes, said_by
 
 _BREAK: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[nrt]|u000[9ad]|[\"'])")
 """What ends a word inside of a JSON string."""

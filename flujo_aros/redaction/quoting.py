@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from flujo_aros.outcome import Accepted, Outcome
-from flujo_aros.reading.read import read
+from flujo_aros.json_data import SUSPECT_ESCAPE, literal_escapes, unescape
 
 _TOKENS: Final = re.compile(r"\\.|[\"']", re.S)
 _SPACE: Final = " \t\r\n"
@@ -18,9 +17,10 @@ _KEY: Final = re.compile(r"(?:[\"']|\{\s*\w+)\s*\Z")
 """What stands before the colon behind a key; in prose there is a word."""
 _BEHIND_KEY: Final = re.compile(r"[\"']\s*:\s*\Z")
 _BEFORE_NEXT: Final = re.compile(r"\s*(?:[,}]|\Z)")
+_VALID: Final = re.compile(r"(?:[^\"\\\x00-\x1f]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
+"""The inside of a string of valid JSON."""
 _ESCAPED: Final = re.compile(r"[\\\"\x00-\x1f\x7f]")
 _ESCAPED_SINGLE: Final = re.compile(r"[\\\"'\x00-\x1f\x7f]")
-_TEXTS: Final = {"type": "array", "items": {"type": "string"}}
 
 
 @dataclass
@@ -97,9 +97,10 @@ def said_by(written: str, mark: str) -> str:
     """
     if "\\" not in written:
         return written
-    outcome: Outcome[list[str]] = read(f"[{mark}{written}{mark}]", _TEXTS, truncated=False)
-    value = outcome.value if isinstance(outcome, Accepted) else []
-    return value[0] if len(value) == 1 else written
+    is_plain = mark == '"' and _VALID.fullmatch(written) and not SUSPECT_ESCAPE.search(written)
+    literal = frozenset[int]() if is_plain else literal_escapes(written, wants_text=True)
+    found = unescape(written, literal, python=mark == "'")
+    return written if found.lone or found.dangling else found.value
 
 
 def written_in(said: str, mark: str) -> str:

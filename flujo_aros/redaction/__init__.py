@@ -1,0 +1,16 @@
+"""Finds secrets in text and values, and hides them: the lowest layer, used wherever text leaves the process.
+
+What goes in is a string that is about to be printed, logged, journalled or sent to a model; what comes out is the
+same string with a label such as `[secret-1]` in the place of each secret. A `Vault` keeps what a label stands for,
+so that a reply that copies the label can be restored.
+
+A value is secret for one of three reasons, one module each:
+
+- its form: keys and tokens of well-known kinds, private keys, passwords in URLs (`patterns`);
+- what the text calls it: `password: …`, `"api_key": "…"`, `the token is …` (`labels`);
+- the name of the field or environment variable that holds it (`fields`).
+
+`matcher` finds known values in a text in linear time. `quoting` answers whether a place is inside a JSON string,
+where the same secret is written with escapes. What looks like ordinary data (a hash, a UUID, an order number) is left
+alone: hiding too much would damage the data that a repair has to work with.
+"""

@@ -1,0 +1,89 @@
+"""What import-linter cannot see: imports inside functions, for type checkers alone, or by a string."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FACE = "flujo_aros"
+"""The package itself imports each public name when that is first used: importing it imports no module of ours."""
+
+
+def name_of(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(file): ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / FACE).rglob("*.py")}
+
+
+def imported_by(tree: ast.Module) -> Iterator[str]:
+    """Every module of ours that is imported anywhere in a module, at whatever depth and for whatever purpose."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import each other, by Tarjan's algorithm."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for other in edges[module]:
+            if other not in order:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in stack:
+                lowest[module] = min(lowest[module], order[other])
+        if lowest[module] == order[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in edges:
+        if module not in order:
+            visit(module)
+    return found
+
+
+@pytest.mark.xfail(strict=True, reason="pipeline, lint, blueprint and telemetry have one each")
+def test_no_modules_import_each_other() -> None:
+    edges = {
+        name: {other for other in imported_by(tree) if other in MODULES and other not in (name, FACE)}
+        for name, tree in MODULES.items()
+    }
+    assert cycles(edges) == []
+
+
+def test_a_cycle_is_found_through_any_module() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("name", sorted(MODULES.keys() - {FACE}))
+def test_no_module_is_imported_by_a_string(name: str) -> None:
+    strings = [node.value for node in ast.walk(MODULES[name]) if isinstance(node, ast.Constant)]
+    modules = {text for text in strings if isinstance(text, str) and text in MODULES and text != FACE}
+    calls = {
+        ast.unparse(node.func).rpartition(".")[2] for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)
+    }
+    assert not (modules and calls & {"import_module", "__import__"}), modules
+
+
+def test_the_contract_alone_uses_the_public_face() -> None:
+    """`Contract.as_output` is the host's: it takes the public name, which loads the host when it is called."""
+    users = {name for name, tree in MODULES.items() if FACE in imported_by(tree)}
+    assert users == {"flujo_aros.contract.output"}

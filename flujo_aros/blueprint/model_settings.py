@@ -1,27 +1,43 @@
-"""The settings of a model in a blueprint: the mistakes in them, each with its place."""
+"""Checks the model settings of a blueprint; each error is reported with its place."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from flujo_aros.blueprint.document import Node
+from flujo_aros.errors import Place
 from flujo_aros.pipeline.model_settings import unknown_setting, wrong_setting
 
-if TYPE_CHECKING:
-    from flujo_aros.blueprint.loading import Loading
+
+class Report(Protocol):
+    """Where errors in a blueprint are noted: the loader."""
+
+    lenient: bool
+
+    def note(self, place: Place | None, message: str) -> None:
+        """Note an error."""
+        ...
+
+    def warn(self, place: Place | None, message: str) -> None:
+        """Note what is ignored."""
+        ...
+
+    def doubt(self, place: Place, message: str) -> None:
+        """Note an error that a lenient loader lets pass until the run."""
+        ...
 
 
-def check_settings(loading: Loading, node: Node | None) -> dict[str, Any]:
-    """The settings at this node; those that no model has, and values of a wrong kind, are noted and passed over."""
+def check_settings(report: Report, node: Node | None) -> dict[str, Any]:
+    """The valid settings at this node. Unknown ones, and values of a wrong type, are reported and left out."""
     sound: dict[str, Any] = {}
     for name, value in (node.members if node is not None else {}).items():
         plain = value.plain()
         unknown, wrong = unknown_setting(name), wrong_setting(name, plain)
         if unknown is not None:
-            tell = loading.warn if loading.lenient else loading.note
-            tell(node.keys[name] if node else value.place, unknown)
+            log = report.warn if report.lenient else report.note
+            log(node.keys[name] if node else value.place, unknown)
         elif wrong is not None:
-            loading.doubt(value.place, wrong)
+            report.doubt(value.place, wrong)
         else:
             sound[name] = plain
     return sound

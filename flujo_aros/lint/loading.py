@@ -25,6 +25,8 @@ class LoadingRule(Rule, ABC):
 
     passed_over: ClassVar[bool] = False
     """Whether it is about what has no effect."""
+    in_order: ClassVar[tuple[type[LoadingRule], ...]] = ()
+    """Every loading rule; the first one that fits explains an error. Set where the rules are listed."""
 
     @classmethod
     @abstractmethod
@@ -51,9 +53,7 @@ class LoadingRule(Rule, ABC):
 
 def rule_for(subject: Subject, place: Place, message: str, *, passed_over: bool) -> type[LoadingRule] | None:
     """The first rule that explains a mistake, in the order in which they are listed."""
-    from flujo_aros.lint.rules import LOADING_RULES
-
-    sorts = [rule for rule in LOADING_RULES if rule.passed_over == passed_over]
+    sorts = [rule for rule in LoadingRule.in_order if rule.passed_over == passed_over]
     return next((rule for rule in sorts if rule.explains(subject, place, message)), None)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from flujo_aros.telemetry.health import ModelHealth, RepairHealth, StageHealth
+from flujo_aros.telemetry.health import Advice, ModelHealth, RepairHealth, StageHealth
 
 FALLBACK_LINE: Final = 0.10
 """From this share of replies on that had to be wrapped as prose, a model does not follow its format."""
@@ -48,14 +47,6 @@ _REASONS: Final = {
     "too_large": "ask for less at once, or raise the reading limits",
     "provider": "check the model's name, the network and the provider's status",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One thing that is worth doing, and why; `code` names the kind of it."""
-
-    code: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from flujo_aros.telemetry.advice import Advice
 from flujo_aros.usage import Usage
 
 
@@ -103,6 +102,14 @@ class Trend:
     readings: int
     rejected: int
     wrapped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing that is worth doing, and why; `code` names the kind of it."""
+
+    code: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

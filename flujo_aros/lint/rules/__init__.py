@@ -40,7 +40,7 @@ from flujo_aros.lint.rules.v_t5 import MissingKey
 from flujo_aros.lint.rules.v_x1 import SecretInBlueprint
 from flujo_aros.lint.rules.yaml_parse import UnreadableYaml
 
-LOADING_RULES: Final[tuple[type[LoadingRule], ...]] = (
+LoadingRule.in_order = (
     *(
         UnreadableYaml,
         ImportCycle,
@@ -52,10 +52,9 @@ LOADING_RULES: Final[tuple[type[LoadingRule], ...]] = (
     ),
     *(BrokenTemplate, UnknownAgent, StepWithoutAgent, IgnoredKey, InvalidBlueprint),
 )
-"""The rules that explain what the loader reports; the first one that fits does."""
 
 RULES: Final[tuple[type[Rule], ...]] = (
-    *LOADING_RULES,
+    *LoadingRule.in_order,
     *(UnusedOutput, ImpliedStructuredOutput, UnknownLocalModel, UnmergeableOutput),
     *(EndlessLoop, UnreachableBranch, LoopWithoutExit),
     *(TagNotInPrompt, MaxTokensTooSmall, SchemaLoss, EnumWithoutEscape, VerdictBeforeReasoning, OverlappingUnion),

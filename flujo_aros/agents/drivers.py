@@ -101,6 +101,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     ladder: Ladder | None = None,
     *,
     models: ModelSource | None = None,
+    deps: Any = None,
     usage_sink: UsageSink | None = None,
     live: Live | None = None,
     limits: CallLimits | UsageLimits | None = None,
@@ -115,7 +116,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
-    `prompt` is text, or a list of texts and content such as images, which goes to the model as it is.
+    `prompt` is text, or a list of texts and content such as images, which goes to the model as it is. `deps` is what
+    the agent's own tools and instructions see as `ctx.deps`.
     Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
     agent's own output, plain text for a spec. `usage_sink` is told what was spent also when the run raises or is
     cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
@@ -138,7 +140,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     if refusals is not None:
         record.refusals = refusals
     record.is_text_judged = contract is None
-    ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, live and Showing(live, wanted, record))
+    showing = live and Showing(live, wanted, record)
+    ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps)
     try:
         outcome = await _shown(runnable, ask, record, every)
     finally:
@@ -157,6 +160,7 @@ class _Asked:
     settings: Mapping[str, Any] | None
     history: Sequence[ModelMessage] | None
     showing: Showing | None
+    deps: Any
 
 
 def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None:
@@ -277,6 +281,7 @@ def _ran(runnable: RunnableAgent[T], ask: _Asked, **extra: Any) -> Awaitable[Age
         ask.prompt,
         instructions=runnable.instructions,
         message_history=ask.history,
+        deps=ask.deps,
         model_settings=cast("ModelSettings | None", ask.settings),
         usage=ask.usage,
         usage_limits=ask.limits,

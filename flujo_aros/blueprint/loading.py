@@ -208,7 +208,7 @@ class Loading:
             return nothing
         file = self.inside(name)
         if file is None:
-            self.note(place, f"{name!r} is outside the folder of the blueprint; schemas must be inside it")
+            self.note(place, self._not_inside(name, "schema"))
             return nothing
         try:
             text = read_text(file)
@@ -254,6 +254,21 @@ class Loading:
         file = (folder / name).resolve() if folder else None
         return file if folder and file and file.is_relative_to(folder) else None
 
+    def _not_inside(self, name: str, what: str) -> str:
+        """Why the file of this name is not read, and what to do."""
+        if "\0" in name:
+            return f"{name!r} is not the name of a file: it holds a NUL character"
+        if self.folder is None:
+            hint = "load it from its file, or in Python pass parse_blueprint(…, folder=…)"
+            return (
+                f"{name!r} cannot be found: a blueprint that is only text has no folder to read a {what} from; {hint}"
+            )
+        folder = self.folder.resolve()
+        return (
+            f"{name!r} is the file {(folder / name).resolve()}, outside the folder of the blueprint, {folder}; "
+            f"a {what} is only read from inside that folder: copy it there, and write `from_file` relative to it"
+        )
+
     def _prompt(self, node: Node) -> str | None:
         block = self.block(blocks.PromptFile, node)
         if block is None:
@@ -261,7 +276,7 @@ class Loading:
         place = node.members["from_file"].place
         file = self.inside(block.from_file)
         if file is None:
-            self.note(place, f"{block.from_file!r} is outside the folder of the blueprint; prompts must be inside it")
+            self.note(place, self._not_inside(block.from_file, "prompt"))
             return None
         try:
             text = read_text(file)

@@ -123,10 +123,11 @@ class StepContext:
 
     `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a copy of its own:
     whatever a function changes in it is forgotten. `variables` are the names that a map or a loop adds. `spend` must
-    be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `allowance` is
-    asked before each model call. `evidence` is what ladders that adapt go by, `refusals` the schemas that models have
-    refused in this run, `said` the conversation of the agent steps before it. `live` wants each piece of a reply as it
-    comes; None: nobody is watching. `answer` is what a person has said to the step in which the run had paused.
+    be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `deps` is what
+    the tools of agents see as `ctx.deps`. `allowance` is asked before each model call. `evidence` is what ladders that
+    adapt go by, `refusals` the schemas that models have refused in this run, `said` the conversation of the agent steps
+    before it. `live` wants each piece of a reply as it comes; None: nobody is watching. `answer` is what a person has
+    said to the step in which the run had paused.
     """
 
     input: Any
@@ -135,6 +136,7 @@ class StepContext:
     context: Mapping[str, Any]
     spend: Callable[[Usage], None]
     models: ModelSource | None = None
+    deps: Any = None
     evidence: Callable[[], Evidence] | None = None
     refusals: dict[str, str] = field(default_factory=dict[str, str])
     said: Conversation = ()

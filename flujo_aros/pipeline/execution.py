@@ -103,6 +103,7 @@ class Execution:
 
     ledger: RunLedger
     models: ModelSource | None = None
+    deps: Any = None
     evidence: Callable[[], Evidence] | None = None
     live: LiveOf | None = None
     gate: Callable[[], Awaitable[None]] | None = None
@@ -263,6 +264,7 @@ class Execution:
             context=frame.shared.isolated(),
             spend=slot.spend,
             models=self.models,
+            deps=self.deps,
             evidence=self.evidence,
             refusals=self.refusals,
             said=frame.said,

@@ -91,29 +91,33 @@ class Runner:
         self,
         input: Any = "",  # noqa: A002 - the word of the public surface, also in templates
         context: Mapping[str, Any] | BaseModel | None = None,
+        deps: Any = None,
     ) -> RunResult:
         """Run the steps one after the other and say how each ended. Bad data and failing steps are results.
 
         `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
-        to it. Raises `UsageError` before anything has started, for what can be known to be wrong; cancellation and
-        Ctrl-C go on after every open step has settled.
+        to it. `deps` is what the tools and instructions of agents see as `ctx.deps`; it stays with this call, and no
+        journal, template or paused run holds it. Raises `UsageError` before anything has started, for what can be known
+        to be wrong; cancellation and Ctrl-C go on after every open step has settled.
         """
-        return await self._run(_Task(uuid4().hex, input, SharedContext.of(context)))
+        return await self._run(_Task(uuid4().hex, input, SharedContext.of(context), deps))
 
     def run_sync(
         self,
         input: Any = "",  # noqa: A002 - as in `run`
         context: Mapping[str, Any] | BaseModel | None = None,
+        deps: Any = None,
     ) -> RunResult:
         """`run` for code without an event loop. Inside one it is a `UsageError`: await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
-        return asyncio.run(self.run(input, context))
+        return asyncio.run(self.run(input, context, deps))
 
     async def stream(
         self,
         input: Any = "",  # noqa: A002 - as in `run`
         context: Mapping[str, Any] | BaseModel | None = None,
+        deps: Any = None,
         *,
         buffer: int = 16,
     ) -> AsyncGenerator[StreamEvent]:
@@ -123,7 +127,7 @@ class Runner:
         iterator cancels the run and waits until every step has settled; `contextlib.aclosing` does so on `break`.
         """
         channel = EventChannel(buffer)
-        task = _Task(uuid4().hex, input, SharedContext.of(context), channel=channel)
+        task = _Task(uuid4().hex, input, SharedContext.of(context), deps, channel=channel)
         async with aclosing(channel.events(lambda: self._run(task))) as events:
             async for event in events:
                 yield event
@@ -134,14 +138,16 @@ class Runner:
         answer: Any,
         *,
         context_type: type[BaseModel] | None = None,
+        deps: Any = None,
     ) -> RunResult:
         """Go on with a paused run, in this process or another: the step that asked gets the answer.
 
         Steps that had settled are taken over with their results and their usage, and do not run again. Their values
         come back as plain JSON, those of steps with a contract as the contract's type; a typed context needs its
-        `context_type`. Raises `UsageError` when the pipeline is not the one that paused.
+        `context_type`, and agents with `deps` need them again. Raises `UsageError` when the pipeline is not the one
+        that paused.
         """
-        return await self._run(self._resumed(paused, answer, context_type))
+        return await self._run(self._resumed(paused, answer, context_type, deps))
 
     async def stream_resumed(
         self,
@@ -149,17 +155,18 @@ class Runner:
         answer: Any,
         *,
         context_type: type[BaseModel] | None = None,
+        deps: Any = None,
         buffer: int = 16,
     ) -> AsyncGenerator[StreamEvent]:
         """`resume`, and each event as it happens, like `stream`. Steps that had settled have no events."""
         channel = EventChannel(buffer)
-        task = replace(self._resumed(paused, answer, context_type), channel=channel)
+        task = replace(self._resumed(paused, answer, context_type, deps), channel=channel)
         async with aclosing(channel.events(lambda: self._run(task))) as events:
             async for event in events:
                 yield event
 
     def _resumed(
-        self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None
+        self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None, deps: Any
     ) -> _Task:
         """What there is to do for a run that goes on. Raises `UsageError` for a state of another pipeline."""
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
@@ -171,7 +178,7 @@ class Runner:
         given: dict[str, Any] = saved.context or {}
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
-        asked = _Task(saved.run_id, saved.input, shared, recorded, saved.step, Answer(answer), before=saved.work)
+        asked = _Task(saved.run_id, saved.input, shared, deps, recorded, saved.step, Answer(answer), before=saved.work)
         return replace(asked, carrier=dict(saved.carrier), resumed=True)
 
     async def _run(self, task: _Task) -> RunResult:
@@ -227,6 +234,7 @@ class Runner:
         return Execution(
             ledger=ledger,
             models=models,
+            deps=task.deps,
             evidence=self.evidence,
             live=None if channel is None else channel.live,
             gate=None if channel is None else channel.gate,
@@ -273,6 +281,7 @@ class _Task:
     run_id: str
     given: Any
     shared: SharedContext
+    deps: Any = None
     recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
     asked: str | None = None
     answer: Answer | None = None

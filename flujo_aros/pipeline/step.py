@@ -287,6 +287,7 @@ class Step(Common):
             known.contract,
             known.ladder,
             models=context.models,
+            deps=context.deps,
             evidence=context.evidence() if adapts and context.evidence is not None else None,
             history=context.said if self.use_history else None,
             usage_sink=context.spend,

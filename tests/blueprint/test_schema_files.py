@@ -69,7 +69,9 @@ def test_the_schema_of_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("none.json", "the schema 'none.json' is not there; there are: broken.json, list.json, wrong.json"),
-        ("../s.json", "'../s.json' is outside the folder of the blueprint; schemas must be inside it"),
+        ("../s.json", "s.json, outside the folder of the blueprint, "),
+        ("/etc/hostname", "'/etc/hostname' is the file /etc/hostname, outside the folder of the blueprint, "),
+        ("../s.json", "a schema is only read from inside that folder: copy it there"),
         ("broken.json", "the schema 'broken.json' is not valid JSON: Expecting"),
         ("list.json", "the schema 'list.json' should be an object, not [1]"),
         ("wrong.json", "nonsense"),
@@ -98,3 +100,19 @@ def test_a_schema_in_a_file_of_its_own_has_no_findings_of_its_keywords(tmp_path:
     (tmp_path / "s.json").write_text(JSON)
     found = lint_text(OF_AGENT % "s.json", folder=tmp_path).findings
     assert not any("from_file" in each.message for each in found)
+
+
+def test_a_blueprint_without_a_folder_says_that_it_has_none() -> None:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(OF_AGENT % "s.json")
+    assert "'s.json' cannot be found: a blueprint that is only text has no folder" in str(caught.value)
+    assert "folder=" in str(caught.value)
+
+
+def test_a_link_that_leads_out_of_the_folder_is_named_with_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(JSON)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "s.json").symlink_to(tmp_path / "s.json")
+    inside = tmp_path / "in"
+    said = f"'s.json' is the file {tmp_path / 's.json'}, outside the folder of the blueprint, {inside};"
+    assert said in refused(OF_AGENT % "s.json", inside)

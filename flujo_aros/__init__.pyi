@@ -62,7 +62,7 @@ from flujo_aros.reading.normalize import (
 )
 from flujo_aros.reading.read import Limits as Limits, read as read
 from flujo_aros.reading.stream import StreamReader as StreamReader
-from flujo_aros.recovery.evidence import Evidence as Evidence
+from flujo_aros.recovery.stage_stats import Evidence as Evidence
 from flujo_aros.recovery.ladder import Ladder as Ladder
 from flujo_aros.recovery.stages.constrain import Constrain as Constrain
 from flujo_aros.recovery.stages.degrade import Degrade as Degrade

@@ -27,7 +27,7 @@ from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract, TaggedContract, with_checks
 from flujo_aros.errors import UsageError
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 
 if TYPE_CHECKING:
     # `dict` is invariant: a schema that was kept in a variable first would be no `dict[str, JsonValue]`.

@@ -35,8 +35,7 @@ from flujo_aros.contract.values import parse_json
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Outcome
-from flujo_aros.recovery.plan import Ask, Native, Plan, Reply, advance
-from flujo_aros.recovery.prompts import form_prompt
+from flujo_aros.recovery import Ask, Native, Plan, Reply, advance, form_prompt
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")

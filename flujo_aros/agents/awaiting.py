@@ -12,7 +12,7 @@ from flujo_aros.contract.output import Contract
 from flujo_aros.contract.payload import Event
 from flujo_aros.outcome import Accepted, Issue, Outcome
 from flujo_aros.reading.payload import is_settled, with_judgement
-from flujo_aros.recovery.plan import Reply, read_reply
+from flujo_aros.recovery import Reply, read_reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,10 +54,7 @@ from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.agents.wording import is_form_sent
 from flujo_aros.contract.output import BlockContract, Contract, compile_contract
 from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
-from flujo_aros.recovery.defaults import ladder_for
-from flujo_aros.recovery.evidence import Evidence
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Ask, Reply
+from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.settings import current_settings
 
 

@@ -44,12 +44,7 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import cut_prose
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.recovery.climb import read_first
-from flujo_aros.recovery.defaults import PLAIN_TEXT
-from flujo_aros.recovery.echo import Examples
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Ask, Reply, Task, Way
-from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery import PLAIN_TEXT, Ask, Degrade, Examples, Ladder, Reply, Task, Way, read_first
 from flujo_aros.usage import Usage
 
 _WITHOUT_A_CALL: Final = ("block", "event")

@@ -44,8 +44,7 @@ from flujo_aros.agents.wording import first_form, is_form_sent, next_form
 from flujo_aros.contract.output import BlockContract, Contract
 from flujo_aros.outcome import Accepted, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.defaults import ladder_for
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder, ladder_for
 from flujo_aros.settings import current_settings
 
 T = TypeVar("T")

@@ -36,8 +36,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import is_heard
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
-from flujo_aros.recovery.evidence import Evidence
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.usage import Allowance, Usage
 
 __all__ = [

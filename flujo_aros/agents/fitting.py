@@ -13,7 +13,7 @@ from flujo_aros.agents.first import text_of
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.contract.output import Contract, TaggedContract
 from flujo_aros.errors import UsageError
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 
 _PART_OF_TEXT: Final = ("tagged", "text", "block")
 _MOST_CHARS_PER_TOKEN: Final = 8

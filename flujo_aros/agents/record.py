@@ -22,8 +22,7 @@ from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract
 from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.outcome import Attempt, Degraded, Outcome, OutputError, Rejected
-from flujo_aros.recovery.evidence import Evidence
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.usage import Allowance, Usage
 
 

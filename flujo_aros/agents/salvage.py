@@ -16,8 +16,7 @@ from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.silence import only_tool, wants_output, with_blank
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.outcome import Rejected
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Reply, read_reply
+from flujo_aros.recovery import Ladder, Reply, read_reply
 from flujo_aros.settings import current_settings
 
 _ANYTHING: Final[Contract[Any]] = compile_contract({})

@@ -15,7 +15,7 @@ from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.recovery.plan import ends_by_itself
+from flujo_aros.recovery import ends_by_itself
 
 
 def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from flujo_aros.contract.output import Contract, compile_contract
 from flujo_aros.contract.values import path_of
 from flujo_aros.errors import ContractError, UsageError
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 
 
 def spec_options(contract: Any, ladder: Any, flags: Mapping[str, Any]) -> tuple[Contract[Any] | None, Ladder | None]:

@@ -24,7 +24,7 @@ from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.settings import read_settings
 
 if TYPE_CHECKING:  # the command imports them when it runs: `aros --help` need not load a database
-    from flujo_aros.recovery.ladder import Ladder
+    from flujo_aros.recovery import Ladder
     from flujo_aros.telemetry.replay import Replayed, Verdict
 
 _PLACES = ("tagged:", "text:", "block:", "event:")
@@ -86,7 +86,7 @@ def _contract(told: str | None, folders: Sequence[Path]) -> Contract[Any] | None
 
 def _ladder(name: str | None) -> Ladder | None:
     from flujo_aros.blueprint.document import parse_document
-    from flujo_aros.recovery.ladder import Ladder
+    from flujo_aros.recovery import Ladder
 
     if name is None:
         return None

@@ -14,11 +14,11 @@ from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.step import PipelineStep, Step
-from flujo_aros.recovery.stages.resume import Resume
+from flujo_aros.recovery import Resume
 
 if TYPE_CHECKING:
     from flujo_aros.pipeline.flow import Pipeline
-    from flujo_aros.recovery.ladder import AnyStage
+    from flujo_aros.recovery import AnyStage
 
 
 @dataclass(frozen=True, slots=True)

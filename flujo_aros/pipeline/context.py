@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.ledger import StepResult
     from flujo_aros.pipeline.shared import SharedContext, Write
-    from flujo_aros.recovery.evidence import Evidence
+    from flujo_aros.recovery import Evidence
 
 
 AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ input }}"]'

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flujo_aros.events import LiveEvent
     from flujo_aros.pipeline.condition import Condition
     from flujo_aros.pipeline.template import InputTemplate
-    from flujo_aros.recovery.evidence import Evidence
+    from flujo_aros.recovery import Evidence
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"

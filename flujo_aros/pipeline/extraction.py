@@ -12,9 +12,7 @@ from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.step import Step
-from flujo_aros.recovery.grounds import grounded
-from flujo_aros.recovery.plan import Reply
-from flujo_aros.recovery.prompts import declined, extract_prompt
+from flujo_aros.recovery import Reply, declined, extract_prompt, grounded
 from flujo_aros.redaction.vault import Vault
 
 

@@ -20,10 +20,7 @@ from flujo_aros.contract.values import SchemaValues
 from flujo_aros.contract.written import WrittenContract
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
 from flujo_aros.pipeline.processing import Enforcement
-from flujo_aros.recovery.defaults import PLAIN_TEXT, ladder_for
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
 from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:

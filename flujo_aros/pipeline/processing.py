@@ -14,7 +14,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Risk
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 
 Enforcement: TypeAlias = Literal["off", "validate", "repair", "validate+repair"]
 StructuredOutput: TypeAlias = Literal["off", "auto", "openai_json", "outlines", "xgrammar"]

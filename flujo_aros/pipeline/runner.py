@@ -31,7 +31,7 @@ from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:
     from flujo_aros.agents.drivers import ModelSource
-    from flujo_aros.recovery.evidence import Evidence
+    from flujo_aros.recovery import Evidence
 
 _LOCAL = "local:"
 

@@ -1,1 +1,105 @@
-"""What to do when reading fails: the ladder, without I/O."""
+"""What to do when a reply cannot be read: the ladder, as plans that do no I/O.
+
+What comes in is a `Task` (a contract, the question of the run, where the schema is enforced) and the first `Reply`.
+What comes out is an `Outcome`: accepted, degraded or rejected, with an `Attempt` for each try.
+
+1. `read_reply` reads the first reply (`plan`). If it is accepted, nothing else happens.
+2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not answer the reason of the rejection,
+   or for which the limits leave no call, is passed; the attempt says why.
+3. A stage (`stages/`, each a frozen pydantic model derived from `Rung`) returns a *plan*: a generator that yields an
+   `Ask` and is sent a `Reply`. Whoever drives the plan makes the model calls: the host, a test with `next` and `send`,
+   or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
+4. Each reply to a stage is read by the same contract as the first one.
+
+Laws, and where they hold:
+
+- a repair prompt contains the failing output, the issues and the schema, nothing else (`prompts`);
+- a repair neither changes a value that was right nor invents one that the output does not hold (`fidelity`);
+- a value that repeats the example of the prompt is no answer (`echo`);
+- stages and calls stay within the limits, and usage of every call is counted (`ladder`);
+- secrets leave in no prompt, and come back unchanged (`flujo_aros.redaction`).
+"""
+
+from flujo_aros.recovery.echo import Examples, blanks_in
+from flujo_aros.recovery.fidelity import grounded, keeping
+from flujo_aros.recovery.ladder import PLAIN_TEXT, AnyStage, Ladder, ladder_for, read_first
+from flujo_aros.recovery.plan import (
+    Ask,
+    Native,
+    Past,
+    Plan,
+    Reply,
+    Rung,
+    Task,
+    Way,
+    advance,
+    ends_by_itself,
+    read_reply,
+)
+from flujo_aros.recovery.prompts import (
+    CANNOT_REPAIR,
+    ONLY_JSON,
+    declined,
+    extract_prompt,
+    fenced,
+    form_prompt,
+    repair_prompt,
+    retry_prompt,
+)
+from flujo_aros.recovery.stage_stats import Achieved, Evidence
+from flujo_aros.recovery.stages.constrain import Constrain
+from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery.stages.escalate import Escalate
+from flujo_aros.recovery.stages.extract import Extract
+from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery.stages.patch import Patch
+from flujo_aros.recovery.stages.resume import Resume, joined
+from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery.stages.salvage import Salvage
+from flujo_aros.recovery.stages.simplify import Simplify
+from flujo_aros.recovery.stages.synthesize import Synthesize
+
+__all__ = [
+    "CANNOT_REPAIR",
+    "ONLY_JSON",
+    "PLAIN_TEXT",
+    "Achieved",
+    "AnyStage",
+    "Ask",
+    "Constrain",
+    "Degrade",
+    "Escalate",
+    "Evidence",
+    "Examples",
+    "Extract",
+    "Ladder",
+    "LlmRepair",
+    "Native",
+    "Past",
+    "Patch",
+    "Plan",
+    "Reply",
+    "Resume",
+    "Retry",
+    "Rung",
+    "Salvage",
+    "Simplify",
+    "Synthesize",
+    "Task",
+    "Way",
+    "advance",
+    "blanks_in",
+    "declined",
+    "ends_by_itself",
+    "extract_prompt",
+    "fenced",
+    "form_prompt",
+    "grounded",
+    "joined",
+    "keeping",
+    "ladder_for",
+    "read_first",
+    "read_reply",
+    "repair_prompt",
+    "retry_prompt",
+]

@@ -16,7 +16,7 @@ from flujo_aros.contract.schema import fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
-from flujo_aros.recovery.places import Place, schema_at
+from flujo_aros.recovery.json_path import Place, schema_at
 
 T = TypeVar("T")
 

@@ -1,18 +1,25 @@
-"""The ladder: what to do, stage by stage and within a budget, when a reply cannot be used."""
+"""The ladder: its stages, the limits of a climb, the climb itself, and the ladder that each kind of contract gets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract.output import Contract, TaggedContract, compile_contract
+from flujo_aros.contract.payload import Event
+from flujo_aros.errors import UsageError
+from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
 from flujo_aros.json_data import is_dict
-from flujo_aros.outcome import Outcome, Reason, Rejected
-from flujo_aros.recovery.budget import Limits
-from flujo_aros.recovery.climb import Climb
-from flujo_aros.recovery.plan import Past, Plan, Reply, Task
+from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.recovery.echo import Examples, may_echo, unechoed
+from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
+from flujo_aros.recovery.prompts import form_prompt
 from flujo_aros.recovery.stages.constrain import Constrain
 from flujo_aros.recovery.stages.degrade import Degrade
 from flujo_aros.recovery.stages.escalate import Escalate
@@ -24,6 +31,8 @@ from flujo_aros.recovery.stages.retry import Retry
 from flujo_aros.recovery.stages.salvage import Salvage
 from flujo_aros.recovery.stages.simplify import Simplify
 from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.settings import Settings
+from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
@@ -103,3 +112,363 @@ def _as_stage(part: object) -> Any:
     if is_dict(part) and part.get("stage") in OTHER_NAMES:
         return {**part, "stage": OTHER_NAMES[str(part["stage"])]}
     return part
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a ladder; None: no limit."""
+
+    max_stages: int
+    max_calls: int
+    max_cost: Decimal | None
+    deadline: float | None
+
+
+@dataclass(slots=True)
+class Budget:
+    """The limits of one climb, and what it has used so far."""
+
+    limits: Limits
+    calls: int = 0
+    cost: Decimal = Decimal(0)
+    fallbacks: int = 0
+    refusal: str | None = None
+    """Why the caller allows no call any more."""
+
+    def take_back(self, refusal: str | None) -> None:
+        """The latest call was not made; with a refusal none will be."""
+        self.calls -= 1
+        self.refusal = refusal
+
+    def spend(self, usage: Usage) -> None:
+        """One call came back."""
+        self.cost += usage.cost or 0
+
+    def against_stage(self) -> str | None:
+        """Why no further fallback stage may run, or None."""
+        most = self.limits.max_stages
+        return f"max_stages is {most}, and as many fallback stages have run" if self.fallbacks >= most else None
+
+    def against_call(self, seconds: float) -> str | None:
+        """Why no further call may be made after so many seconds, or None."""
+        limits = self.limits
+        if self.refusal is not None:
+            return self.refusal
+        if self.calls >= limits.max_calls:
+            return f"max_calls is {limits.max_calls}, and as many calls were made"
+        if limits.max_cost is not None and self.cost >= limits.max_cost:
+            return f"max_cost is ${limits.max_cost}, and ${self.cost} were spent"
+        if limits.deadline is not None and seconds >= limits.deadline:
+            return f"the deadline of {limits.deadline:g} s has passed"
+        return None
+
+
+StageT = TypeVar("StageT", bound="Climbable")
+
+
+class Climbable(Protocol):
+    """A stage, as a climb sees it."""
+
+    answers: ClassVar[frozenset[Reason]]
+    fallback: ClassVar[bool]
+    asks: ClassVar[bool]
+    sees_question: ClassVar[bool]
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage."""
+        ...
+
+    def passes(self, task: Task[T], past: Past) -> str | None:
+        """Why there is nothing to do for it."""
+        ...
+
+    def enforces(self, task: Task[T], past: Past) -> bool:
+        """Whether it would put the question again with the schema enforced."""
+        ...
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """Its plan."""
+        ...
+
+
+_OWN: Final = ("first", "resume")
+"""The stages whose reply is the model's own first answer."""
+
+
+def _as_silence(outcome: Outcome[T]) -> Outcome[T]:
+    """The outcome; an event that was made of a reply in which nothing was said counts as no answer yet."""
+    event = outcome.value if isinstance(outcome, Accepted) else None
+    if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing):
+        return outcome
+    issue = Issue("$.text", SAYS_NOTHING, "nothing in it was meant to be said")
+    return Rejected(Reason.NO_JSON, (issue,), outcome.text)
+
+
+def read_first(
+    reply: Reply, contract: Contract[T], stages: Sequence[Climbable], examples: Examples | None, *, capture: bool
+) -> Outcome[T]:
+    """Read the reply that a climb over these stages begins with; a value that is CLEAN would end it, too."""
+    outcome = read_reply(reply, contract)
+    if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
+        outcome = unechoed(outcome, examples, contract, ask=_asks_again(stages))
+    if is_heard():
+        _tell(outcome, "first", reply, contract, capture=capture)
+    return outcome
+
+
+def _asks_again(stages: Sequence[Climbable]) -> bool:
+    """Whether there is a stage that asks anew after a reply that only repeats what it was given."""
+    return any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
+
+
+def _tell(outcome: Outcome[Any], stage: str, reply: Reply, contract: Contract[Any], *, capture: bool) -> None:
+    rejected = outcome if isinstance(outcome, Rejected) else None
+    emit(
+        ReadFinished(
+            stage=stage,
+            outcome=outcome.kind,
+            trust=None if isinstance(outcome, Rejected) else outcome.trust.value,
+            reason=rejected.reason.value if rejected else None,
+            repairs=tuple(outcome.repairs) if isinstance(outcome, Accepted) else (),
+            issues=rejected.issues if rejected else (),
+            schema_hash=contract.fingerprint,
+            contract=contract,
+            text=reply.text,
+            capture=capture,
+        )
+    )
+
+
+def _in_words(ask: Ask) -> Ask:
+    """The same ask without the schema enforced: the prompt says the form instead."""
+    form = form_prompt(ask.contract)
+    if ask.in_conversation:
+        return replace(ask, way="conversation", prompt=ask.prompt or form)
+    return replace(ask, way="bare", prompt=f"{ask.prompt}\n\n{form}")
+
+
+class Climb(Generic[T]):
+    """The state of one climb. The outcome tells its story: every attempt, and every stage that a limit refused."""
+
+    def __init__(self, task: Task[T], limits: Limits, *, adaptive: bool) -> None:
+        if limits.deadline is not None and task.clock is None:
+            message = "a ladder with a deadline needs to know the time: give the Task a clock"
+            raise UsageError(message)
+        self._task = task
+        self._adaptive = adaptive
+        self._budget = Budget(limits, task.spent.requests, task.spent.cost or Decimal(0))
+        self._began = self._now()
+        self._attempts: list[Attempt] = []
+        self._unread = False
+        self._asks_again = False
+        self._enforced = False
+
+    def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T] | None) -> Plan[T]:
+        """Read the first reply, where the caller has not, then stage after stage until there is a value."""
+        task = self._task
+        self._asks_again = _asks_again(stages)
+        if read is None:
+            read = read_first(first, task.contract, stages, task.examples, capture=task.capture)
+        outcome = _as_silence(read) if self._asks_again else read
+        if not isinstance(outcome, Rejected):
+            return outcome
+        self._heard("first", first)
+        self._settle(outcome)
+        past = Past.of(outcome)
+        ordered = self._ordered(stages)
+        for index, stage in enumerate(ordered):
+            past = self._foreseeing(past, ordered[index + 1 :])
+            if past.current.reason not in stage.answers or self._is_passed(stage, past):
+                continue
+            outcome = yield from self._stage(stage, past)
+            if isinstance(outcome, Accepted):
+                return replace(outcome, origin=stage.stage)
+            if isinstance(outcome, Degraded):
+                told = replace(outcome, because=self._with_story(outcome.because))
+                return read if isinstance(read, Accepted) else told
+            if outcome is not past.latest:  # something was read in this stage
+                past = past.then(stage.stage, outcome, enforced=self._enforced)
+        if isinstance(read, Accepted):  # an event that says nothing, for want of a better one
+            return read
+        return self._with_story(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
+
+    def _foreseeing(self, past: Past, later: Sequence[Climbable]) -> Past:
+        """The past, with what these stages would do, and may."""
+        asking = [
+            stage
+            for stage in later
+            if stage.sees_question
+            and past.current.reason in stage.answers
+            and (stage.passes(self._task, past) or self._refusal(stage) or self._evidence_against(stage)) is None
+        ]
+        enforced = any(stage.enforces(self._task, past) for stage in asking)
+        return replace(past, asks_again=bool(asking), asks_enforced=enforced)
+
+    def _is_passed(self, stage: Climbable, past: Past) -> bool:
+        why = stage.passes(self._task, past) or self._refusal(stage) or self._evidence_against(stage)
+        if why is not None:
+            self._pass(stage, why)
+        return why is not None
+
+    def _refusal(self, stage: Climbable) -> str | None:
+        why = self._budget.against_stage() if stage.fallback else None
+        return why or (self._budget.against_call(self._seconds()) if stage.asks else None)
+
+    def _pass(self, stage: Climbable, why: str) -> None:
+        emit(StagePassed(stage=stage.stage, why=why))
+        self._attempts.append(Attempt(stage.stage, "passed", why=why))
+
+    def _stage(self, stage: Climbable, past: Past) -> Plan[T]:
+        name, before = stage.stage, self._budget.calls
+        self._budget.fallbacks += stage.fallback
+        ended, reason = "interrupted", None
+        known = self._task.contract.fingerprint
+        with span(StageStarted(stage=name, reason=past.current.reason.value, schema_hash=known)):
+            try:
+                outcome = yield from self._within_limits(stage, past)
+                ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None
+            finally:
+                calls = self._budget.calls - before
+                emit(StageFinished(stage=name, outcome=ended, reason=reason, calls=calls))
+        self._settle(outcome)
+        return outcome
+
+    def _within_limits(self, stage: Climbable, past: Past) -> Plan[T]:
+        latest = past.latest
+        self._enforced = False
+
+        def read(reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
+            nonlocal latest
+            outcome = self._read(reply, stage.stage, judge)
+            latest = outcome if isinstance(outcome, Rejected) else latest
+            return outcome
+
+        with closing(stage.climb(self._task, past, read)) as plan:
+            step = advance(plan)
+            while isinstance(step, Ask):
+                why = self._budget.against_call(self._seconds())
+                if why is not None:
+                    self._pass(stage, f"no further call: {why}")
+                    return latest
+                self._budget.calls += 1
+                reply = yield step
+                if reply.unmade is not None:
+                    self._budget.take_back(reply.unmade if reply.used_up else None)
+                    self._pass(stage, reply.unmade)
+                    return latest
+                self._budget.spend(reply.usage)
+                self._enforced = step.way == "constrained" and reply.fault is None
+                self._heard(stage.stage, reply)
+                if step.enforced and reply.in_words and not reply.text.strip():
+                    self._settle(read_reply(reply, step.contract))  # the provider would not enforce it: words may do
+                    step = _in_words(step)
+                    continue
+                step = advance(plan, reply)
+            return step
+
+    def _read(self, reply: Reply, stage: str, judge: Judge[T] | None = None) -> Outcome[T]:
+        outcome = read_reply(reply, self._task.contract)
+        ask = stage in _OWN and self._asks_again
+        outcome = unechoed(outcome, self._task.examples, self._task.contract, ask=ask)
+        outcome = outcome if judge is None else judge(outcome)
+        self._settle(outcome)
+        _tell(outcome, stage, reply, self._task.contract, capture=self._task.capture)
+        return outcome
+
+    def _heard(self, stage: str, reply: Reply) -> None:
+        self._attempts.append(Attempt(stage, "rejected", text=reply.text, usage=reply.usage, seconds=reply.seconds))
+        self._unread = True
+
+    def _settle(self, outcome: Outcome[T]) -> None:
+        """What the latest reply came to, as far as it is not known yet."""
+        if not self._unread:
+            return
+        self._unread = False
+        last = self._attempts[-1]
+        if isinstance(outcome, Rejected):
+            told = replace(last, reason=outcome.reason, issues=outcome.issues, raw_matched=outcome.raw_matched)
+            self._attempts[-1] = told
+        else:
+            self._attempts[-1] = replace(last, outcome=outcome.kind)
+
+    def _with_story(self, rejected: Rejected) -> Rejected:
+        return replace(rejected, attempts=tuple(self._attempts))
+
+    def _ordered(self, stages: Sequence[StageT]) -> list[StageT]:
+        """The stages in their order; where the ladder adapts, the most worthy of those that ask come first."""
+        if not self._adaptive or self._task.evidence is None:
+            return list(stages)
+        known = self._task.evidence
+        model, schema = self._task.model, self._task.contract.fingerprint
+        asking = [stage for stage in stages if stage.asks]
+        best = iter(sorted(asking, key=lambda stage: -known.about(model, schema, stage.stage).worth))
+        return [next(best) if stage.asks else stage for stage in stages]
+
+    def _evidence_against(self, stage: Climbable) -> str | None:
+        if not self._adaptive or self._task.evidence is None:
+            return None
+        known = self._task.evidence.about(self._task.model, self._task.contract.fingerprint, stage.stage)
+        if not stage.asks or not known.hopeless:
+            return None
+        return f"in {known.tries} tries with this model and schema it never gave a value"
+
+    def _now(self) -> float:
+        return self._task.clock() if self._task.clock is not None else 0.0
+
+    def _seconds(self) -> float:
+        return self._now() - self._began
+
+
+PLAIN_TEXT: Final = compile_contract({"type": "string"})
+"""Any text: what a step without a contract asks for. Only a reply that was cut, or that never ends, is none."""
+
+_NOTHING: Final = Ladder(stages=())
+_DEFAULTS: Final = Settings()
+
+
+def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Ladder:
+    """The ladder for a contract, as the settings want it.
+
+    *json*: `resume`, `llm_repair`, `retry`, `extract`, `degrade`. *tagged* and *text* are strict: as many retries in
+    the conversation as the contract says, none by default. *block*: `resume` for a reply that was cut, one more ask for
+    one without a block, then a made-up block that says so; `degrade` where the text stays cut.
+    *event*: one more ask where a check fails or the prompt's example comes back; then a verdict names no winner.
+    `PLAIN_TEXT`: `resume` for a reply that was cut, then `degrade`.
+    """
+    settings = settings or _DEFAULTS
+    if not settings.enabled:
+        return _NOTHING
+    if contract is PLAIN_TEXT:
+        stages = (Resume(), Degrade()) if settings.fallback.degrade_to_string else (Resume(),)
+        return Ladder(stages=stages, max_calls=1)
+    if isinstance(contract, TaggedContract):
+        retries = contract.max_retries
+        return Ladder(stages=(Resume(), Retry(attempts=retries)), max_calls=retries) if retries else _NOTHING
+    if contract.mode == "block":
+        cut = (Degrade(),) if settings.fallback.degrade_to_string else ()
+        return Ladder(stages=(Resume(), Retry(), Synthesize(), *cut), max_calls=1)
+    if contract.mode == "event":
+        return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
+    return _json_ladder(settings)
+
+
+@lru_cache(maxsize=16)
+def _json_ladder(settings: Settings) -> Ladder:
+    room = settings.fallback.max_stages + settings.schema_simplify  # or `simplify` would take the place of `degrade`
+    return Ladder(stages=_json_stages(settings), max_stages=room)
+
+
+def _json_stages(settings: Settings) -> tuple[AnyStage, ...]:
+    repair, fallback = settings.repair, settings.fallback
+    stages: list[AnyStage] = [Resume()]
+    if repair.enable_llm and repair.max_attempts:
+        stages.append(LlmRepair(attempts=repair.max_attempts))
+    stages.append(Retry())
+    if fallback.enable_extractor:
+        stages.append(Extract())
+    if settings.schema_simplify:
+        stages.append(Simplify())
+    if fallback.degrade_to_string:
+        stages.append(Degrade())
+    return tuple(stages)

@@ -1,18 +1,20 @@
-"""The protocol between recovery and the world: a plan yields `Ask`s, a driver sends back `Reply`s. No I/O here."""
+"""The protocol between recovery and the host: a plan yields an `Ask` and is sent a `Reply`. Pure: no I/O, no clock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict
 
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.payload import Block
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.echo import Examples
-from flujo_aros.recovery.evidence import Evidence
+from flujo_aros.recovery.stage_stats import Evidence
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
@@ -312,3 +314,26 @@ def advance(plan: Plan[T], reply: Reply | None = None) -> Ask | Outcome[T]:
     except StopIteration as end:
         outcome: Accepted[T] | Degraded | Rejected = end.value
         return outcome
+
+
+class Rung(BaseModel):
+    """The common part of all stages: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    answers: ClassVar[frozenset[Reason]]
+    """The reasons for a rejection that this stage can do something about."""
+    fallback: ClassVar[bool] = True
+    """Whether it counts towards `Ladder.max_stages`."""
+    asks: ClassVar[bool] = True
+    """Whether it makes model calls, so that the limits for calls, cost and time are its limits."""
+    sees_question: ClassVar[bool] = False
+    """Whether it puts the question of the run again; any other stage knows the reply alone."""
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (for stages to say more)
+        """Why there is nothing that this stage could do here although it answers the reason, or None."""
+        return None
+
+    def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (for stages to say more)
+        """Whether it would put the question of the run again with the schema enforced, as it was not yet."""
+        return False

@@ -37,7 +37,7 @@ from flujo_aros.events import (
     StepFinished,
     StepStarted,
 )
-from flujo_aros.recovery.evidence import Evidence
+from flujo_aros.recovery import Evidence
 from flujo_aros.telemetry import told
 from flujo_aros.telemetry.diagnosis import Span, diagnose
 from flujo_aros.telemetry.health import Health

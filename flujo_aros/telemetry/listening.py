@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flujo_aros.events import Event, Observer
-from flujo_aros.recovery.evidence import Evidence
+from flujo_aros.recovery import Evidence
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.journal import is_off, open_journal
 from flujo_aros.telemetry.opening import DEFAULT, file_of

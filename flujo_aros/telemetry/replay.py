@@ -17,9 +17,7 @@ from flujo_aros.outcome import Accepted, Degraded, Outcome
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, use_file
-from flujo_aros.recovery.defaults import ladder_for
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Ask, Native, Reply, Task, advance
+from flujo_aros.recovery import Ask, Ladder, Native, Reply, Task, advance, ladder_for
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, Story
 

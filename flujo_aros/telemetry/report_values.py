@@ -19,7 +19,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Repair, Risk, Trust
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 from flujo_aros.telemetry.records import Chapter, JournalReading, JournalRepair, Story
 from flujo_aros.telemetry.replay import recorded_contract, replay
 

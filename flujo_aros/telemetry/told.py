@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, Select, Table, and_, case, delete, func,
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue
-from flujo_aros.recovery.evidence import Achieved, Evidence
+from flujo_aros.recovery import Achieved, Evidence
 from flujo_aros.telemetry.records import (
     Chapter,
     JournalAsk,

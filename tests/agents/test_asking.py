@@ -24,13 +24,7 @@ from flujo_aros.contract.output import Output, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, observing
 from flujo_aros.outcome import OutputError, Reason
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Ask
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.escalate import Escalate
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
-from flujo_aros.recovery.stages.resume import Resume
-from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
 from flujo_aros.settings import current_settings
 from flujo_aros.usage import Usage
 

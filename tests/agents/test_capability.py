@@ -25,9 +25,7 @@ from flujo_aros.agents.record import StageRecord, recording
 from flujo_aros.errors import ContractError
 from flujo_aros.events import AskFinished, AskStarted, ReadFinished, observing
 from flujo_aros.outcome import Degraded, OutputError, Reason, Trust
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery import Degrade, Ladder, LlmRepair
 
 from .scripted import Script, call
 

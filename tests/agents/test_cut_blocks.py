@@ -10,8 +10,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from flujo_aros import Accepted, Aros, Block, Degraded, Ladder, Output, OutputError, Reason, Rejected, Trust, read
 from flujo_aros.agents.drivers import AgentRun, run_agent
 from flujo_aros.events import TextAppended, TextDelta, TextReplaced
-from flujo_aros.recovery.stages.retry import Retry
-from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.recovery import Retry, Synthesize
 
 from .matrix import Part, Replies
 

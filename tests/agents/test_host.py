@@ -23,10 +23,7 @@ from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.record import recording
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import OutputError, Reason, Trust
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.stages.constrain import Constrain
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery import Constrain, Degrade, Ladder, LlmRepair
 
 from .matrix import MODES, WAYS, Item, Part, Replies, by_events, by_stream, json_mode_error, on_own_loop
 

@@ -30,11 +30,7 @@ from flujo_aros.events import (
     observing,
 )
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
-from flujo_aros.recovery.stages.resume import Resume
-from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery import Degrade, Ladder, LlmRepair, Resume, Retry
 from flujo_aros.settings import current_settings
 
 from .scripted import OneModel, Script, call

@@ -11,7 +11,7 @@ from pydantic_ai.models.function import FunctionModel
 from flujo_aros import Output, Runner, Step
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.outcome import Reason, Trust
-from flujo_aros.recovery.plan import Reply, read_reply
+from flujo_aros.recovery import Reply, read_reply
 
 from .provider_faults import ADA, FAULTS, GOOD, PROFILE, Person, counted
 from .scripted import OneModel

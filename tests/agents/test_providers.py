@@ -12,7 +12,7 @@ from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 
 from flujo_aros.agents.capability import Aros
 from flujo_aros.outcome import OutputError, Reason
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 
 from .matrix import by_events, by_stream
 

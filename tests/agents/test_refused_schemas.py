@@ -18,7 +18,7 @@ from flujo_aros.agents.wording import is_refused, remember
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.events import StagePassed, observing
 from flujo_aros.pipeline.map import Map
-from flujo_aros.recovery.stages.constrain import Constrain
+from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel
 
 from .scripted import OneModel, call

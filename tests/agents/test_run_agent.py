@@ -24,8 +24,7 @@ from flujo_aros.agents.drivers import AgentRun, StageRecord, run_agent
 from flujo_aros.contract.output import Output, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, OutputError, Reason, Rejected, Trust
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery import Ladder, LlmRepair
 from flujo_aros.testing import ScriptedModel
 from flujo_aros.usage import Usage
 

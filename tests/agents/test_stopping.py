@@ -10,7 +10,7 @@ from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput, models
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.outcome import OutputError, Reason
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 
 MOST = 10_000_000
 

@@ -30,8 +30,7 @@ from flujo_aros.contract.output import Output
 from flujo_aros.contract.payload import Block, Event
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, OutputError, Reason, Trust
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery import Ladder, LlmRepair
 from flujo_aros.usage import Usage
 
 from .matrix import WAYS, Part, Replies, on_own_loop

@@ -12,7 +12,7 @@ from flujo_aros import Aros, Ladder, Output, Trust
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import recording
-from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery import Retry
 from flujo_aros.testing import ScriptedModel
 
 from .scripted import PROFILE, OneModel

@@ -22,8 +22,7 @@ from flujo_aros.pipeline.processing import Coercion, Processing
 from flujo_aros.pipeline.results import StepResult, StepStatus
 from flujo_aros.pipeline.step import Call, PipelineStep, Step
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.defaults import ladder_for
-from flujo_aros.recovery.stages.degrade import Degrade
+from flujo_aros.recovery import Degrade, ladder_for
 from flujo_aros.settings import current_settings
 from flujo_aros.usage import Usage
 

@@ -34,7 +34,7 @@ from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery import LlmRepair
 from flujo_aros.usage import Usage
 
 from .kinds_lab import check_legal, fail, forever

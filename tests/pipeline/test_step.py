@@ -26,7 +26,7 @@ from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.evidence import Achieved, Evidence
+from flujo_aros.recovery import Achieved, Evidence
 from flujo_aros.testing import ScriptedModel
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}

@@ -8,8 +8,7 @@ from pydantic import BaseModel
 
 from flujo_aros.agents.asking import drive
 from flujo_aros.contract.output import compile_contract
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Task
+from flujo_aros.recovery import Ladder, Task
 
 
 class Item(BaseModel):

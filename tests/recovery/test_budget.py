@@ -10,16 +10,22 @@ from flujo_aros import Constrain, Degrade, Ladder, LlmRepair, Output, Usage, Usa
 from flujo_aros.contract.checks import winner_in
 from flujo_aros.events import StageFinished, StagePassed, StageStarted
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
-from flujo_aros.recovery.evidence import Achieved, Evidence
-from flujo_aros.recovery.plan import Ask, Reply, Task, advance
-from flujo_aros.recovery.stages.escalate import Escalate
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.patch import Patch
-from flujo_aros.recovery.stages.resume import Resume
-from flujo_aros.recovery.stages.retry import Retry
-from flujo_aros.recovery.stages.salvage import Salvage
-from flujo_aros.recovery.stages.simplify import Simplify
-from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.recovery import (
+    Achieved,
+    Ask,
+    Escalate,
+    Evidence,
+    Extract,
+    Patch,
+    Reply,
+    Resume,
+    Retry,
+    Salvage,
+    Simplify,
+    Synthesize,
+    Task,
+    advance,
+)
 
 from .given import BAD, GOOD, TASK, Item, climbed
 

@@ -7,11 +7,7 @@ from pydantic import ValidationError
 
 from flujo_aros import Degrade, Ladder, LlmRepair, Output
 from flujo_aros.outcome import Reason
-from flujo_aros.recovery.defaults import ladder_for
-from flujo_aros.recovery.plan import Reply, Task
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.resume import Resume
-from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery import Extract, Reply, Resume, Retry, Task, ladder_for
 from flujo_aros.settings import Settings
 
 from .given import Item, climbed

@@ -9,8 +9,7 @@ from pydantic_ai import Agent
 
 from flujo_aros import Aros, LlmRepair, Output, OutputError, Reason, Runner, Step, Usage, read
 from flujo_aros.outcome import Degraded
-from flujo_aros.recovery.plan import Reply
-from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery import Reply, Retry
 from flujo_aros.testing import ScriptedModel
 
 from .given import BAD, climbed

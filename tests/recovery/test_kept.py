@@ -6,7 +6,7 @@ import pytest
 
 from flujo_aros import Output, read
 from flujo_aros.outcome import Rejected
-from flujo_aros.recovery.kept import keeping
+from flujo_aros.recovery import keeping
 
 LIKE = {"type": "object", "properties": {"right": {}, "n": {"type": "integer"}}, "required": ["right", "n"]}
 CONTRACT = Output.json(LIKE)

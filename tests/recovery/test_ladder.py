@@ -12,11 +12,7 @@ from flujo_aros.agents.asking import drive
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.events import ReadFinished, StageFinished, StageStarted, observing
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
-from flujo_aros.recovery.ladder import Ladder
-from flujo_aros.recovery.plan import Ask, Past, Reply, Task, advance
-from flujo_aros.recovery.stages.constrain import Constrain
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
+from flujo_aros.recovery import Ask, Constrain, Degrade, Ladder, LlmRepair, Past, Reply, Task, advance
 from flujo_aros.usage import Usage
 
 

@@ -9,16 +9,19 @@ import pytest
 
 from flujo_aros import Accepted, Constrain, Degrade, Degraded, Ladder, LlmRepair, Output
 from flujo_aros.outcome import Outcome
-from flujo_aros.recovery.ladder import AnyStage
-from flujo_aros.recovery.plan import Reply, Task
-from flujo_aros.recovery.stages.escalate import Escalate
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.patch import Patch
-from flujo_aros.recovery.stages.resume import Resume
-from flujo_aros.recovery.stages.retry import Retry
-from flujo_aros.recovery.stages.salvage import Salvage
-from flujo_aros.recovery.stages.simplify import Simplify
-from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.recovery import (
+    AnyStage,
+    Escalate,
+    Extract,
+    Patch,
+    Reply,
+    Resume,
+    Retry,
+    Salvage,
+    Simplify,
+    Synthesize,
+    Task,
+)
 
 from .given import BAD, GOOD, Item, climbed
 

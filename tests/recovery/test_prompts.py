@@ -10,10 +10,19 @@ from hypothesis import strategies as st
 
 from flujo_aros import Ladder, LlmRepair, Output, read
 from flujo_aros.outcome import Accepted, Issue, Reason, Rejected
-from flujo_aros.recovery.plan import Reply, Task, advance
-from flujo_aros.recovery.prompts import CANNOT_REPAIR, ONLY_JSON, fenced, form_prompt, repair_prompt, retry_prompt
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.patch import Patch
+from flujo_aros.recovery import (
+    CANNOT_REPAIR,
+    ONLY_JSON,
+    Extract,
+    Patch,
+    Reply,
+    Task,
+    advance,
+    fenced,
+    form_prompt,
+    repair_prompt,
+    retry_prompt,
+)
 from flujo_aros.redaction.vault import Vault
 
 from .given import BAD, GOOD, TASK, climbed

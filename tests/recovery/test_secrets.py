@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Ladder, LlmRepair
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.plan import Ask, Reply, advance
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.patch import Patch
+from flujo_aros.recovery import Ask, Extract, Patch, Reply, advance
 from flujo_aros.redaction.fields import labelled_in
 from flujo_aros.redaction.matcher import Values
 from flujo_aros.redaction.quoting import Quotes, said_by, written_in

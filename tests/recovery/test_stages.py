@@ -8,16 +8,21 @@ from hypothesis import strategies as st
 
 from flujo_aros import Constrain, Degrade, Ladder, LlmRepair, Output
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Risk, Trust
-from flujo_aros.recovery.plan import Past, Reply, Task
-from flujo_aros.recovery.prompts import ONLY_JSON
-from flujo_aros.recovery.stages.escalate import Escalate
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.patch import Patch
-from flujo_aros.recovery.stages.resume import Resume, joined
-from flujo_aros.recovery.stages.retry import Retry
-from flujo_aros.recovery.stages.salvage import Salvage
-from flujo_aros.recovery.stages.simplify import Simplify
-from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.recovery import (
+    ONLY_JSON,
+    Escalate,
+    Extract,
+    Past,
+    Patch,
+    Reply,
+    Resume,
+    Retry,
+    Salvage,
+    Simplify,
+    Synthesize,
+    Task,
+    joined,
+)
 
 from .given import BAD, GOOD, ORDER, TASK, Address, Item, climbed
 

@@ -8,8 +8,7 @@ from pydantic import BaseModel
 from flujo_aros import Accepted, Degraded, Ladder, Output, Rejected, Runner, Step
 from flujo_aros.contract.output import compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.retry import Retry
+from flujo_aros.recovery import Degrade, Retry
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.records import Story
 from flujo_aros.telemetry.replay import Replayed, recorded_contract, replay

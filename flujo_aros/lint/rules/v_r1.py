@@ -11,8 +11,7 @@ from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.schemas import under
 from flujo_aros.lint.subject import Subject
 from flujo_aros.outcome import Reason
-from flujo_aros.recovery.ladder import AnyStage, Ladder
-from flujo_aros.recovery.stages.stage import Rung
+from flujo_aros.recovery import AnyStage, Ladder, Rung
 
 _LAST: Final = ("degrade", "synthesize")
 

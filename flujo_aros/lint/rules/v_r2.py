@@ -10,7 +10,7 @@ from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.rules.v_r1 import calls_of
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline.step import Step
-from flujo_aros.recovery.ladder import Ladder
+from flujo_aros.recovery import Ladder
 
 
 class LadderBeyondLimits(Rule):

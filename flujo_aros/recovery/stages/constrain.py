@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, TypeVar
 
 from flujo_aros.outcome import Reason
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, may_be_asked_otherwise
-from flujo_aros.recovery.stages.stage import Rung
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Rung, Task, may_be_asked_otherwise
 
 T = TypeVar("T")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, TypeVar
 
 from flujo_aros.outcome import Degraded, Reason
-from flujo_aros.recovery.plan import Past, Plan, ReadReply, Task
-from flujo_aros.recovery.stages.stage import Rung
+from flujo_aros.recovery.plan import Past, Plan, ReadReply, Rung, Task
 
 T = TypeVar("T")
 

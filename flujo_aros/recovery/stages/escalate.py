@@ -7,9 +7,8 @@ from typing import ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Outcome, Reason, Rejected
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Rung, Task
 from flujo_aros.recovery.prompts import form_prompt
-from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
 

@@ -9,11 +9,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Reason, Rejected
-from flujo_aros.recovery.grounds import grounded
-from flujo_aros.recovery.kept import plain_value
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, Way
+from flujo_aros.recovery.fidelity import grounded, plain_value
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Rung, Task, Way
 from flujo_aros.recovery.prompts import declined, extract_prompt, plain_prompt
-from flujo_aros.recovery.stages.stage import Rung
 from flujo_aros.redaction.vault import Vault
 
 T = TypeVar("T")

@@ -9,11 +9,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from flujo_aros.outcome import Issue, Outcome, Reason, Rejected
-from flujo_aros.recovery.grounds import MADE_UP, grounded
-from flujo_aros.recovery.kept import keeping, plain_value
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Task, Way
+from flujo_aros.recovery.fidelity import MADE_UP, grounded, keeping, plain_value
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Rung, Task, Way
 from flujo_aros.recovery.prompts import declined, repair_prompt
-from flujo_aros.recovery.stages.stage import Rung
 from flujo_aros.redaction.vault import Vault
 
 T = TypeVar("T")

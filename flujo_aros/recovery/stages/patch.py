@@ -14,11 +14,10 @@ from flujo_aros.errors import ContractError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.reading.read import read as read_text
-from flujo_aros.recovery.grounds import MADE_UP, grounded
-from flujo_aros.recovery.places import Place, can_hold, definitions_of, place_of, schema_at, with_value
-from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Task
+from flujo_aros.recovery.fidelity import MADE_UP, grounded
+from flujo_aros.recovery.json_path import Place, can_hold, definitions_of, place_of, schema_at, with_value
+from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Rung, Task
 from flujo_aros.recovery.prompts import declined, patch_prompt
-from flujo_aros.recovery.stages.stage import Rung
 from flujo_aros.redaction.vault import Vault
 
 T = TypeVar("T")

@@ -14,11 +14,10 @@ from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.stream import doomed_in
-from flujo_aros.recovery.kept import keeping
-from flujo_aros.recovery.places import schema_at
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task, Way, was_left_open
+from flujo_aros.recovery.fidelity import keeping
+from flujo_aros.recovery.json_path import schema_at
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Rung, Task, Way, was_left_open
 from flujo_aros.recovery.prompts import continue_prompt
-from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
 

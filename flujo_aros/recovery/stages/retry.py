@@ -9,20 +9,20 @@ from pydantic import Field
 from flujo_aros.contract.output import Contract
 from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.reading.runaway import before_runaway, ran_away
-from flujo_aros.recovery.kept import plain_value
+from flujo_aros.recovery.fidelity import plain_value
 from flujo_aros.recovery.plan import (
     SAYS_NOTHING,
     Ask,
     Past,
     Plan,
     ReadReply,
+    Rung,
     Task,
     Way,
     may_be_asked_otherwise,
     may_be_whole_next_time,
 )
 from flujo_aros.recovery.prompts import form_prompt, plain_prompt, retry_prompt
-from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
 

@@ -14,10 +14,9 @@ from flujo_aros.contract.output import Contract, Output
 from flujo_aros.contract.schema import JsonSchema
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read as read_text
-from flujo_aros.recovery.places import schema_at
-from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Task
+from flujo_aros.recovery.json_path import schema_at
+from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Reply, Rung, Task
 from flujo_aros.recovery.prompts import form_prompt
-from flujo_aros.recovery.stages.stage import Rung
 
 T = TypeVar("T")
 

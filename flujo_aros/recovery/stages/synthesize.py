@@ -11,8 +11,7 @@ from flujo_aros.contract.output import BlockContract, EventContract
 from flujo_aros.contract.payload import Block, Event
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.plan import Past, Plan, ReadReply, Task
-from flujo_aros.recovery.stages.stage import Rung
+from flujo_aros.recovery.plan import Past, Plan, ReadReply, Rung, Task
 
 T = TypeVar("T")
 

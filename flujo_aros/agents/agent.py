@@ -8,21 +8,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model
-from pydantic_ai.models.fallback import FallbackModel
-from pydantic_ai.models.instrumented import InstrumentedModel
 from pydantic_ai.settings import ModelSettings
 
-from flujo_aros.agents.asked import AskingAros
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.direct_run import DirectAgent
 from flujo_aros.agents.model_names import made_model
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.schema_request import SchemaRequest, schema_request
-from flujo_aros.agents.unhooked import UnhookedAros
 from flujo_aros.agents.wire import object_schema
 from flujo_aros.contract.checks import Check
 from flujo_aros.contract.output import Contract, TaggedContract, with_checks
@@ -78,43 +74,34 @@ class ModelSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunnableAgent(Generic[T]):
-    """A pydantic-ai agent with `Aros` on it and everything that one run of it needs.
+class HostedAgent(Generic[T]):
+    """An agent of one's own, which pydantic-ai runs, and what one run of it needs so that `Aros` is on it.
 
-    `schema_sent`: the provider is asked to enforce the schema. `ours`: made from a spec, so that a mistake in its
-    configuration is a mistake in the blueprint. `unhooked`: no hook of the host says when a run begins and ends.
+    `schema_sent`: the provider is asked to enforce the schema.
     """
 
     agent: Agent[Any, Any]
     contract: Contract[T] | None
-    ladder: Ladder | None
     output_type: Any = None
     instructions: str | None = None
     add: tuple[Aros, ...] = ()
-    timeout: float | None = None
     schema_sent: bool = False
-    ours: bool = False
-    unhooked: bool = False
-    direct: DirectAgent[T] | None = None
 
-    @classmethod
-    async def of(
-        cls,
-        agent: AgentSpec | Agent[Any, Any],
-        contract: Contract[T] | None,
-        ladder: Ladder | None,
-        models: ModelSource | None,
-        *,
-        repeated: bool = False,
-    ) -> RunnableAgent[T]:
-        """Make one from a spec or from a user's agent. `repeated`: whoever runs it repeats it after provider errors.
 
-        Raises `UsageError` for a model that cannot be had.
-        """
-        if isinstance(agent, AgentSpec):
-            model = await named_model(agent.model, models, repeated=repeated)
-            return _kept().of_spec(agent, model, contract, ladder)
-        return _from_agent(agent, contract, ladder)
+async def direct_agent(
+    spec: AgentSpec,
+    contract: Contract[T] | None,
+    ladder: Ladder | None,
+    models: ModelSource | None,
+    *,
+    repeated: bool = False,
+) -> DirectAgent[T]:
+    """The agent of a spec, which needs no agent graph: it has no tools. The same one each time in an event loop.
+
+    `repeated`: whoever runs it repeats it after provider errors. Raises `UsageError` for a model that cannot be had.
+    """
+    model = await named_model(spec.model, models, repeated=repeated)
+    return _kept().of_spec(spec, model, contract, ladder)
 
 
 async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
@@ -161,8 +148,8 @@ class _Kept:
     """
 
     models: dict[tuple[str, bool], Model] = field(default_factory=dict[tuple[str, bool], Model])
-    agents: dict[tuple[int, ...], tuple[object, RunnableAgent[Any]]] = field(
-        default_factory=dict[tuple[int, ...], tuple[object, RunnableAgent[Any]]]
+    agents: dict[tuple[int, ...], tuple[object, DirectAgent[Any]]] = field(
+        default_factory=dict[tuple[int, ...], tuple[object, DirectAgent[Any]]]
     )
     """By the identities of what each was made of, which is kept beside so that they stay what they are."""
     contracts: dict[tuple[int, ...], tuple[object, Contract[Any]]] = field(
@@ -182,7 +169,7 @@ class _Kept:
 
     def of_spec(
         self, spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None
-    ) -> RunnableAgent[T]:
+    ) -> DirectAgent[T]:
         """The agent of a spec, made once."""
         parts = (spec, model, contract, ladder)
         key = (id(spec), id(model), id(contract), id(ladder))
@@ -190,7 +177,7 @@ class _Kept:
         if known is not None:
             return known[1]
         _make_room(self.agents)
-        made = _from_spec(spec, model, contract, ladder)
+        made = _of_spec(spec, model, contract, ladder)
         self.agents[key] = parts, made
         return made
 
@@ -215,42 +202,7 @@ def _kept() -> _Kept:
     return kept
 
 
-def _from_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:
-    mode = spec.output_mode
-    if mode == "auto":
-        mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
-    asked = None if contract is None else _asked(contract, mode)
-    output = str if contract is None or asked is not None else _output_type(contract, mode)
-    instructions = spec.system_prompt
-    if contract is not None and asked is None and output is str:
-        instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
-    by_host = output is not str or isinstance(model, (FallbackModel, InstrumentedModel))  # which it has to know as such
-    aros = AskingAros(contract, ladder, asked=asked) if by_host else UnhookedAros(contract, ladder, asked=asked)
-    made: Agent[Any, Any] = Agent(
-        aros.asking(model),
-        name=spec.name or None,
-        output_type=output,
-        instructions=instructions or None,
-        model_settings=cast("ModelSettings", dict(spec.model_settings)),
-        retries=0,
-        capabilities=[aros] if by_host else (),
-    )
-    if isinstance(aros, UnhookedAros):
-        made.output_validator(aros.read_text)
-    sent = mode == "native" and (asked is not None or output is not str)
-    return RunnableAgent(
-        made,
-        contract,
-        ladder,
-        timeout=spec.timeout,
-        schema_sent=sent,
-        ours=True,
-        unhooked=not by_host,
-        direct=_direct_agent(spec, model, contract, ladder),
-    )
-
-
-def _direct_agent(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> DirectAgent[T]:
+def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> DirectAgent[T]:
     mode = spec.output_mode
     if mode == "auto":
         mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
@@ -264,8 +216,7 @@ def _direct_agent(spec: AgentSpec, model: Model, contract: Contract[T] | None, l
 
 def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest | None:
     """How to ask for the schema of the contract; None where words in the instructions do."""
-    of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
-    if of_text or not contract.json_schema:
+    if _is_asked_in_words(contract, mode):
         return None
     try:
         return schema_request(contract, mode)
@@ -273,19 +224,18 @@ def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"
         return None
 
 
-def _from_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> RunnableAgent[T]:
+def hosted_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> HostedAgent[T]:
+    """A user's agent with `Aros` on it; one that promises text only is asked for the contract in this run."""
     parts: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(parts.append)
     has_own = any(isinstance(part, Aros) for part in parts)
     add = () if has_own else (Aros(contract, ladder),)
     if contract is None or agent.output_type is not str:
-        return RunnableAgent(agent, contract, ladder, add=add)
-    # The agent itself promises text only: ask for the contract in this run.
+        return HostedAgent(agent, contract, add=add)
     native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))
     output = _output_type(contract, "native" if native else "prompted")
     words = _words(contract) if output is str else None
-    sent = native and output is not str
-    return RunnableAgent(agent, contract, ladder, output, words, add, schema_sent=sent)
+    return HostedAgent(agent, contract, output, words, add, schema_sent=native and output is not str)
 
 
 def _words(contract: Contract[Any]) -> str | None:
@@ -293,25 +243,17 @@ def _words(contract: Contract[Any]) -> str | None:
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
-def _asked(contract: Contract[Any], mode: OutputMode) -> SchemaRequest | None:
-    """The schema that `Aros` itself asks for; None where the host has to, as for a tool, or where words do."""
-    if contract.mode != "json" or not contract.json_schema or mode not in ("native", "prompted"):
-        return None
-    try:
-        return schema_request(contract, mode)
-    except UsageError:  # a recursive schema
-        return None
-
-
-def _output_type(contract: Contract[Any], mode: OutputMode) -> Any:
-    """What the host asks the model for: the schema as an object, or text where the host cannot express it."""
-    of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
-    if of_text or not contract.json_schema:
+def _output_type(contract: Contract[Any], mode: Literal["native", "prompted"]) -> Any:
+    """What pydantic-ai asks the model for: the schema as an object, or text where it cannot express it."""
+    if _is_asked_in_words(contract, mode):
         return str
     try:
         like = StructuredDict(object_schema(contract.json_schema))
     except UserError:  # a recursive schema
         return str
-    if mode == "native":
-        return NativeOutput(like)
-    return ToolOutput(like) if mode == "tool" else PromptedOutput(like)
+    return NativeOutput(like) if mode == "native" else PromptedOutput(like)
+
+
+def _is_asked_in_words(contract: Contract[Any], mode: str) -> bool:
+    of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
+    return of_text or not contract.json_schema

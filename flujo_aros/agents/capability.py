@@ -145,10 +145,6 @@ class Aros(AbstractCapability[Any]):
         record = self._runs.get(_asking.get())
         return self._watched(model, lambda _: record)
 
-    def watched(self, model: Model) -> WatchedModel:
-        """The same for the model that an agent is made with: then none is made for each request."""
-        return self._watched(model, lambda ctx: self._runs.get(_asking.get() if ctx is None else ctx.run_id or ""))
-
     def _watched(self, model: Model, record_of: RecordOf) -> WatchedModel:
         return WatchedModel(
             model,
@@ -293,7 +289,7 @@ class Aros(AbstractCapability[Any]):
             return await handler(await self._whole_text(ctx, record, output))
         if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)
-        wire = self._text_wire(wanted, output)
+        wire = Wire.of(wanted, wanted=True)
 
         async def validate(accepted: Accepted[Any]) -> Any:
             if own is None:
@@ -348,10 +344,6 @@ class Aros(AbstractCapability[Any]):
 
     def _contract(self, record: RunRecord) -> Contract[Any] | None:
         return self.contract if self.contract is not None else record.contract
-
-    def _text_wire(self, wanted: Contract[Any], text: str) -> Wire:  # noqa: ARG002 (what others go by)
-        """What stands in the text between host and model, where the host sees nothing but text."""
-        return Wire.of(wanted, wanted=True)
 
     def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
         """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
@@ -425,7 +417,7 @@ class Aros(AbstractCapability[Any]):
         if text is None and ctx.retry < ctx.max_retries:
             return ""  # the host asks again
         text = text or ""
-        wire = self._text_wire(contract, text)
+        wire = Wire.of(contract, wanted=True)
         awaited = AwaitedChecks((*contract.awaited, *record.checks), wire)
         climb = Climb(self._run(ctx, record), self._ladder(contract, record), wire.contract, awaited)
         outcome = await climb.outcome(text, response.finish_reason)

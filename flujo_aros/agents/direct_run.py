@@ -86,6 +86,7 @@ class DirectRun(Generic[T]):
     history: Sequence[ModelMessage] = ()
     run_settings: ModelSettings | None = None
     showing: Showing | None = None
+    deps: object = None
     run_id: str = field(default_factory=lambda: str(uuid4()))
     said: list[ModelMessage] = field(default_factory=list[ModelMessage])
     own: RunUsage = field(default_factory=RunUsage)
@@ -144,6 +145,7 @@ class DirectRun(Generic[T]):
             self.usage,
             self.limits,
             self.said,
+            self.deps,
             instrument=instrument,
             context={name: value for name, value in context.items() if value is not None},
         )
@@ -274,7 +276,8 @@ class DirectRun(Generic[T]):
             cut, written = was_cut(response.finish_reason), record.raw_arguments
             meant = CallsMeant(parameters, record.wanted, _any, written, record.passed_over, cut)
             revised = meant.applied(response)
-        if record.fault is None and says_nothing(revised) and self._asks_after_silence():
+        nothing = says_nothing(revised) and not text_in(revised)  # white space may have been shown
+        if record.fault is None and nothing and self._asks_after_silence():
             revised = with_blank(revised, parameters, record.raw_arguments, is_text_read=True)
         if revised is not response:
             response.parts = revised.parts

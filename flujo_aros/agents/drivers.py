@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
-from uuid import uuid4
 
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
@@ -19,13 +17,21 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.agents.agent import AgentSpec, ModelSource, RunnableAgent, checked_contract, named_model
+from flujo_aros.agents.agent import (
+    AgentSpec,
+    HostedAgent,
+    ModelSource,
+    checked_contract,
+    direct_agent,
+    hosted_agent,
+    named_model,
+)
 from flujo_aros.agents.asking import adrive, drive
 from flujo_aros.agents.content import Prompt
 from flujo_aros.agents.direct_run import DirectAgent, DirectRun
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
-from flujo_aros.agents.record import RunRecord, StageRecord, output_error, recording
+from flujo_aros.agents.record import RunRecord, StageRecord, recording
 from flujo_aros.agents.silence import no_output_in
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.agents.telling import agent_span
@@ -33,7 +39,6 @@ from flujo_aros.contract.checks import Check, is_async
 from flujo_aros.contract.output import Contract
 from flujo_aros.contract.values import Invalid
 from flujo_aros.errors import UsageError
-from flujo_aros.events import is_heard
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery import Evidence, Ladder
@@ -45,7 +50,6 @@ __all__ = [
     "Conversation",
     "Live",
     "ModelSource",
-    "RunnableAgent",
     "StageRecord",
     "UsageSink",
     "adrive",
@@ -131,8 +135,6 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     """
     every = checks if contract is None else (*contract.awaited, *checks)
     wanted = None if contract is None else checked_contract(contract, [each for each in checks if not is_async(each)])
-    made = cast("type[RunnableAgent[T]]", RunnableAgent)  # subscripted it costs more
-    runnable = await made.of(agent, wanted, ladder, models, repeated=repeated)
     resolve = partial(named_model, models=models, repeated=repeated)
     beyond = tuple(each for each in every if wanted is None or is_async(each))
     record = RunRecord(wanted, ladder, allowance, resolve, beyond, secrets=secrets, evidence=evidence)
@@ -141,8 +143,23 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     record.is_text_judged = contract is None
     showing = live and Showing(live, wanted, record)
     ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps)
+    path: Callable[[], Awaitable[Outcome[T]]]
+    # Here, and nowhere else, the two ways part: an agent without tools needs no agent graph.
+    if isinstance(agent, AgentSpec):
+        direct = await direct_agent(agent, wanted, ladder, models, repeated=repeated)
+        path, timeout = partial(_directly, direct, ask, record), agent.timeout
+    else:
+        path, timeout = partial(_hosted, hosted_agent(agent, wanted, ladder), ask, record), None
     try:
-        outcome = await _shown(runnable, ask, record, every)
+        with recording(record):
+            outcome = await (path() if timeout is None else _in_time(path, timeout, record))
+            # The last word, where the agent has an Aros with a contract of its own, or nothing was read. No check
+            # judges twice: what one cleans would be cleaned once more.
+            left = [check for check in every if check not in record.judged] if every else ()
+            if left:
+                outcome = await judged_awaiting(outcome, left)
+        if ask.showing is not None:
+            await ask.showing.end(outcome)
     finally:
         if usage_sink is not None:
             usage_sink(record.spent(ask.usage))
@@ -170,71 +187,71 @@ def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None
     )
 
 
-async def _shown(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord, checks: Sequence[Check]) -> Outcome[T]:
-    """The outcome after these checks, of which the end has been shown."""
-    with recording(record):
-        told = _run(runnable, ask, record) if runnable.timeout is None else _in_time(runnable, ask, record)
-        outcome = await told
-        # The last word, where the agent has an Aros with a contract of its own, or nothing was read. No check judges
-        # twice: what one cleans would be cleaned once more.
-        left = [check for check in checks if check not in record.judged] if checks else ()
-        if left:
-            outcome = await judged_awaiting(outcome, left)
-    if ask.showing is not None:
-        await ask.showing.end(outcome)
-    return outcome
-
-
-async def _in_time(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
-    clock = asyncio.timeout(runnable.timeout)
+async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, record: RunRecord) -> Outcome[T]:
+    clock = asyncio.timeout(seconds)
     try:
         async with clock:
-            return await _run(runnable, ask, record)
+            return await path()
     except TimeoutError:
         if not clock.expired():
             raise
-        issue = Issue("$", "timeout", f"no answer within the agent's timeout of {runnable.timeout:g} s")
+        issue = Issue("$", "timeout", f"no answer within the agent's timeout of {seconds:g} s")
         return Rejected(Reason.PROVIDER, (issue,), _last_text(record))
 
 
-async def _run(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+    """The run of an agent of a blueprint."""
+    record.claimed = True  # an agent that a check runs has a record of its own
+    settings = cast("ModelSettings | None", ask.settings)
+    limits, history = ask.limits or UsageLimits(), tuple(ask.history or ())
+    run = DirectRun(agent, record, ask.prompt, ask.usage, limits, history, settings, ask.showing, ask.deps)
     try:
-        if runnable.direct is not None and by_direct_path.get():
-            return await _directly(runnable.direct, ask, record)
-        result = await _of_host(runnable, ask, record)
+        with agent_span(run.run_id, agent.name, record, ask.usage, ask.deps, agent.settings):
+            outcome = await run.outcome()
+    except PROVIDER_FAULTS as error:
+        sent = agent.request is not None and agent.request.mode == "native"
+        return _failed(error, record, schema_sent=sent)
+    except UserError as error:
+        message = f"the agent cannot be run as described: {str(error).rstrip('.')}"
+        hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
+        raise UsageError(f"{message}{hint}") from error
+    if isinstance(outcome, Accepted):
+        record.messages = run.messages
+    return outcome
+
+
+async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+    """The run of an agent of one's own, by pydantic-ai."""
+    extra = {} if hosted.output_type is None else {"output_type": hosted.output_type}
+    try:
+        result = await hosted.agent.run(
+            ask.prompt,
+            instructions=hosted.instructions,
+            message_history=ask.history,
+            deps=ask.deps,
+            model_settings=cast("ModelSettings | None", ask.settings),
+            usage=ask.usage,
+            usage_limits=ask.limits,
+            capabilities=hosted.add,
+            event_stream_handler=ask.showing,
+            infer_name=False,  # the host would look for it among our variables
+            **extra,
+        )
     except OutputError as error:
         if error is not record.error or record.outcome is None:
             raise  # somebody else's, such as that of a tool which asked for a value of its own
         return record.outcome
     except PROVIDER_FAULTS as error:
         silent = _no_output(record, error)
-        if silent is not None:
-            return silent
-        issue = issue_of(error, schema_sent=runnable.schema_sent)
-        return Rejected(reason_of(error), (issue,), _last_text(record), retry_after=retry_after_of(error))
-    except UserError as error:
-        if not runnable.ours:
-            raise
-        hint = "; set `output_mode: auto`" if "not supported by this model" in str(error) else ""
-        message = f"the agent cannot be run as described: {str(error).rstrip('.')}{hint}"
-        raise UsageError(message) from error
+        return _failed(error, record, schema_sent=hosted.schema_sent) if silent is None else silent
     record.messages = tuple(result.new_messages())
-    return _ended(result, record, runnable.contract)
+    return _ended(result, record, hosted.contract)
 
 
-by_direct_path: ContextVar[bool] = ContextVar("flujo_aros_by_direct_path", default=True)
-
-
-async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
-    record.claimed = True  # an agent that a check runs has a record of its own
-    settings = cast("ModelSettings | None", ask.settings)
-    limits, history = ask.limits or UsageLimits(), tuple(ask.history or ())
-    run = DirectRun(agent, record, ask.prompt, ask.usage, limits, history, settings, ask.showing)
-    with agent_span(run.run_id, agent.name, record, ask.usage, agent.settings):
-        outcome = await run.outcome()
-    if isinstance(outcome, Accepted):
-        record.messages = run.messages
-    return outcome
+def _failed(error: Exception, record: RunRecord, *, schema_sent: bool) -> Rejected:
+    """The outcome of a run that an error of the provider has ended."""
+    issue = issue_of(error, schema_sent=schema_sent)
+    return Rejected(reason_of(error), (issue,), _last_text(record), retry_after=retry_after_of(error))
 
 
 def _ended(result: AgentRunResult[Any], record: RunRecord, contract: Contract[T] | None) -> Outcome[T]:
@@ -246,49 +263,6 @@ def _ended(result: AgentRunResult[Any], record: RunRecord, contract: Contract[T]
     if contract is None and isinstance(record.outcome, Accepted):
         return replace(record.outcome, value=result.output)  # what the agent's own output functions made of it
     return record.outcome
-
-
-def _of_host(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> Awaitable[AgentRunResult[Any]]:
-    """The host's own run of the agent."""
-    extra = {} if runnable.output_type is None else {"output_type": runnable.output_type}
-    if runnable.unhooked:
-        record.claimed = True
-        if is_heard():
-            return _told(runnable, ask, record)
-    return _ran(runnable, ask, **extra)
-
-
-async def _told(runnable: RunnableAgent[T], ask: _Asked, record: RunRecord) -> AgentRunResult[Any]:
-    """The same, told from here where no hook of the host tells it."""
-    run_id = uuid4().hex
-    with agent_span(run_id, runnable.agent.name or "", record, ask.usage, runnable.agent.model_settings):
-        try:
-            return await _ran(runnable, ask, run_id=run_id)
-        except OutputError:
-            raise
-        except UnexpectedModelBehavior as error:
-            rejected = _no_output(record, error) if record.is_read else None
-            if rejected is None:
-                raise
-            record.outcome = rejected
-            record.error = output_error(rejected, record, record.spent(ask.usage), {"run_id": run_id})
-            raise record.error from error
-
-
-def _ran(runnable: RunnableAgent[T], ask: _Asked, **extra: Any) -> Awaitable[AgentRunResult[Any]]:
-    return runnable.agent.run(
-        ask.prompt,
-        instructions=runnable.instructions,
-        message_history=ask.history,
-        deps=ask.deps,
-        model_settings=cast("ModelSettings | None", ask.settings),
-        usage=ask.usage,
-        usage_limits=ask.limits,
-        capabilities=runnable.add,
-        event_stream_handler=ask.showing,
-        infer_name=False,  # the host would look for it among our variables
-        **extra,
-    )
 
 
 def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:

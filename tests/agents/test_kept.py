@@ -6,7 +6,7 @@ import weakref
 
 from pydantic_ai.models.test import TestModel
 
-from flujo_aros.agents.agent import AgentSpec, RunnableAgent, checked_contract, named_model
+from flujo_aros.agents.agent import AgentSpec, checked_contract, direct_agent, named_model
 from flujo_aros.contract.output import compile_contract
 
 SPEC = AgentSpec(model="test", system_prompt="Say a number.")
@@ -21,7 +21,7 @@ class Source:
 
 
 async def runnable(contract=NUMBER, spec=SPEC, models=None):
-    return await RunnableAgent.of(spec, contract, None, models)
+    return await direct_agent(spec, contract, None, models)
 
 
 def test_a_model_is_made_once_in_an_event_loop():
@@ -43,7 +43,8 @@ def test_the_agent_of_a_spec_is_made_once_for_each_contract():
 
     first, second, plain, other = asyncio.run(made())
     assert first is second
-    assert first not in (plain, other)
+    assert first is not plain
+    assert first is not other
 
 
 def test_an_agent_is_made_for_each_model():
@@ -53,7 +54,7 @@ def test_an_agent_is_made_for_each_model():
         return await runnable(spec=local, models=Source()), await runnable(spec=local, models=Source())
 
     first, second = asyncio.run(twice())
-    assert first.agent is not second.agent
+    assert first.model is not second.model
 
 
 def test_a_checked_contract_is_made_once_for_the_same_checks():
@@ -86,7 +87,7 @@ def test_what_was_made_first_goes_when_there_is_too_much():
     local = SPEC.model_copy(update={"model": "local:x"})
 
     async def first_and_last():
-        known = [weakref.ref((await runnable(spec=local, models=Source())).agent) for _ in range(200)]
+        known = [weakref.ref((await runnable(spec=local, models=Source())).model) for _ in range(200)]
         gc.collect()
         return known[0](), known[-1]()
 

@@ -1,4 +1,4 @@
-"""The agent of a blueprint needs no hook of the host: every run comes to the same as one that has them."""
+"""The direct path: runs of agents without tools, one request and one reading, without an agent graph."""
 
 import asyncio
 
@@ -11,15 +11,16 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import BaseModel
 from pydantic_ai import Agent, PromptedOutput
-from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings, InstrumentedModel
 from pydantic_ai.profiles import ModelProfile
-from pydantic_ai.usage import RequestUsage
+from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.capability import Aros
+from flujo_aros.agents.direct import calls_made_by, request_once
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.contract.output import Output, compile_contract
 from flujo_aros.events import (
@@ -70,13 +71,13 @@ scripts = st.lists(st.sampled_from([*REPLIES, ERROR]), min_size=6, max_size=6)
 
 
 class Scripted:
-    """Gives a model that says these things one after the other; where `hooked`, one that the host has to know."""
+    """Gives a model that says these things one after the other."""
 
-    def __init__(self, replies, *, hooked: bool, native: bool) -> None:
+    def __init__(self, replies, *, native: bool, instrumented: bool = False) -> None:
         self.replies, self.asked = [*replies], []
         profile = ModelProfile(supports_json_schema_output=native)
         made = FunctionModel(self.answer, stream_function=self.stream, profile=profile, model_name="m")
-        self.made = InstrumentedModel(made) if hooked else made
+        self.made = InstrumentedModel(made) if instrumented else made
 
     async def model(self, name):
         return self.made
@@ -108,9 +109,9 @@ class Scripted:
 TOLD = (AgentFinished, AskFinished, ReadFinished, StageFinished, StagePassed)
 
 
-async def story_of(replies, contract, *, hooked, native, streamed):
+async def story_of(replies, contract, *, instrumented, native, streamed):
     """All that can be seen of a run from outside."""
-    source, heard, shown = Scripted(replies, hooked=hooked, native=native), [], []
+    source, heard, shown = Scripted(replies, instrumented=instrumented, native=native), [], []
 
     async def live(event):
         shown.append(event)
@@ -132,20 +133,20 @@ async def story_of(replies, contract, *, hooked, native, streamed):
 @example([ERROR, *REPLIES[:5]], "json", True, True)
 @example(["", *REPLIES[:5]], "json", True, True)
 @example(["", *REPLIES[:5]], "none", False, False)
-def test_with_hooks_or_without_a_run_comes_to_the_same(replies, name, native, streamed):
+def test_with_spans_or_without_a_run_comes_to_the_same(replies, name, native, streamed):
 
     async def both():
         given_ = {"native": native, "streamed": streamed}
-        return [await story_of(replies, CONTRACTS[name], hooked=hooked, **given_) for hooked in (True, False)]
+        return [await story_of(replies, CONTRACTS[name], instrumented=spans, **given_) for spans in (True, False)]
 
-    hooked, unhooked = asyncio.run(both())
-    assert unhooked == hooked
+    with_spans, without = asyncio.run(both())
+    assert with_spans == without
 
 
 @pytest.mark.anyio
 async def test_the_run_is_told_under_the_id_that_the_host_knows_it_by():
     heard = []
-    source = Scripted([REPLIES[0]], hooked=False, native=True)
+    source = Scripted([REPLIES[0]], native=True)
     with observing(heard.append):
         run = await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source)
     started = [event for event in heard if isinstance(event, AgentStarted)]
@@ -155,7 +156,7 @@ async def test_the_run_is_told_under_the_id_that_the_host_knows_it_by():
 @pytest.mark.anyio
 async def test_an_agent_that_a_check_runs_has_a_record_of_its_own():
     inner = Agent(
-        Scripted([REPLIES[2]], hooked=False, native=False).made,
+        Scripted([REPLIES[2]], native=False).made,
         output_type=PromptedOutput(Item),
         capabilities=[Aros()],
     )
@@ -163,7 +164,7 @@ async def test_an_agent_that_a_check_runs_has_a_record_of_its_own():
     async def check(item):
         return (await inner.run("Is it?")).output == item
 
-    source = Scripted([REPLIES[2]], hooked=False, native=True)
+    source = Scripted([REPLIES[2]], native=True)
     run = await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source, checks=[check])
     assert isinstance(run.outcome, Accepted)
     assert (run.outcome.value, run.calls, run.usage.requests) == (Item(name="pen", qty=3), 1, 1)
@@ -176,7 +177,7 @@ async def test_a_blank_that_stands_for_silence_is_shown_to_nobody():
     async def live(event):
         shown.append(event)
 
-    source = Scripted(["", REPLIES[0]], hooked=False, native=True)
+    source = Scripted(["", REPLIES[0]], native=True)
     run = await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source, live=live)
     assert isinstance(run.outcome, Accepted)
     assert [getattr(event, "text", None) for event in shown] == [REPLIES[0], None]
@@ -192,10 +193,10 @@ async def test_a_blank_that_stands_for_silence_is_shown_to_nobody():
     ],
 )
 async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish, told, streamed):
-    for hooked in (True, False):
+    for instrumented in (True, False):
         model = ScriptedModel(ModelResponse(parts=[], finish_reason=finish))
-        source, heard = Scripted((), hooked=hooked, native=True), []
-        source.made = InstrumentedModel(model) if hooked else model
+        source, heard = Scripted((), native=True), []
+        source.made = InstrumentedModel(model) if instrumented else model
 
         async def live(event):
             """Nobody looks at the pieces."""
@@ -210,7 +211,7 @@ async def test_a_reply_that_ended_before_it_began_is_refused_in_our_words(finish
 
 @pytest.mark.anyio
 async def test_a_plain_reply_that_a_filter_ended_is_refused_in_our_words():
-    source = Scripted((), hooked=False, native=True)
+    source = Scripted((), native=True)
     source.made = ScriptedModel(ModelResponse(parts=[], finish_reason="content_filter"))
     run = await run_agent(AgentSpec(model="local:x"), "go", None, models=source)
     assert isinstance(run.outcome, Rejected)
@@ -223,10 +224,108 @@ async def test_the_reading_of_a_reply_is_told_as_no_call_of_a_tool():
     spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
-    source = Scripted([REPLIES[2]], hooked=False, native=True)
+    source = Scripted([REPLIES[2]], native=True)
     Agent.instrument_all(InstrumentationSettings(tracer_provider=provider, meter_provider=NoOpMeterProvider()))
     try:
         await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source)
     finally:
         Agent.instrument_all(instrument=False)
     assert [span.name for span in spans.get_finished_spans()] == ["chat m", "invoke_agent agent"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_every_request_of_a_run_goes_through_one_function(streamed):
+    made = []
+
+    async def around(call):
+        made.append((call.label, call.listen is not None))
+        return await request_once(call)
+
+    async def live(event):
+        """Nobody looks at the pieces."""
+
+    source = Scripted([REPLIES[3], REPLIES[3], REPLIES[0]], native=True)
+    with calls_made_by(around):
+        spec = AgentSpec(model="local:x", name="extract")
+        run = await run_agent(spec, "go", CONTRACTS["json"], models=source, live=live if streamed else None)
+    assert isinstance(run.outcome, Accepted)
+    assert len(source.asked) == run.calls == len(made)
+    assert made[0] == ("extract first 1", streamed)
+    assert {label.split()[0] for label, _ in made[1:]} == {f"aros_{stage.stage}" for stage in run.stages}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_run_that_is_answered_from_records_asks_nobody_and_comes_to_the_same(streamed):
+    recorded, shown = [], []
+
+    async def record(call):
+        recorded.append(ModelMessagesTypeAdapter.dump_json([await request_once(call)]))
+        return ModelMessagesTypeAdapter.validate_json(recorded[-1])[0]
+
+    async def replay(_call):
+        return ModelMessagesTypeAdapter.validate_json(recorded.pop(0))[0]
+
+    async def live(event):
+        shown.append(event)
+
+    async def go(model_call, source):
+        with calls_made_by(model_call):
+            options = {"models": source, "live": live if streamed else None}
+            return await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], **options)
+
+    first = await go(record, Scripted([REPLIES[3], REPLIES[0]], native=True))
+    shown.clear()
+    again = await go(replay, Scripted([], native=True))
+    assert (again.outcome, again.usage, again.calls) == (first.outcome, first.usage, first.calls)
+    assert isinstance(again.outcome, Accepted)
+    assert not streamed or shown[-1].value == again.outcome.value
+
+
+@pytest.mark.anyio
+async def test_a_streamed_reply_is_counted_within_the_limit_on_tokens():
+    async def live(event):
+        """Nobody looks at the pieces."""
+
+    source = Scripted([REPLIES[0]], native=True)
+    with pytest.raises(UsageLimitExceeded, match="total_tokens_limit"):
+        await run_agent(
+            AgentSpec(model="local:x"),
+            "go",
+            CONTRACTS["json"],
+            models=source,
+            live=live,
+            limits=UsageLimits(total_tokens_limit=51),
+        )
+
+
+@pytest.mark.anyio
+async def test_in_tool_mode_the_conversation_goes_on_behind_the_answer_to_the_call():
+    call = ToolCallPart("final_result", REPLIES[0], tool_call_id="c")
+    source = Scripted([], native=True)
+    source.made = ScriptedModel(ModelResponse(parts=[call]), ModelResponse(parts=[call]))
+    spec = AgentSpec(model="local:x", output_mode="tool")
+    first = await run_agent(spec, "go", CONTRACTS["json"], models=source)
+    second = await run_agent(spec, "and now?", CONTRACTS["json"], models=source, history=first.messages)
+    assert isinstance(second.outcome, Accepted)
+    kinds = [[part.part_kind for part in message.parts] for message in (*first.messages, *second.messages)]
+    assert kinds == [["user-prompt"], ["tool-call"], ["tool-return"]] * 2
+
+
+@pytest.mark.anyio
+async def test_the_run_span_counts_its_own_requests_and_not_those_of_the_ladder():
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    source = Scripted([REPLIES[3], REPLIES[0]], native=True)
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider, meter_provider=NoOpMeterProvider()))
+    try:
+        await run_agent(AgentSpec(model="local:x", name="it"), "go", CONTRACTS["json"], models=source)
+    finally:
+        Agent.instrument_all(instrument=False)
+    found = {span.name: span for span in spans.get_finished_spans() if span.name.startswith("invoke_agent")}
+    run, ask = found.pop("invoke_agent it"), next(iter(found.values()))
+    assert ask.parent.span_id == run.context.span_id
+    counted = [span.attributes["gen_ai.aggregated_usage.input_tokens"] for span in (run, ask)]
+    assert counted == [5, 5]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from flujo_aros.agreement import Agreement, agree, alike
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import path_of
 
 Place = tuple[str | int, ...]
 

@@ -25,7 +25,7 @@ from laws import broken_by
 from pydantic import BaseModel, ConfigDict, Field
 
 from flujo_aros import read
-from flujo_aros.contract.output import Contract, Output
+from flujo_aros.contract import Contract, Output
 from flujo_aros.testing import NOISES
 
 STREAMED = 0.1

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from flujo_aros import Accepted, Rejected, read
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.outcome import Outcome
 from flujo_aros.reading.live import Partial
 from flujo_aros.reading.stream import StreamReader

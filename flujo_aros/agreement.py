@@ -23,9 +23,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, overload
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract.output import Contract, ContractLike, compile_contract
-from flujo_aros.contract.schema import Shape
-from flujo_aros.contract.values import Invalid, path_of
+from flujo_aros.contract import Contract, ContractLike, Invalid, Shape, compile_contract, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Trust

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.reading.baml import Unasked
 from benchmarks.reading.peers import PEERS, REFUSALS
-from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 

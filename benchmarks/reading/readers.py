@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks.reading.peers import REFUSALS, Parser
 from flujo_aros.cli.corpus import Got
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.values import Valid
+from flujo_aros.contract import Contract, Valid
 from flujo_aros.outcome import Accepted
 from flujo_aros.reading.read import read
 

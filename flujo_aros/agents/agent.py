@@ -20,8 +20,7 @@ from flujo_aros.agents.model_names import made_model
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.schema_request import SchemaRequest, schema_request
 from flujo_aros.agents.wire import object_schema
-from flujo_aros.contract.checks import Check
-from flujo_aros.contract.output import Contract, TaggedContract, with_checks
+from flujo_aros.contract import Check, Contract, TaggedContract, with_checks
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery import Ladder
 

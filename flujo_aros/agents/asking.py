@@ -29,9 +29,7 @@ from flujo_aros.agents.spans import AgentSpan
 from flujo_aros.agents.telling import ask_span, tell_ask
 from flujo_aros.agents.wire import ENVELOPE, object_schema
 from flujo_aros.agents.wording import remember
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.values import parse_json
+from flujo_aros.contract import Contract, JsonSchema, parse_json
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Outcome

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flujo_aros.agents.wire import Wire
-from flujo_aros.contract.checks import Check, Judgement, judge_awaiting
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.payload import Event
+from flujo_aros.contract import Check, Contract, Event, Judgement, judge_awaiting
 from flujo_aros.outcome import Accepted, Issue, Outcome
 from flujo_aros.reading.payload import is_settled, with_judgement
 from flujo_aros.recovery import Reply, read_reply

@@ -12,7 +12,7 @@ from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import ToolDefinition
 
 from flujo_aros.agents.wire import Wire, host_wire
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Outcome, Rejected
 from flujo_aros.reading.read import read

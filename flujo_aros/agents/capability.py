@@ -52,7 +52,7 @@ from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, summary_of, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
 from flujo_aros.agents.wording import is_form_sent
-from flujo_aros.contract.output import BlockContract, Contract, compile_contract
+from flujo_aros.contract import BlockContract, Contract, compile_contract
 from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.settings import current_settings

@@ -33,11 +33,16 @@ from flujo_aros.agents.strict_events import fitted
 from flujo_aros.agents.told import clean_history, is_mended, summary_of, tell_message
 from flujo_aros.agents.wire import Wire
 from flujo_aros.agents.wording import is_refused
-from flujo_aros.contract.checks import Check
-from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.payload import Block
-from flujo_aros.contract.reasoning import without_reasoning
-from flujo_aros.contract.values import NOT_JSON, parse_json, path_of
+from flujo_aros.contract import (
+    NOT_JSON,
+    Block,
+    Check,
+    Contract,
+    compile_contract,
+    parse_json,
+    path_of,
+    without_reasoning,
+)
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
 from flujo_aros.json_data import is_dict

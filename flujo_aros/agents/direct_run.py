@@ -41,7 +41,7 @@ from flujo_aros.agents.streams import WatchedStream, come
 from flujo_aros.agents.told import clean_history
 from flujo_aros.agents.wire import Wire
 from flujo_aros.agents.wording import first_form, is_form_sent, next_form
-from flujo_aros.contract.output import BlockContract, Contract
+from flujo_aros.contract import BlockContract, Contract
 from flujo_aros.outcome import Accepted, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ladder, ladder_for

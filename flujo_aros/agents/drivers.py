@@ -35,9 +35,7 @@ from flujo_aros.agents.record import RunRecord, StageRecord, recording
 from flujo_aros.agents.silence import no_output_in
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.agents.telling import agent_span
-from flujo_aros.contract.checks import Check, is_async
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import Check, Contract, Invalid, is_async
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting

@@ -21,7 +21,7 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 
-from flujo_aros.contract.values import parse_json
+from flujo_aros.contract import parse_json
 from flujo_aros.errors import LimitReached
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue, Reason

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from flujo_aros.agents.first import text_of
 from flujo_aros.agents.profiles import profile_of
-from flujo_aros.contract.output import Contract, TaggedContract
+from flujo_aros.contract import Contract, TaggedContract
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery import Ladder
 

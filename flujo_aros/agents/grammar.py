@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import is_dict, is_list
 
 GrammarLoss: TypeAlias = tuple[tuple[str | int, ...], str, Literal["dropped", "rejected"]]

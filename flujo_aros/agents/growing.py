@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.reading.stream import StreamReader
 
 _NOTHING: Final = " "

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.tools import RunContext
 
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
 from flujo_aros.outcome import Accepted, Outcome, Rejected
 from flujo_aros.reading.stream import StreamReader

@@ -23,7 +23,7 @@ from pydantic_ai.providers import infer_provider_class
 
 from flujo_aros.agents.grammar import ANNOTATIONS, grammar_losses
 from flujo_aros.agents.wire import ENVELOPE, object_schema
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import is_dict, is_list
 
 Effect: TypeAlias = Literal["dropped", "rejected", "unenforced"]

@@ -17,7 +17,7 @@ from pydantic_ai.messages import (
     ToolCallPartDelta,
 )
 
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.reading.stream import StreamReader
 

@@ -16,10 +16,18 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
 
 from flujo_aros.agents.wire import object_schema
-from flujo_aros.contract.checks import Check, judge, name_of
-from flujo_aros.contract.output import OF_CONTRACT, BlockContract, Contract, EventContract, TaggedContract
-from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.values import TypeValues
+from flujo_aros.contract import (
+    OF_CONTRACT,
+    BlockContract,
+    Check,
+    Contract,
+    EventContract,
+    JsonSchema,
+    TaggedContract,
+    TypeValues,
+    judge,
+    name_of,
+)
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Outcome
 from flujo_aros.reading.payload import judged_awaiting

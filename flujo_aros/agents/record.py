@@ -18,8 +18,7 @@ from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.faults import Fault
 from flujo_aros.agents.growing import Growing
-from flujo_aros.contract.checks import Check
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Check, Contract
 from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.outcome import Attempt, Degraded, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Evidence, Ladder

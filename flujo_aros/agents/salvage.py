@@ -14,7 +14,7 @@ from pydantic_ai.usage import RequestUsage
 from flujo_aros.agents.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.silence import only_tool, wants_output, with_blank
-from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.outcome import Rejected
 from flujo_aros.recovery import Ladder, Reply, read_reply
 from flujo_aros.settings import current_settings

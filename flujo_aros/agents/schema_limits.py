@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import is_dict, is_list
 
 # As published by the providers in 2026. Anthropic and Google also refuse what compiles to too large a grammar or to too

@@ -14,8 +14,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from flujo_aros.agents.wire import ENVELOPE, object_schema
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import Contract, JsonSchema
 from flujo_aros.errors import UsageError
 
 TOOL: Final = "final_result"

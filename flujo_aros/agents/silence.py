@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCall
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import ran_away

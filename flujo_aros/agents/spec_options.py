@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import Contract, compile_contract, path_of
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.recovery import Ladder
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from flujo_aros.contract.output import EventContract
-from flujo_aros.contract.payload import WELL_KNOWN, Event
+from flujo_aros.contract import WELL_KNOWN, Event, EventContract
 from flujo_aros.outcome import Accepted, Issue, Repair, Risk, Trust
 
 

@@ -11,11 +11,22 @@ from typing import Any, Final, cast
 from pydantic_ai.output import OutputContext
 from pydantic_core import to_json, to_jsonable_python
 
-from flujo_aros.contract.checks import Check, name_of
-from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.payload import Event
-from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape
-from flujo_aros.contract.values import NOT_JSON, Invalid, Valid, Values, Verdict, parse_json
+from flujo_aros.contract import (
+    NOT_JSON,
+    Check,
+    Contract,
+    Event,
+    Invalid,
+    JsonSchema,
+    Shape,
+    Valid,
+    Values,
+    Verdict,
+    compile_contract,
+    compile_shape,
+    name_of,
+    parse_json,
+)
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected

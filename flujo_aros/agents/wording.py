@@ -13,7 +13,7 @@ from flujo_aros.agents.faults import detail_of, refuses_schema
 from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.telling import tell_passed
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 
 
 def is_form_sent(parameters: ModelRequestParameters, model: Model) -> bool:

@@ -13,7 +13,7 @@ from flujo_aros.blueprint.blocks import VERSION
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.editor import FIRST_LINE
 from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
-from flujo_aros.contract.written import WrittenContract
+from flujo_aros.contract import WrittenContract
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT

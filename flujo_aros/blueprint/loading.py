@@ -30,7 +30,7 @@ from flujo_aros.blueprint.findings import (
 )
 from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, ContractError, Place
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.flow import Pipeline

@@ -14,7 +14,7 @@ from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.options import Making, as_template, said
 from flujo_aros.blueprint.references import NO_AGENT, Shaped, Target, Unready, target_of
-from flujo_aros.contract.written import WrittenContract, written_contract
+from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.errors import ContractError, TemplateError
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.common import STEP_NAME

@@ -12,9 +12,7 @@ from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
-from flujo_aros.contract.checks import Check
-from flujo_aros.contract.output import compile_contract
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import Check, Invalid, compile_contract
 from flujo_aros.errors import BlueprintError, Place, TemplateError, UsageError
 from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.callables import resolved

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from flujo_aros.blueprint.files import not_utf8
-from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.written import written_contract
+from flujo_aros.contract import Contract, compile_contract, written_contract
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, refuse_two, use_file, use_folder
 

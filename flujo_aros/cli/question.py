@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.cli.secrecy import without_secrets
-from flujo_aros.contract.output import compile_contract
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import Invalid, compile_contract
 from flujo_aros.errors import ContractError
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from flujo_aros.cli.given import file_text, given_contract
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.options import Allow, ModulePath
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import Contract, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Degraded, Rejected

@@ -1,1 +1,124 @@
-"""What a step promises to return."""
+"""What a step promises to return: where the payload is in a reply, and what its value must satisfy.
+
+What comes in is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or the
+same written in a blueprint (`written`). What comes out is a frozen `Contract`, compiled once for each content:
+
+- its *mode* and markers say where the payload is (`output`): the whole reply, between tags, before the prose;
+- its `Shape` (`schema`) guides parsing and coercion: names, types, alternatives and bounds with every `$ref` resolved.
+  It never decides whether a value is valid;
+- its `Values` (`values`) decide that: pydantic for types, jsonschema-rs for schemas. Both judge plain JSON, report
+  each key they ignore, and never raise for bad data;
+- its *checks* (`checks`) are functions of the finished value, sync or async.
+
+Laws, and where they hold: a schema that makes validation exponential is refused when it is compiled (`references`);
+the validator has the last word on what a schema means (`values`); the same content gives the same `fingerprint` in
+every process.
+
+Pure: no I/O, no clock, no agent framework. `Contract.as_output` is the one method that needs the host.
+"""
+
+from flujo_aros.contract.checks import (
+    Check,
+    Judgement,
+    is_async,
+    judge,
+    judge_awaiting,
+    name_of,
+    scores_of,
+    winner_in,
+    written_as,
+)
+from flujo_aros.contract.output import (
+    OF_CONTRACT,
+    BlockContract,
+    Contract,
+    ContractLike,
+    Counts,
+    EventContract,
+    JsonContract,
+    Output,
+    TaggedContract,
+    compile_contract,
+    with_checks,
+)
+from flujo_aros.contract.payload import PLACEHOLDER, WELL_KNOWN, Block, Event, LooseEvent, WrittenEvent
+from flujo_aros.contract.reasoning import (
+    END_OF_TURN,
+    REASONING_TAGS,
+    ROLE_HEADER,
+    mask_reasoning,
+    reasoning_in,
+    without_reasoning,
+)
+from flujo_aros.contract.schema import ANY, JsonSchema, Shape, compile_shape, fold
+from flujo_aros.contract.signal import COMPLETE, CompletionSignal, refuse_iterations
+from flujo_aros.contract.times import TIMES, is_misread
+from flujo_aros.contract.values import (
+    NOT_JSON,
+    Invalid,
+    SchemaValues,
+    TypeValues,
+    Valid,
+    Values,
+    Verdict,
+    parse_json,
+    path_of,
+)
+from flujo_aros.contract.written import WrittenContract, contract_from, written_contract
+
+__all__ = [
+    "ANY",
+    "COMPLETE",
+    "END_OF_TURN",
+    "NOT_JSON",
+    "OF_CONTRACT",
+    "PLACEHOLDER",
+    "REASONING_TAGS",
+    "ROLE_HEADER",
+    "TIMES",
+    "WELL_KNOWN",
+    "Block",
+    "BlockContract",
+    "Check",
+    "CompletionSignal",
+    "Contract",
+    "ContractLike",
+    "Counts",
+    "Event",
+    "EventContract",
+    "Invalid",
+    "JsonContract",
+    "JsonSchema",
+    "Judgement",
+    "LooseEvent",
+    "Output",
+    "SchemaValues",
+    "Shape",
+    "TaggedContract",
+    "TypeValues",
+    "Valid",
+    "Values",
+    "Verdict",
+    "WrittenContract",
+    "WrittenEvent",
+    "compile_contract",
+    "compile_shape",
+    "contract_from",
+    "fold",
+    "is_async",
+    "is_misread",
+    "judge",
+    "judge_awaiting",
+    "mask_reasoning",
+    "name_of",
+    "parse_json",
+    "path_of",
+    "reasoning_in",
+    "refuse_iterations",
+    "scores_of",
+    "winner_in",
+    "with_checks",
+    "without_reasoning",
+    "written_as",
+    "written_contract",
+]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import is_dict
 from flujo_aros.lint.schemas import followed
 from flujo_aros.lint.subject import Subject

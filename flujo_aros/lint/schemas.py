@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
-from flujo_aros.contract.output import compile_contract
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import JsonSchema, compile_contract
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import is_dict
 from flujo_aros.lint.subject import Subject

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from flujo_aros.contract.checks import Check
+from flujo_aros.contract import Check
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.ledger import OnDegraded
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options, wrong_options

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from flujo_aros.contract.checks import Check
+from flujo_aros.contract import Check
 from flujo_aros.errors import TemplateError
 from flujo_aros.pipeline.evaluation import ARITHMETIC, CONSTANTS, FUNCTIONS, METHODS, Evaluation, WrongExpression
 from flujo_aros.pipeline.names import (

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import Contract, Invalid
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
 from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import Settlement

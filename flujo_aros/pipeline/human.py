@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from flujo_aros.contract.output import Contract, compile_contract
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.context import StepContext

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
-from flujo_aros.contract.signal import CompletionSignal
+from flujo_aros.contract import CompletionSignal
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.branch import as_condition, judged

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.facts import effective
 from flujo_aros.pipeline.flow import Pipeline

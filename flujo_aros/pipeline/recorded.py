@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flujo_aros.agents.content import has_content
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.pipeline.ledger import Slot, Work

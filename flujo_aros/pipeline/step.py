@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.model_names import unowned
-from flujo_aros.contract.checks import Check
-from flujo_aros.contract.output import compile_contract
-from flujo_aros.contract.signal import CompletionSignal, refuse_iterations
-from flujo_aros.contract.written import WrittenContract, written_contract
+from flujo_aros.contract import (
+    Check,
+    CompletionSignal,
+    WrittenContract,
+    compile_contract,
+    refuse_iterations,
+    written_contract,
+)
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.callables import resolved

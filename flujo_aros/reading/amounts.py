@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from flujo_aros.contract.schema import fold
+from flujo_aros.contract import fold
 from flujo_aros.reading.scalars import read_number
 
 _MAX_DIGITS: Final = 4_000

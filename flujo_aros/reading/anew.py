@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from typing_extensions import TypeIs
 
-from flujo_aros.contract.values import TypeValues
+from flujo_aros.contract import TypeValues
 from flujo_aros.json_data import is_dict
 
 EVERYTHING: Final = frozenset({""})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from flujo_aros.contract.reasoning import REASONING_TAGS
+from flujo_aros.contract import REASONING_TAGS
 from flujo_aros.reading.locate import FENCE, LINES
 
 _KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"

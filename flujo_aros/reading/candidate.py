@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import Shape
-from flujo_aros.contract.values import Invalid, SchemaValues, Valid, path_of
+from flujo_aros.contract import Contract, Invalid, SchemaValues, Shape, Valid, path_of
 from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.amounts import Scale, read_amount

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.contract import Shape, fold
 from flujo_aros.reading.amounts import read_amount
 
 _MAX_TEXT: Final = 300

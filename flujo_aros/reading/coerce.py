@@ -11,10 +11,7 @@ from bisect import bisect_left
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract.output import Counts
-from flujo_aros.contract.schema import ANY, Shape, fold
-from flujo_aros.contract.times import TIMES, is_misread
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import ANY, TIMES, Counts, Shape, fold, is_misread, path_of
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.amounts import Amount, Scale, read_amount

@@ -11,7 +11,7 @@ import unicodedata
 from datetime import date
 from typing import Final, NamedTuple
 
-from flujo_aros.contract.times import is_misread
+from flujo_aros.contract import is_misread
 
 
 class Time(NamedTuple):

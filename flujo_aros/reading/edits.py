@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias, cast, overload
 
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import path_of
 from flujo_aros.outcome import Repair, Risk
 from flujo_aros.reading.node import ARRAY, OBJECT, Member, Node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.contract import Shape, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.choose import ANNOUNCING, name_words
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node

@@ -6,10 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from flujo_aros.contract.output import Contract, EventContract
-from flujo_aros.contract.payload import WrittenEvent
-from flujo_aros.contract.schema import ANY, fold
-from flujo_aros.contract.values import TypeValues
+from flujo_aros.contract import ANY, Contract, EventContract, TypeValues, WrittenEvent, fold
 from flujo_aros.outcome import Issue, Reason, Risk
 from flujo_aros.reading.anew import written_anew
 from flujo_aros.reading.boundaries import KEY_FIRST, begins_without_opener, key_without_opener

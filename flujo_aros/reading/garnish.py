@@ -7,9 +7,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any, Final, Protocol, TypeVar
 
-from flujo_aros.contract.output import EventContract, JsonContract, compile_contract
-from flujo_aros.contract.payload import LooseEvent, WrittenEvent
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import EventContract, JsonContract, LooseEvent, WrittenEvent, compile_contract, path_of
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.lenient import CLEANED

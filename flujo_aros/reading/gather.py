@@ -8,8 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import Final, Generic, Literal, TypeVar
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.values import Valid
+from flujo_aros.contract import Contract, Valid
 from flujo_aros.json_data import unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Risk
 from flujo_aros.reading.boundaries import goes_on, is_fragment, is_held, key_without_opener

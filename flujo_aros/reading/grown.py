@@ -9,9 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from flujo_aros.contract.schema import ANY, Shape, fold
-from flujo_aros.contract.times import TIMES
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import ANY, TIMES, Shape, fold, path_of
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion

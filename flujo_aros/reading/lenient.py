@@ -10,9 +10,7 @@ import re
 from math import inf, nan
 from typing import Any, Final
 
-from flujo_aros.contract.output import Counts
-from flujo_aros.contract.schema import ANY, Shape
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import ANY, Counts, Shape, path_of
 from flujo_aros.json_data import Unescaped
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading.edits import LOSSY, Edit, worst

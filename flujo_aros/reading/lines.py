@@ -10,7 +10,7 @@ import json
 import re
 from typing import Final, NamedTuple
 
-from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.contract import Shape, fold
 from flujo_aros.json_data import literal_escapes, unescape
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
 from flujo_aros.reading.parser import Failure, Parser

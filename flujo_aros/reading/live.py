@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import path_of
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.reading.edits import Path, unlink
 

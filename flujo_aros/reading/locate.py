@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from flujo_aros.contract.reasoning import END_OF_TURN, REASONING_TAGS, ROLE_HEADER
-from flujo_aros.contract.schema import Shape
+from flujo_aros.contract import END_OF_TURN, REASONING_TAGS, ROLE_HEADER, Shape
 from flujo_aros.reading.phrases import word_set
 
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)

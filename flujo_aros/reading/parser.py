@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple, cast
 
-from flujo_aros.contract.schema import ANY, Shape, fold
+from flujo_aros.contract import ANY, Shape, fold
 from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar

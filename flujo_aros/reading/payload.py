@@ -9,12 +9,23 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
 
-from flujo_aros.contract.checks import Check, Judgement, judge, judge_awaiting
-from flujo_aros.contract.output import BlockContract, EventContract, JsonContract, TaggedContract
-from flujo_aros.contract.payload import Block, Event, WrittenEvent
-from flujo_aros.contract.reasoning import mask_reasoning, without_reasoning
-from flujo_aros.contract.schema import fold
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import (
+    Block,
+    BlockContract,
+    Check,
+    Event,
+    EventContract,
+    Invalid,
+    JsonContract,
+    Judgement,
+    TaggedContract,
+    WrittenEvent,
+    fold,
+    judge,
+    judge_awaiting,
+    mask_reasoning,
+    without_reasoning,
+)
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import find_json_end

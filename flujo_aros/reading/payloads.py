@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from flujo_aros.contract.output import BlockContract, Contract, TaggedContract
-from flujo_aros.contract.reasoning import REASONING_TAGS
-from flujo_aros.contract.schema import ANY
-from flujo_aros.contract.values import TypeValues, Valid
+from flujo_aros.contract import ANY, REASONING_TAGS, BlockContract, Contract, TaggedContract, TypeValues, Valid
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.anew import written_anew
 from flujo_aros.reading.grown import Grown, Rules, as_json

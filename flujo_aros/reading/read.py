@@ -7,14 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from flujo_aros.contract.output import (
-    BlockContract,
-    Contract,
-    EventContract,
-    JsonContract,
-    TaggedContract,
-    compile_contract,
-)
+from flujo_aros.contract import BlockContract, Contract, EventContract, JsonContract, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict

@@ -21,8 +21,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from flujo_aros.contract.reasoning import mask_reasoning
-from flujo_aros.contract.schema import Shape, fold
+from flujo_aros.contract import Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from flujo_aros.contract.payload import PLACEHOLDER
+from flujo_aros.contract import PLACEHOLDER
 from flujo_aros.reading.locate import FENCED
 
 _QUOTED: Final = r"[\"“]([^\"“”\n]+)[\"”]"

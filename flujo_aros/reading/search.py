@@ -14,9 +14,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, Final, TypeVar
 
-from flujo_aros.contract.reasoning import mask_reasoning
-from flujo_aros.contract.times import TIMES
-from flujo_aros.contract.values import Invalid, Valid
+from flujo_aros.contract import TIMES, Invalid, Valid, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict

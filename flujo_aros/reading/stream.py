@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import TypeAdapter
 
-from flujo_aros.contract.output import BlockContract, Contract, TaggedContract, compile_contract
+from flujo_aros.contract import BlockContract, Contract, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Reading, Risk
 from flujo_aros.reading.follow import Following

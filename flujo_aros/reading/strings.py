@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from flujo_aros.contract.schema import Shape
+from flujo_aros.contract import Shape
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_end, await_mark
 

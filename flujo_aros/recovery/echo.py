@@ -10,9 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.payload import Block, Event
-from flujo_aros.contract.schema import fold
+from flujo_aros.contract import Block, Contract, Event, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in

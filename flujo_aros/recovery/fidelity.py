@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import JsonSchema
-from flujo_aros.contract.values import path_of
+from flujo_aros.contract import Contract, JsonSchema, path_of
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust

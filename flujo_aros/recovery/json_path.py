@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import is_dict
 
 Place: TypeAlias = tuple[str | int, ...]

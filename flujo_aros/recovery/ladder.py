@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from flujo_aros.contract.output import Contract, TaggedContract, compile_contract
-from flujo_aros.contract.payload import Event
+from flujo_aros.contract import Contract, Event, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
 from flujo_aros.json_data import is_dict

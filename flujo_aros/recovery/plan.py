@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, 
 
 from pydantic import BaseModel, ConfigDict
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.payload import Block
+from flujo_aros.contract import Block, Contract
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.echo import Examples

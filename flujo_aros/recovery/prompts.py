@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from flujo_aros.contract.output import Contract
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import Contract, JsonSchema
 from flujo_aros.outcome import Issue, Reason, Rejected
 from flujo_aros.recovery.plan import Reply
 from flujo_aros.redaction.vault import Vault

@@ -18,8 +18,7 @@ from typing import Any, Final, Self, cast
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.contract.checks import written_as
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract, written_as
 from flujo_aros.errors import UsageError
 from flujo_aros.events import (
     AgentFinished,

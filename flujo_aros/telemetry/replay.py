@@ -10,8 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from flujo_aros.contract.checks import Check, name_of
-from flujo_aros.contract.output import Contract, Output, compile_contract, with_checks
+from flujo_aros.contract import Check, Contract, Output, compile_contract, name_of, with_checks
 from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome
 from flujo_aros.pipeline.callables import resolved

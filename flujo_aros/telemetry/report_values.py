@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.contract.values import NOT_JSON, path_of
+from flujo_aros.contract import NOT_JSON, path_of
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Repair, Risk, Trust

@@ -18,8 +18,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles import ModelProfile
 
 from flujo_aros.agents.capability import Aros
-from flujo_aros.contract.output import Output
-from flujo_aros.contract.payload import Event
+from flujo_aros.contract import Event, Output
 from flujo_aros.outcome import OutputError, Reason
 
 PROFILE = ModelProfile(supports_json_schema_output=True, supports_json_object_output=True)

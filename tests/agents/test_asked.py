@@ -10,7 +10,7 @@ from pydantic_ai.profiles import ModelProfile
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.wire import object_schema
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.outcome import Accepted, Trust
 
 

@@ -20,7 +20,7 @@ from flujo_aros.agents.asking import ModelAnswers, native_of
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import RunRecord, recording
-from flujo_aros.contract.output import Output, compile_contract
+from flujo_aros.contract import Output, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, observing
 from flujo_aros.outcome import OutputError, Reason

@@ -11,8 +11,7 @@ from pydantic_ai import Agent, NativeOutput
 
 from flujo_aros import Accepted, AgentSpec, Aros, Output, Runner, Step, UsageError, read
 from flujo_aros.agents.drivers import run_agent
-from flujo_aros.contract.checks import scores_of, winner_in
-from flujo_aros.contract.output import Contract, with_checks
+from flujo_aros.contract import Contract, scores_of, winner_in, with_checks
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 from .matrix import on_own_loop

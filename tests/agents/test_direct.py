@@ -22,7 +22,7 @@ from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.direct import calls_made_by, request_once
 from flujo_aros.agents.drivers import run_agent
-from flujo_aros.contract.output import Output, compile_contract
+from flujo_aros.contract import Output, compile_contract
 from flujo_aros.events import (
     AgentFinished,
     AgentStarted,

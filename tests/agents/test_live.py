@@ -16,7 +16,7 @@ from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, Functi
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.drivers import run_agent
-from flujo_aros.contract.output import Output, compile_contract
+from flujo_aros.contract import Output, compile_contract
 from flujo_aros.errors import LimitReached
 from flujo_aros.events import (
     AskFinished,

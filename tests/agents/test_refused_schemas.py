@@ -15,7 +15,7 @@ from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.faults import refuses_schema
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.wording import is_refused, remember
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.events import StagePassed, observing
 from flujo_aros.pipeline.map import Map
 from flujo_aros.recovery import Constrain

@@ -21,7 +21,7 @@ from pydantic_ai.usage import RequestUsage
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.drivers import AgentRun, StageRecord, run_agent
-from flujo_aros.contract.output import Output, compile_contract
+from flujo_aros.contract import Output, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ladder, LlmRepair

@@ -9,9 +9,7 @@ from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 
 from flujo_aros import Aros, Output, OutputError, Reason, Runner, Step
 from flujo_aros.agents.strict_events import fitted
-from flujo_aros.contract.checks import winner_in
-from flujo_aros.contract.output import compile_contract
-from flujo_aros.contract.payload import Event
+from flujo_aros.contract import Event, compile_contract, winner_in
 from flujo_aros.outcome import Accepted, Issue, Risk, Trust
 from flujo_aros.testing import ScriptedModel
 

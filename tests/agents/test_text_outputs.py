@@ -25,9 +25,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros.agents.capability import Aros
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.agents.record import recording
-from flujo_aros.contract.checks import scores_of, winner_in
-from flujo_aros.contract.output import Output
-from flujo_aros.contract.payload import Block, Event
+from flujo_aros.contract import Block, Event, Output, scores_of, winner_in
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, OutputError, Reason, Trust
 from flujo_aros.recovery import Ladder, LlmRepair

@@ -9,8 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from flujo_aros.cli.question import answer_words, example_answer
-from flujo_aros.contract.output import compile_contract
-from flujo_aros.contract.values import Invalid
+from flujo_aros.contract import Invalid, compile_contract
 
 
 class Line(BaseModel):

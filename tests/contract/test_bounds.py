@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Reason, Rejected, Trust, read
-from flujo_aros.contract.output import Output
+from flujo_aros.contract import Output
 from flujo_aros.errors import ContractError
 
 TAGS: dict[str, Any] = {"type": "object", "properties": {"tags": {"type": "array", "minItems": 2, "maxItems": 1}}}

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, read
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.errors import ContractError
 
 

@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from flujo_aros import Accepted, Rejected, Trust, read
+from flujo_aros.contract import compile_shape
 from flujo_aros.contract.effort import Effort
-from flujo_aros.contract.schema import compile_shape
 
 LEFT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]}
 RIGHT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}, "b": {}}, "required": ["a", "b"]}

@@ -8,8 +8,7 @@ import pytest
 from pydantic_ai import Agent
 
 from flujo_aros import Accepted, Aros, Output, Rejected, Risk, Runner, Step, StreamReader, Trust, read
-from flujo_aros.contract.checks import scores_of, winner_in
-from flujo_aros.contract.output import with_checks
+from flujo_aros.contract import scores_of, winner_in, with_checks
 from flujo_aros.testing import ScriptedModel
 
 CAST = ["p1", "p2"]

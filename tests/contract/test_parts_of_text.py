@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from flujo_aros import Accepted, Output, Reason, Rejected, Trust, read
-from flujo_aros.contract.checks import scores_of, winner_in
-from flujo_aros.contract.output import with_checks
-from flujo_aros.contract.reasoning import mask_reasoning, reasoning_in
-from flujo_aros.contract.signal import COMPLETE, CompletionSignal, refuse_iterations
+from flujo_aros.contract import (
+    COMPLETE,
+    CompletionSignal,
+    mask_reasoning,
+    reasoning_in,
+    refuse_iterations,
+    scores_of,
+    winner_in,
+    with_checks,
+)
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.outcome import Issue
 

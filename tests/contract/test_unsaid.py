@@ -11,7 +11,7 @@ from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.usage import UsageLimits
 
 from flujo_aros import Accepted, Aros, Output, Runner, Step, read
-from flujo_aros.contract.checks import winner_in
+from flujo_aros.contract import winner_in
 from flujo_aros.testing import ScriptedModel
 
 SAID = Output.event(["npc.said", "npc.thought"])

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from flujo_aros import Accepted, Rejected, read
-from flujo_aros.contract.output import Output, TaggedContract
-from flujo_aros.contract.written import contract_from, written_contract
+from flujo_aros.contract import Output, TaggedContract, contract_from, written_contract
 from flujo_aros.errors import ContractError
 
 INTEGER = {"type": "integer"}

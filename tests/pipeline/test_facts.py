@@ -12,8 +12,7 @@ from pydantic_ai import Agent
 from typing_extensions import TypedDict
 
 from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.contract.output import TaggedContract
-from flujo_aros.contract.written import contract_from, written_contract
+from flujo_aros.contract import TaggedContract, contract_from, written_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.builtins import wrap_dict

@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent
 
-from flujo_aros.contract.output import Output
+from flujo_aros.contract import Output
 from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, StepFinished
 from flujo_aros.outcome import Accepted, Rejected, Trust

@@ -16,7 +16,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.contract.output import Output, compile_contract, with_checks
+from flujo_aros.contract import Output, compile_contract, with_checks
 from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
 from flujo_aros.outcome import Issue, OutputError, Risk

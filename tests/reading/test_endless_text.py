@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flujo_aros.contract.output import Output
+from flujo_aros.contract import Output
 from flujo_aros.outcome import Accepted, Reason, Rejected
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import ran_away

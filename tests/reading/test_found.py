@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flujo_aros import Accepted, Rejected, StreamReader, read
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 
 from .test_stream import check
 

@@ -11,8 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Limits, Reason, Rejected, Risk, Trust, read
-from flujo_aros.contract.output import compile_contract
-from flujo_aros.contract.values import Valid
+from flujo_aros.contract import Valid, compile_contract
 from flujo_aros.reading.edits import Edit, RepairLog
 from flujo_aros.reading.gather import DEPTH
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, PlainSerializer, StringConstraints, model_validator
 
-from flujo_aros.contract.output import BlockContract, Output
+from flujo_aros.contract import BlockContract, Output
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Reason, Rejected
 from flujo_aros.reading.live import Partial

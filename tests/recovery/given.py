@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import BaseModel
 
 from flujo_aros.agents.asking import drive
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.recovery import Ladder, Task
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flujo_aros import Constrain, Degrade, Ladder, LlmRepair, Output, Usage, UsageError, observing
-from flujo_aros.contract.checks import winner_in
+from flujo_aros.contract import winner_in
 from flujo_aros.events import StageFinished, StagePassed, StageStarted
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
 from flujo_aros.recovery import (

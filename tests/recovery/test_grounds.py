@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from flujo_aros import Degrade, Extract, Ladder, LlmRepair, Output, Patch, Retry
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.outcome import Accepted, Draft, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Past, Reply, Task, grounded

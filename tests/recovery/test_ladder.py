@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from flujo_aros.agents.asking import drive
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.events import ReadFinished, StageFinished, StageStarted, observing
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected
 from flujo_aros.recovery import Ask, Constrain, Degrade, Ladder, LlmRepair, Past, Reply, Task, advance

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from flujo_aros import Accepted, Degraded, Ladder, Output, Rejected, Runner, Step
-from flujo_aros.contract.output import compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery import Degrade, Retry
 from flujo_aros.telemetry.journal import Journal

@@ -47,7 +47,7 @@ from flujo_aros import (
     read,
     recording,
 )
-from flujo_aros.contract.output import JsonContract
+from flujo_aros.contract import JsonContract
 from flujo_aros.reading.live import Partial
 from flujo_aros.reading.stream import StreamReader
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from flujo_aros.contract.output import TaggedContract
+from flujo_aros.contract import TaggedContract
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.subject import Subject

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.contract.output import Contract, TaggedContract
+from flujo_aros.contract import Contract, TaggedContract
 from flujo_aros.json_data import is_list
 from flujo_aros.lint.finding import Applicability, Finding, Severity
 from flujo_aros.lint.rule import Rule, fix_of, span_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from flujo_aros.contract.schema import fold
+from flujo_aros.contract import fold
 from flujo_aros.lint.finding import Applicability, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule, key_span
 from flujo_aros.lint.schemas import parts_of, schemas_of

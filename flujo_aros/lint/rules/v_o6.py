@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, ClassVar, Final
 
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, key_span

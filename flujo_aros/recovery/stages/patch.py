@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 from pydantic_core import to_json
 
-from flujo_aros.contract.output import Contract, Output
+from flujo_aros.contract import Contract, Output
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Draft, Outcome, Reason, Rejected, Repair, Trust

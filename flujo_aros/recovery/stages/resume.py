@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.stream import doomed_in

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from flujo_aros.contract.output import Contract
+from flujo_aros.contract import Contract
 from flujo_aros.outcome import Outcome, Reason, Rejected
 from flujo_aros.reading.runaway import before_runaway, ran_away
 from flujo_aros.recovery.fidelity import plain_value

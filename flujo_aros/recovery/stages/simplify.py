@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
 from pydantic_core import to_json
 
-from flujo_aros.contract.output import Contract, Output
-from flujo_aros.contract.schema import JsonSchema
+from flujo_aros.contract import Contract, JsonSchema, Output
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read as read_text
 from flujo_aros.recovery.json_path import schema_at

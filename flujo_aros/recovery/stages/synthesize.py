@@ -6,9 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
-from flujo_aros.contract.checks import judge
-from flujo_aros.contract.output import BlockContract, EventContract
-from flujo_aros.contract.payload import Block, Event
+from flujo_aros.contract import Block, BlockContract, Event, EventContract, judge
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery.plan import Past, Plan, ReadReply, Rung, Task

@@ -160,6 +160,7 @@ EXAMPLES: dict[str, Example] = {
     "tag-form": Example("<N k='v'>2</N>", Output.tagged("n", INT)),
     "cleaned": Example('{"kind": "said", "text": "Aye.", "scores": {"a": "high"}}', Output.event(["said"])),
     "fallback-kind": Example('{"text": "Aye."}', Output.event(["said"])),
+    "missing-field": Example('{"kind": "said", "text": "Aye."}', Output.event(["said"], ["mood"])),
     "prose-wrapped": Example("Aye.", Output.event(["said"])),
 }
 

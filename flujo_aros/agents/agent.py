@@ -65,11 +65,17 @@ class AgentSpec(BaseModel):
 
 
 class ModelSource(Protocol):
-    """Gives the models whose names begin with `local:`."""
+    """Gives the models that a pipeline names, whatever the names: those of a provider, too (tests, routing)."""
 
     async def model(self, name: str) -> Model:
         """The model of this name, ready to be asked."""
         ...
+
+
+def _serves(models: ModelSource, name: str) -> bool:
+    """Whether a source is asked for a name: `LocalModels` for its own names only, any other for all of them."""
+    only = getattr(models, "only", "")
+    return isinstance(only, str) and name.startswith(only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +110,15 @@ async def direct_agent(
 
 
 async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
-    """The model of a name: `local:NAME` from the source, any other from pydantic-ai. Raises `UsageError`.
+    """The model of a name, from the source where one is given, else from pydantic-ai. Raises `UsageError`.
 
     With `repeated` its provider's client does not repeat by itself: then whoever runs it does, counts and waits.
     """
-    if name.startswith("local:"):
-        if models is None:
-            message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
-            raise UsageError(message)
+    if models is not None and _serves(models, name):
         return await models.model(name)
+    if name.startswith("local:"):
+        message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
+        raise UsageError(message)
     kept = _kept().models
     key = name, repeated
     if key not in kept:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pydantic_ai.models import Model
 
@@ -31,6 +31,9 @@ class LocalModels:
         async with LocalModels() as models:
             agent = Agent(await models.model("local:smollm2"), output_type=NativeOutput(Ticket))
     """
+
+    only: Final = PREFIX
+    """The beginning of the names that it serves: models of a provider are made by pydantic-ai."""
 
     def __init__(self, settings: LocalSettings | None = None) -> None:
         self._settings = settings

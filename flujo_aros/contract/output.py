@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeGuar
 
 from pydantic import TypeAdapter
 
-from flujo_aros.contract.checks import Check, is_async
+from flujo_aros.contract.checks import Check, fields_in, is_async
 from flujo_aros.contract.instruction import (
     EXAMPLE,
     block_instruction,
@@ -20,7 +20,16 @@ from flujo_aros.contract.instruction import (
     json_instruction,
     tagged_instruction,
 )
-from flujo_aros.contract.payload import Block, Event, LooseEvent, WrittenEvent, event_model, is_taken, written_model
+from flujo_aros.contract.payload import (
+    WELL_KNOWN,
+    Block,
+    Event,
+    LooseEvent,
+    WrittenEvent,
+    event_model,
+    is_taken,
+    written_model,
+)
 from flujo_aros.contract.schema import JsonSchema, Shape
 from flujo_aros.contract.values import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
@@ -186,6 +195,8 @@ class EventContract(JsonContract[Event]):
     fields: tuple[str, ...] = ()
     example: str = EXAMPLE
     """The text of the example in the instruction. Whoever repeats it has said nothing."""
+    required: tuple[str, ...] = ()
+    """The fields without which the model is asked once more; what is then still missing is left empty, openly."""
 
     @cached_property
     def model(self) -> type[Event]:
@@ -333,16 +344,19 @@ class Output:
         fields: Iterable[str] = (),
         *,
         fallback: str | None = None,
+        required: Iterable[str] | bool = (),
         checks: Iterable[Check] = (),
         example: str = EXAMPLE,
     ) -> EventContract:
         """The reply is one event: a JSON object with a `kind` out of `kinds`, a `text`, and more keys if it likes.
 
-        `fields` are further keys to ask for. A wrong or missing kind becomes `fallback` (by default the first kind),
-        which is reported. A reply without JSON is taken as the text of such an event, with `_raw_fallback: true` in it
-        and trust SYNTHESIZED. `checks` judge the event, such as `winner_in(cast)`: what fails is asked for once more.
-        `example` is the text of the example in `instruction()`; an echo of it is no answer. Raises `ContractError`
-        without any kind.
+        `fields` are further keys to ask for; one that is missing is reported, and never CLEAN. `required` names those
+        without which the model is asked once more (True: all but `winner` and `scores`, which may always be absent). A
+        wrong or missing kind becomes `fallback` (by default the first kind), which is reported. A reply without JSON is
+        taken as the text of such an event, with `_raw_fallback: true` in it and trust SYNTHESIZED. `checks` judge the
+        event, such as `winner_in(cast)`: what fails is asked for once more. `example` is the text of the example in
+        `instruction()`; an echo of it is no answer. Raises `ContractError` without any kind, and for a required name
+        that is none of the fields.
         """
         known = _names(kinds, "kinds")
         if not known:
@@ -352,14 +366,15 @@ class Output:
             message = f"the fallback kind {fallback!r} is none of the kinds: {', '.join(known)}"
             raise ContractError(message)
         further = _fields(fields)
+        needed = _all_but_a_verdict(further) if required is True else _required(required or (), further)
         if not example.strip():
             message = f"example={example!r}: it is the text of the example in the prompt"
             raise ContractError(message)
         # What is read first is an event as the model wrote it; `read` makes the event of it.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
-        return EventContract(
-            values, "event", Risk.INFERRED, known, fallback or known[0], further, example, checks=_functions(checks)
-        )
+        judges = (*([fields_in(needed)] if needed else []), *_functions(checks))
+        kind = fallback or known[0]
+        return EventContract(values, "event", Risk.INFERRED, known, kind, further, example, needed, checks=judges)
 
 
 def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
@@ -385,6 +400,18 @@ def _fields(names: Iterable[str]) -> tuple[str, ...]:
             message = f"the field {name!r} cannot be asked for: every event has a member of that name; take another"
             raise ContractError(message)
     return further
+
+
+def _all_but_a_verdict(fields: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in fields if name not in WELL_KNOWN)
+
+
+def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
+    needed = _names(names, "required")
+    if unknown := [name for name in needed if name not in fields]:
+        message = f"required holds {unknown[0]!r}, which is none of the fields: {', '.join(fields) or 'there are none'}"
+        raise ContractError(message)
+    return needed
 
 
 def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:

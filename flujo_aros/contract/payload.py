@@ -104,10 +104,23 @@ WELL_KNOWN: Final[dict[str, Any]] = {"winner": (str | None, None), "scores": (di
 
 
 def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
-    """A strict event: one of these kinds, a text, every further field a text as well."""
+    """A strict event: one of these kinds, a text, every further field a text as well.
+
+    Its schema has the fields of a verdict only where they are among `fields`: a model fills in what it is shown.
+    """
     members: dict[str, Any] = {name: WELL_KNOWN.get(name, (str, ...)) for name in fields}
     members["kind"] = (Literal[kinds], ...)
-    return create_model("Event", __base__=Event, **members)
+    unasked = [name for name in WELL_KNOWN if name not in fields]
+
+    class Asked(Event):
+        model_config = ConfigDict(json_schema_extra=lambda schema: _without(schema, unasked))
+
+    return create_model("Event", __base__=Asked, **members)
+
+
+def _without(schema: JsonObject, names: list[str]) -> None:
+    for name in names:
+        schema["properties"].pop(name, None)
 
 
 def is_taken(name: str) -> bool:

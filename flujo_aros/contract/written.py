@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from flujo_aros.contract.checks import fields_in, scores_of, winner_in
+from flujo_aros.contract.checks import scores_of, winner_in
 from flujo_aros.contract.instruction import EXAMPLE
 from flujo_aros.contract.output import Contract, Output, compile_contract
 from flujo_aros.errors import ContractError
@@ -61,14 +61,13 @@ def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
     checks = () if cast_names is None else (winner_in(tuple(cast_names)), scores_of(tuple(cast_names)))
     fields, fallback = _listed(options.get("fields")), options.get("fallback")
     required = options.get("required", False)
-    wanted = fields if required is True else _listed(required) if required else []
-    if not _are_texts(wanted) or not set(wanted) <= set(fields):
+    needed = required if isinstance(required, bool) else _listed(required)
+    if not isinstance(needed, bool) and not _are_texts(needed):
         raise ContractError(f"required={required!r}: it is true, or a list of names out of `fields`")
-    checks = (*checks, *([fields_in(tuple(wanted))] if wanted else []))
     example = options.get("example", EXAMPLE)
     if not isinstance(example, str) or not example.strip():
         raise ContractError(f"example={example!r}: it is the text of the example in the prompt")
-    return Output.event(kinds, fields, fallback=fallback, checks=checks, example=example)
+    return Output.event(kinds, fields, fallback=fallback, required=needed, checks=checks, example=example)
 
 
 def _are_texts(names: object) -> bool:

@@ -240,7 +240,7 @@ _EXPECTED: Final[Mapping[str, Expected]] = {
     ).or_none(),
     "observers": Expected("a list of functions of an event", _are(callable), "`observers=[function]`, also for one"),
     "on_result": Expected("a function of a RunResult", callable).or_none(),
-    "models": Expected("a source of local models, which has `model(name)`", _has("model")).or_none(),
+    "models": Expected("a source of models, which has `model(name)`", _has("model")).or_none(),
     "steps": Expected("a list of steps", _is_steps, "`Pipeline([step])`, also for one"),
     "append": _FLAG,
     "target": _TEXT,

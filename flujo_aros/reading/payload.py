@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
 
 from flujo_aros.contract import (
+    WELL_KNOWN,
     Block,
     BlockContract,
     Check,
@@ -409,12 +410,12 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
     outcome: Reading[WrittenEvent] = look(heard, contract.written)
     outcome = tidied(outcome, heard, contract, look)
     if isinstance(outcome, Accepted):
-        if _is_slot(outcome.value.text, contract.example):
+        if is_slot(outcome.value.text, contract.example):
             return _echoed(text)
         return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
-        if heard != text or (prose and _is_slot(prose.strip("\"'"), contract.example)):
+        if heard != text or (prose and is_slot(prose.strip("\"'"), contract.example)):
             return _echoed(text)
         if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
             return Rejected(Reason.TRUNCATED, (cut,), text)
@@ -444,7 +445,7 @@ def _echo_of(example: str) -> re.Pattern[str]:
     )
 
 
-def _is_slot(said: str, example: str) -> bool:
+def is_slot(said: str, example: str) -> bool:
     """Whether a text is the example of the prompt, or dots that were to be filled in."""
     return is_same_line(said, example) or (bool(said.strip()) and not said.strip(" .…"))
 
@@ -487,6 +488,10 @@ def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Reading[T]:
 def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Reading[Event]:
     written, event = outcome.value, event_of(outcome.value, contract)
     repairs: Sequence[Repair] = outcome.repairs
+    given = event.model_extra or {}
+    for name in contract.fields:
+        if name not in WELL_KNOWN and given.get(name) is None:
+            repairs = (*repairs, Repair("missing-field", Risk.INFERRED, f"$.{name}", (0, len(text)), "", ""))
     if event.kind != written.kind:
         code = "enum-case" if fold(event.kind) == fold(written.kind or "") else "fallback-kind"
         repairs = (*repairs, Repair(code, Risk.INFERRED, "$.kind", (0, len(text)), str(written.kind), event.kind))
@@ -496,13 +501,19 @@ def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: s
 
 def event_of(written: WrittenEvent, contract: EventContract) -> Event:
     """An event as it was written, with a kind that is allowed."""
-    kind = written.kind
-    if kind not in contract.kinds:
-        kinds = {fold(kind): kind for kind in contract.kinds}
-        kind = kinds.get(fold(kind or "")) or contract.fallback
-    return Event.model_validate({**written.model_dump(exclude_unset=True), "kind": kind})
+    asked = {name: default for name, (_, default) in WELL_KNOWN.items() if name in contract.fields}
+    return Event.model_validate(
+        {**asked, **written.model_dump(exclude_unset=True), "kind": event_kind(written.kind, contract)}
+    )
+
+
+def event_kind(written: str | None, contract: EventContract) -> str:
+    """The kind that is granted for one that was written: itself, in another case, or else the fallback."""
+    if written in contract.kinds:
+        return written
+    return {fold(kind): kind for kind in contract.kinds}.get(fold(written or "")) or contract.fallback
 
 
 def is_example(text: str, start: int, said: str, contract: EventContract) -> bool:
     """Whether an event that begins here is the form or the example of the prompt."""
-    return _is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None
+    return is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None

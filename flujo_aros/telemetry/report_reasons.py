@@ -88,6 +88,7 @@ WHY: Final = {
     "tag-form": "The tag was written in another form than the one that was asked for.",
     "repeats-example": "It is the example of the prompt, word for word: asked once more, the model stayed with it.",
     "earlier-tag": "The tag came more than once: the last one counts.",
+    "missing-field": "A field that was asked for is missing.",
     "fallback-kind": "The kind of the event was missing: the one for everything else was taken.",
     "simplified": "The answer was asked for in a simpler form, and made into the one that was wanted.",
     "synthesized": "There was no answer: this was made up of what was there, to be told apart from one.",

@@ -125,6 +125,7 @@ class Failure:
     name: str
     replies: object  # (mode, shape) -> list of Part, or None where there is no such failure
     expected: object = "value"
+    """The value of the shape, what else there is, or (shape) -> that."""
     calls: object = 1
     """A number, or (mode, shape) -> a number."""
     impossible: object = None  # (mode, way) -> the reason of the refusal where the host leaves no way, or None
@@ -181,6 +182,13 @@ def asked_anew(mode, shape):
     brackets_only = not whole_text(mode, shape)[-2:].strip("]}")
     no_schema = shape.name == "as_output, event"
     return 2 if mode == "native" or no_schema or brackets_only else 3
+
+
+def what_was_said_or_cut(shape):
+    """A turn of events always has one; of any other answer a part is none."""
+    if shape.name != "as_output, event":
+        return Reason.TRUNCATED
+    return Event.model_validate({"kind": VERDICT["kind"], "text": VERDICT["text"], "_raw_fallback": True})
 
 
 def resumed(mode, shape):
@@ -246,7 +254,7 @@ FAILURES = [
     Failure("wrong tool name", wrong_name),
     Failure("invented tool name", invented_name),
     Failure("cut, finish length", resumed, calls=2),
-    Failure("cut, and no rest to be had", cut, Reason.TRUNCATED, calls=asked_anew),
+    Failure("cut, and no rest to be had", cut, what_was_said_or_cut, calls=asked_anew),
     Failure("empty, finish length", only("", finish="length"), Reason.TRUNCATED),
     Failure("empty", then_good(), calls=2),
     Failure("blank text", blank, calls=2),
@@ -397,6 +405,7 @@ def try_cell(mode, shape, failure, way, capabilities=None):
     own = [Aros(shape.contract)] if capabilities is None else capabilities
     agent = Agent(model, output_type=shape.output(mode), capabilities=own)
     expected, calls = shape.value if failure.expected == "value" else failure.expected, failure.calls
+    expected = expected(shape) if callable(expected) else expected
     calls = calls(mode, shape) if callable(calls) else calls
     refusal = failure.impossible(mode, way) if failure.impossible else None
     if refusal is not None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 
-from flujo_aros import Output, Reason, Runner, Step
+from flujo_aros import Output, Runner, Step, Trust
 from flujo_aros.agents.drivers import run_agent
 from flujo_aros.testing import ScriptedModel, cut
 
@@ -66,7 +66,8 @@ def test_the_rest_of_a_cut_event_is_never_an_event_of_its_own(first, rest):
     """Any words could be wrapped as one: without a seam nobody knows what they belong to."""
     model = ScriptedModel(cut(first), rest)
     run = asyncio.run(run_agent(Agent(model), "Go on.", Output.event(["npc.said"])))
-    assert (run.outcome.kind, run.outcome.reason, model.calls) == ("rejected", Reason.TRUNCATED, 2)
+    assert (run.outcome.trust, run.outcome.origin, model.calls) == (Trust.SYNTHESIZED, "synthesize", 2)
+    assert rest not in run.outcome.value.text
 
 
 @pytest.mark.parametrize(

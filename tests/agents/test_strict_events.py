@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 
-from flujo_aros import Aros, Output, OutputError, Reason, Runner, Step
+from flujo_aros import Aros, Output, Runner, Step
 from flujo_aros.agents.strict_events import fitted
-from flujo_aros.contract import Event, compile_contract, winner_in
+from flujo_aros.contract import PLACEHOLDER, Event, compile_contract, winner_in
 from flujo_aros.outcome import Accepted, Issue, Risk, Trust
 from flujo_aros.testing import ScriptedModel
 
@@ -91,9 +91,8 @@ def test_a_verdict_without_a_field_of_garnish_keeps_its_winner(mode: Any) -> Non
 
 
 def test_a_text_is_never_made_up() -> None:
-    with pytest.raises(OutputError) as caught:
-        asked(SAID, NativeOutput, True, '{"kind": "npc.said"}', '{"kind": "npc.said"}')
-    assert caught.value.reason is Reason.INVALID
+    event, trust, calls = asked(SAID, NativeOutput, True, '{"kind": "npc.said"}', '{"kind": "npc.said"}')
+    assert (event["text"], trust, calls) == (PLACEHOLDER, "synthesized", 2)
 
 
 def fit(event: object, path: str, contract: object = SAID) -> Accepted[Event] | None:

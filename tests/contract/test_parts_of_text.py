@@ -185,11 +185,11 @@ def test_a_check_without_a_cast_is_inert():
 
 def test_what_a_check_cleans_is_told():
     contract = replace(RULED, checks=(scores_of(["p1", "p2"]),))
-    outcome = read(ruled(scores={"p1": 12, "ghost": 5, "p2": -3}), contract)
+    outcome = read(ruled(mood="calm", scores={"p1": 12, "ghost": 5, "p2": -3}), contract)
     assert outcome.value.scores == {"p1": 10.0, "p2": 0.0}
     assert outcome.trust is Trust.LOSSY
     assert [repair.code for repair in outcome.repairs] == ["cleaned"]
-    assert read(ruled(scores={"p1": 3}), contract).trust is Trust.CLEAN
+    assert read(ruled(mood="calm", scores={"p1": 3}), contract).trust is Trust.CLEAN
 
 
 def refuse(value):

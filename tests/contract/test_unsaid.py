@@ -78,7 +78,10 @@ def test_where_no_call_is_left_what_can_be_had_without_one_is_had() -> None:
     event, calls = limited(verdict, '{"kind": "ruled", "text": "t", "winner": "cat"}')
     assert (event.is_no_contest, calls) == (True, 1)
 
+    event, calls = limited(SAID, '{"kind": "npc.said"}')
+    assert (event.says_nothing, calls) == (True, 1)
+
 
 def test_a_limit_that_leaves_no_value_is_raised() -> None:
     with pytest.raises(UsageLimitExceeded):
-        limited(SAID, '{"kind": "npc.said"}')
+        limited(Output.json(int), "no number")

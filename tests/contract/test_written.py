@@ -113,7 +113,7 @@ def test_an_event_can_require_its_fields() -> None:
 
 @pytest.mark.parametrize("required", ["mod", ["mod"], [1], {"mood": 1}])
 def test_only_fields_of_the_event_can_be_required(required: Any) -> None:
-    with pytest.raises(ContractError, match="out of `fields`"):
+    with pytest.raises(ContractError, match=r"none of the fields|out of `fields`"):
         written_contract({"event": ["said"], "fields": ["mood"], "required": required})
 
 

@@ -88,6 +88,8 @@ class ModelAnswers:
     record: RunRecord
     instrument: InstrumentationSettings | None = None
     """The instrumentation of the run: each ask has an `invoke_agent` span of its own, as a nested agent would."""
+    settings: ModelSettings | None = None
+    """The model settings of the run."""
     conversation: tuple[ModelMessage, ...] = ()
     """The messages of the run up to the request that is being answered, for an ask in the conversation."""
     resolve: Resolve | None = None
@@ -113,7 +115,7 @@ class ModelAnswers:
         before, began = copy(self.usage), perf_counter()
         fault: str | None = "interrupted"
         finish: FinishReason | None = None
-        self.record.calls += 1
+        self.record.tally.calls += 1
         with ask_span(
             ask.stage,
             attempt=ask.attempt,
@@ -128,7 +130,7 @@ class ModelAnswers:
             finally:
                 seconds = perf_counter() - began
                 used = difference(self.usage, before)
-                self.record.failed += not used.requests
+                self.record.tally.failed += not used.requests
                 used = _at_least_one(used)
                 tell_ask(
                     told,
@@ -161,7 +163,7 @@ class ModelAnswers:
 
     async def _requested(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> ModelResponse:
         """The response of the model, counted and within the limits."""
-        settings = _bare(merge_model_settings(model.settings, self.record.settings))
+        settings = _bare(merge_model_settings(model.settings, self.settings))
         if ask.max_tokens is not None:
             settings["max_tokens"] = ask.max_tokens
         name, messages, own = f"aros_{ask.stage}", self._messages(ask), RunUsage()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -40,18 +40,17 @@ from flujo_aros.agents.climbing import (
     run_of,
 )
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of
-from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit, run_context
+from flujo_aros.agents.fitting import refuse_misfit, run_context
 from flujo_aros.agents.growing import Growing
 from flujo_aros.agents.outputs import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.agents.record import AgentOutputError, RunRecord, claim_record, output_error
 from flujo_aros.agents.salvage import rescue
-from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, thought_in, wants_output, with_blank
+from flujo_aros.agents.silence import allows_nothing, no_output_in, says_nothing, thought_in, with_blank
 from flujo_aros.agents.spec_options import spec_options
 from flujo_aros.agents.streams import RecordOf, WatchedModel, WatchedStream
 from flujo_aros.agents.telling import agent_span
 from flujo_aros.agents.told import clean_history, summary_of, tell_run
 from flujo_aros.agents.wire import Wire, host_wire
-from flujo_aros.agents.wording import is_form_sent
 from flujo_aros.contract import BlockContract, Contract, compile_contract
 from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
@@ -125,16 +124,19 @@ class Aros(AbstractCapability[Any]):
         return CapabilityOrdering(wrapped_by=[Instrumentation])
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        """Keep a record of this one run, and tell the observers that it begins and ends."""
+        """Keep a record of this one run, emit its events, and write into its metadata what its output is worth."""
         # Not in a copy of this object for each run: the host would put all capabilities in order once more.
         run_id, record = ctx.run_id or "", claim_record()
         if self.evidence is not None:
-            record.evidence = self.evidence
+            record.options = replace(record.options, evidence=self.evidence)
         self._runs[run_id] = record
         try:
             name, settings = (ctx.agent.name or "", ctx.agent.model_settings) if ctx.agent else ("", None)
             with agent_span(run_id, name, record, ctx.usage, ctx.deps, settings):
-                return await handler()
+                result = await handler()
+                if record.outcome is not None:
+                    tell_run(result, summary_of(record.outcome, record, content=self.capture_content))
+                return result
         finally:
             self._runs.pop(run_id, None)
 
@@ -168,12 +170,9 @@ class Aros(AbstractCapability[Any]):
         return request_context
 
     def _begin(self, record: RunRecord, contract: Contract[Any] | None, request: ModelRequestContext) -> None:
-        if contract is not None and contract.mode != "json" and not record.own_calls:
+        if contract is not None and contract.mode != "json" and not record.tally.own_calls:
             refuse_misfit(contract, self._ladder(contract, record), request)
-        record.begin_request(request)
-        parameters = request.model_request_parameters
-        record.wanted, record.is_read = contract, contract is not None or wants_output(parameters)
-        record.model, record.form_sent = request.model.model_name, is_form_sent(parameters, request.model)
+        record.begin(request, contract)
 
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
@@ -205,7 +204,8 @@ class Aros(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Find the call of an output tool that was meant: written as text, or with a wrong name."""
         record = self._record(ctx)
-        parameters = self._note(record, request_context, response)
+        record.exchange.request, record.exchange.response = request_context, response
+        parameters = request_context.model_request_parameters
         thought = self._thought(response, parameters, record) if self._wants_an_answer(ctx) else None
         if thought is not None:
             return thought
@@ -214,7 +214,7 @@ class Aros(AbstractCapability[Any]):
         last = ctx.retry >= ctx.max_retries  # before that the host asks again
         if last and says_nothing(response) and self._asks_anew(ctx, record):
             named = self._wanted(ctx, record) is not None
-            return with_blank(response, parameters, record.raw_arguments, is_text_read=named)
+            return with_blank(response, parameters, record.exchange.raw_arguments, is_text_read=named)
         return response
 
     def _calls_meant(
@@ -227,26 +227,21 @@ class Aros(AbstractCapability[Any]):
             attempted = rejected.reason is not Reason.NO_JSON
             return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
 
-        return CallsMeant(parameters, self._wanted(ctx, record), ours, record.raw_arguments, record.passed_over, cut)
+        return CallsMeant(
+            parameters, self._wanted(ctx, record), ours, record.exchange.raw_arguments, record.exchange.passed_over, cut
+        )
 
     def _thought(
         self, response: ModelResponse, parameters: ModelRequestParameters, record: RunRecord
     ) -> ModelResponse | None:
         """The response with the answer that stands in its thinking alone."""
-        found = thought_in(response, parameters, record.wanted)
+        found = thought_in(response, parameters, record.exchange.wanted)
         if found is None:
             return None
-        record.thought = True
+        record.exchange.thought = True
         for call in found.tool_calls:
-            record.raw_arguments[call.tool_call_id] = str(call.args)
+            record.exchange.raw_arguments[call.tool_call_id] = str(call.args)
         return found
-
-    def _note(self, record: RunRecord, request: ModelRequestContext, response: ModelResponse) -> ModelRequestParameters:
-        record.response = response
-        record.parameters = parameters = request.model_request_parameters
-        record.prompt_cut = prompt_cut(request, response)
-        record.better_mode = better_mode(request)
-        return parameters
 
     async def wrap_output_validate(
         self,
@@ -261,10 +256,10 @@ class Aros(AbstractCapability[Any]):
         wanted = self._contract(record) or model_contract(output_context.output_type)
         wire = host_wire(output_context, wanted, with_context=with_context)
         if ctx.partial_output:
-            record.growing = growing = record.growing or Growing()
+            record.exchange.growing = growing = record.exchange.growing or Growing()
             return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
         call = output_context.tool_call
-        if call is not None and call.tool_call_id in record.passed_over:
+        if call is not None and call.tool_call_id in record.exchange.passed_over:
             return await handler(output)  # another call of the same response is the answer: the host refuses this one
         text = _text_of(output_context, output, record)
 
@@ -305,22 +300,15 @@ class Aros(AbstractCapability[Any]):
         """Make one model call of a ladder; for a durable engine a unit of its own, that is never paid for twice."""
         return await answer(ctx, self._known(ctx), question, capture=self.capture_content)
 
-    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        """Tell in the metadata of the run what its output is worth."""
-        record = self._record(ctx)
-        if record.outcome is not None:
-            tell_run(result, summary_of(record.outcome, record, content=self.capture_content))
-        return result
-
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
         """Say of a reply with no output in it why there is none; raise every other error again, ours as the host's."""
         record = self._record(ctx)
         if isinstance(error, OutputError) and error is record.error:
             record.error = AgentOutputError.of(error)
             raise record.error
-        response, parameters = record.response, record.parameters
+        response, parameters = record.exchange.response, record.exchange.parameters
         hosts = isinstance(error, UnexpectedModelBehavior) and not isinstance(error, OutputError)
-        silent = hosts and record.outcome is None and record.is_read
+        silent = hosts and record.outcome is None and record.exchange.is_read
         wanted = self._wanted(ctx, record)
         rejected = None
         if silent and response is not None and parameters is not None:
@@ -329,7 +317,7 @@ class Aros(AbstractCapability[Any]):
             rejected = Rejected(reason_of(error), (issue_of(error),), "")
         if rejected is None:
             raise error
-        record.outcome = rejected
+        record.exchange.outcome = rejected
         record.texts.append(rejected.text)
         found = output_error(rejected, record, record.spent(ctx.usage), run_context(ctx, wanted))
         record.error = AgentOutputError.of(found)
@@ -343,7 +331,7 @@ class Aros(AbstractCapability[Any]):
         return RunRecord() if known is None else known  # a durable engine may call hooks outside of a run
 
     def _contract(self, record: RunRecord) -> Contract[Any] | None:
-        return self.contract if self.contract is not None else record.contract
+        return self.contract if self.contract is not None else record.options.contract
 
     def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
         """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
@@ -359,13 +347,15 @@ class Aros(AbstractCapability[Any]):
         return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)
 
     def _ladder(self, contract: Contract[Any], record: RunRecord) -> Ladder:
-        return self.ladder or record.ladder or ladder_for(contract, current_settings())
+        return self.ladder or record.options.ladder or ladder_for(contract, current_settings())
 
     def _run(self, ctx: RunContext[Any], record: RunRecord) -> Run:
         async def put(ask: Ask) -> Reply:
             return await self.ask(ctx, Question.of(ask, run))
 
-        context = run_context(ctx, self._wanted(ctx, record))
+        def context() -> dict[str, Any]:
+            return run_context(ctx, self._wanted(ctx, record))
+
         run = run_of(ctx, record, context, put, capture=self.capture_content, clean_history=self.clean_history)
         return run
 
@@ -406,11 +396,11 @@ class Aros(AbstractCapability[Any]):
         A reply that is held back becomes what a run without a stream gives.
         """
         record, text = self._record(ctx), response.text
-        if record.parameters is not None and isinstance(record.stream, WatchedStream):
+        if record.exchange.parameters is not None and isinstance(record.exchange.stream, WatchedStream):
             # `run_stream` takes the first call of an output tool for its result, before any hook sees the response.
-            ordered = self._calls_meant(ctx, record, record.parameters, response).usable_first(response)
+            ordered = self._calls_meant(ctx, record, record.exchange.parameters, response).usable_first(response)
             if ordered is not response:
-                record.stream.revise(parts=ordered.parts)
+                record.exchange.stream.revise(parts=ordered.parts)
         contract = self._wanted(ctx, record)
         if not isinstance(contract, BlockContract) or response.tool_calls:
             return ""
@@ -418,12 +408,12 @@ class Aros(AbstractCapability[Any]):
             return ""  # the host asks again
         text = text or ""
         wire = Wire.of(contract, wanted=True)
-        awaited = AwaitedChecks((*contract.awaited, *record.checks), wire)
+        awaited = AwaitedChecks((*contract.awaited, *record.options.checks), wire)
         climb = Climb(self._run(ctx, record), self._ladder(contract, record), wire.contract, awaited)
         outcome = await climb.outcome(text, response.finish_reason)
-        record.settled = (text, outcome)
+        record.exchange.settled = (text, outcome)
         if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
-            record.settled = (outcome.text, outcome)
+            record.exchange.settled = (outcome.text, outcome)
             clean_history(record, [], outcome.text, None)
             return ""
         return put_behind(record, text, outcome, finish=response.finish_reason)
@@ -437,7 +427,7 @@ _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
 def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord) -> str:
     """What the model wrote. An output tool called without arguments means an empty object to the host."""
     call = output_context.tool_call
-    written = record.raw_arguments.get(call.tool_call_id) if call else None
+    written = record.exchange.raw_arguments.get(call.tool_call_id) if call else None
     if written is not None:
         return written
     if not isinstance(output, str):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, Final, TypeAlias, cast
 
@@ -23,6 +24,7 @@ from typing_extensions import TypeIs
 from flujo_aros.agents.asking import ModelAnswers, adrive, limits_left, native_of, was_cut
 from flujo_aros.agents.awaiting import AwaitedChecks
 from flujo_aros.agents.first import text_of, usage_of
+from flujo_aros.agents.fitting import prompt_cut
 from flujo_aros.agents.private import SecretsAtHand
 from flujo_aros.agents.record import RunRecord, difference, output_error
 from flujo_aros.agents.salvage import reply_of
@@ -60,12 +62,16 @@ _AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
 """Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
 
 
+def _none() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """The run of an agent that is under way, as the ladder sees it: one object, handed on to everybody who needs it.
 
-    `messages` is the conversation of the run, and grows. `put` has one ask of a plan answered. `context` is what an
-    error can tell of the run.
+    `messages` is the conversation of the run, and grows. `put` has one ask of a plan answered. `context` gives what
+    an error can say about the run, and `instruments` its OpenTelemetry settings: most runs need neither.
     """
 
     record: RunRecord
@@ -74,8 +80,8 @@ class Run:
     limits: UsageLimits | None
     messages: list[ModelMessage]
     deps: object = None
-    instrument: InstrumentationSettings | None = None
-    context: dict[str, Any] = field(default_factory=dict[str, Any])
+    instruments: Callable[[], InstrumentationSettings | None] = _none
+    context: Callable[[], dict[str, Any]] = dict[str, Any]
     put: Callable[[Ask], Awaitable[Reply]] | None = None
     capture: bool = False
     clean_history: bool = False
@@ -84,16 +90,22 @@ class Run:
         """The reply to one ask: by `put`, or by a request of its own."""
         return await (self.ask_directly(ask) if self.put is None else self.put(ask))
 
-    async def ask_directly(self, ask: Ask, conversation: Sequence[ModelMessage] | None = None) -> Reply:
+    async def ask_directly(
+        self,
+        ask: Ask,
+        conversation: Sequence[ModelMessage] | None = None,
+        settings: ModelSettings | None = None,
+    ) -> Reply:
         """Make the one model call of an ask, with the usage, the limits and the instruments of the run."""
         answers = ModelAnswers(
             self.model,
             self.usage,
-            limits_left(self.limits, self.uncounted, self.record.failed),
+            limits_left(self.limits, self.uncounted, self.record.tally.failed),
             self.record,
-            self.instrument,
+            self.instruments(),
+            self.record.exchange.settings if settings is None else settings,
             (self.asked if ask.in_conversation else ()) if conversation is None else tuple(conversation),
-            resolve=self.record.resolve,
+            resolve=self.record.options.resolve,
             capture=self.capture,
         )
         return await answers(ask)
@@ -112,14 +124,14 @@ class Run:
         last = self.messages[-1] if self.messages else None
         if isinstance(last, ModelResponse):
             return last.finish_reason
-        stream = self.record.stream
+        stream = self.record.exchange.stream
         return stream.so_far().finish_reason if isinstance(stream, WatchedStream) else None
 
     @property
     def uncounted(self) -> RequestUsage | None:
         """The usage of the reply that is being validated, where it has not been counted yet: in its own stream."""
         counted = bool(self.messages) and isinstance(self.messages[-1], ModelResponse)
-        return None if counted or self.record.stream is None else self.record.stream.usage
+        return None if counted or self.record.exchange.stream is None else self.record.exchange.stream.usage
 
     @property
     def spent(self) -> Usage:
@@ -132,16 +144,16 @@ class Run:
 
     def error(self, outcome: Any) -> OutputError:
         """The error for an outcome without a value, which is kept in the record."""
-        self.record.error = found = output_error(outcome, self.record, self.spent, self.context)
-        if self.record.fault is not None:
-            found.__cause__ = self.record.fault.error
+        self.record.error = found = output_error(outcome, self.record, self.spent, self.context())
+        if self.record.exchange.fault is not None:
+            found.__cause__ = self.record.exchange.fault.error
         return found
 
 
 def run_of(
     ctx: RunContext[Any],
     record: RunRecord,
-    context: dict[str, Any] | None = None,
+    context: Callable[[], dict[str, Any]] = dict[str, Any],
     put: Callable[[Ask], Awaitable[Reply]] | None = None,
     *,
     capture: bool = False,
@@ -155,8 +167,8 @@ def run_of(
         ctx.usage_limits,
         ctx.messages,
         ctx.deps,
-        instrumentation_of(ctx),
-        context or {},
+        partial(instrumentation_of, ctx),
+        context,
         put,
         capture,
         clean_history,
@@ -192,7 +204,7 @@ class Question:
             ask.max_tokens,
             list(ask.said),
             dict(ask.contract.json_schema) if form else None,
-            cast("dict[str, Any]", dict(run.record.settings or {})),
+            cast("dict[str, Any]", dict(run.record.exchange.settings or {})),
             list(run.asked) if ask.in_conversation else [],
         )
 
@@ -206,9 +218,9 @@ class Question:
 
 async def answer(ctx: RunContext[Any], record: RunRecord | None, question: Question, *, capture: bool) -> Reply:
     """Make the one model call of a question, with the usage, the limits and the instruments of the run."""
-    known = record or RunRecord()
-    known.settings = cast("ModelSettings", question.settings)
-    return await run_of(ctx, known, capture=capture).ask_directly(question.ask, question.conversation)
+    run = run_of(ctx, record or RunRecord(), capture=capture)
+    settings = cast("ModelSettings", question.settings)
+    return await run.ask_directly(question.ask, question.conversation, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +236,9 @@ class Climb:
     async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
         """What a reply comes to, by way of the ladder if need be."""
         record = self.run.record
-        fault = record.fault
+        fault = record.exchange.fault
         if fault is None:
-            refused, thought = finish == "content_filter", record.thought
+            refused, thought = finish == "content_filter", record.exchange.thought
             reply = Reply(text, was_cut(finish), objections=objections, refused=refused, thought=thought)
         else:
             reply = replace(reply_of(fault, text), objections=objections)
@@ -269,18 +281,20 @@ class Climb:
     def _task(self, examples: Examples) -> Task[Any]:
         run = self.run
         record, model = run.record, run.model
-        settings = record.settings or {}
+        settings = record.exchange.settings or {}
         refused = is_refused(model, self.contract, record)
         return Task(
             self.contract,
             capture=run.capture,
             clock=monotonic,
             model=model.model_name,
-            native="no" if refused else native_of(model, record.parameters, self.contract),
+            native="no" if refused else native_of(model, record.exchange.parameters, self.contract),
             # A reply that an error has ended met no budget: more room would not have helped.
-            max_tokens=settings.get("max_tokens") if record.fault is None or not record.fault.broken_off else None,
+            max_tokens=settings.get("max_tokens")
+            if record.exchange.fault is None or not record.exchange.fault.broken_off
+            else None,
             secrets=SecretsAtHand(run.deps, run.messages, record),
-            evidence=record.evidence,
+            evidence=record.options.evidence,
             examples=examples,
             spent=Usage.total(stage.usage for stage in record.stages),
             question_chars=_size_of(run.asked),
@@ -289,7 +303,7 @@ class Climb:
     async def _answer(self, ask: Ask) -> Reply:
         """The reply to one ask. A call that the caller does not allow is not made."""
         usage, record = self.run.usage, self.run.record
-        before, calls, allowance = copy(usage), record.calls, record.allowance
+        before, calls, allowance = copy(usage), record.tally.calls, record.options.allowance
         try:
             settle = None if allowance is None else await allowance.reserve()
         except LimitReached as error:
@@ -299,14 +313,14 @@ class Climb:
         finally:
             if settle is not None:
                 used = difference(usage, before)  # without the calls that failed: the host counts none of them
-                settle(replace(used, requests=max(used.requests, record.calls - calls)))
+                settle(replace(used, requests=max(used.requests, record.tally.calls - calls)))
 
     async def _put(self, ask: Ask) -> Reply:
         record = self.run.record
-        calls = record.calls
+        calls = record.tally.calls
         reply = await self.run.answer(ask)
-        if record.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
-            record.calls += 1
+        if record.tally.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
+            record.tally.calls += 1
             record.texts.append(reply.text)
         return reply
 
@@ -339,21 +353,23 @@ async def recover(
     """
     record, finish = run.record, run.finish
     awaited = None
-    if wire.awaited or (record.checks and not output_function):
-        theirs = () if output_function else tuple(check for check in record.checks if check not in wire.awaited)
+    if wire.awaited or (record.options.checks and not output_function):
+        theirs = () if output_function else tuple(check for check in record.options.checks if check not in wire.awaited)
         awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
     climb = Climb(run, ladder, wire.contract, awaited)
     text = text if text.strip() else ""  # as much as the host takes for a text when there is none
     record.texts.append(text)
-    known = None if record.settled is None or record.settled[0] != text else record.settled[1]
+    known = (
+        None if record.exchange.settled is None or record.exchange.settled[0] != text else record.exchange.settled[1]
+    )
     outcome = await climb.outcome(text, finish) if known is None else known
     settled, value, refusal = await _validated(outcome, validate, wire, awaited)
-    record.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
-    record.schema_ignored = False
+    record.exchange.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
+    record.exchange.schema_ignored = False
     if not refusal and isinstance(settled, Accepted) and not is_mended(outcome, text):  # there is no more to report
-        record.outcome = settled
+        record.exchange.outcome = settled
         return Recovered(settled, value)
-    record.schema_ignored = not is_plain_json(outcome, text, wire) and _ignores_schema(record, text, finish)
+    record.exchange.schema_ignored = not is_plain_json(outcome, text, wire) and _ignores_schema(record, text, finish)
     if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
         # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
         outcome = await climb.outcome(text, finish, refusal)
@@ -366,7 +382,7 @@ async def recover(
         outcome = Rejected(Reason.INVALID, refusal, text)
         settled = wire.settled(outcome, None)
     settled = _with_cut(_with_silence(settled, text, record), record)
-    record.outcome = settled
+    record.exchange.outcome = settled
     if isinstance(outcome, Accepted) and is_mended(outcome, text):
         _annotate(run, outcome, call_id, wire)
     return Recovered(settled, value)
@@ -375,14 +391,14 @@ async def recover(
 async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
     """What a plain text came to that was cut or repeats itself to its end; None for one that is complete as it is."""
     record, finish = run.record, run.finish
-    if not record.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
+    if not record.options.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
         return None
     record.texts.append(text)
-    climb = Climb(run, record.ladder or _AS_WRITTEN, PLAIN_TEXT)
+    climb = Climb(run, record.options.ladder or _AS_WRITTEN, PLAIN_TEXT)
     outcome = await climb.outcome(text, finish)
     if isinstance(outcome, Accepted):  # a text in quotes is no JSON here
         outcome = replace(outcome, value=outcome.text)
-    record.outcome = outcome
+    record.exchange.outcome = outcome
     return outcome
 
 
@@ -391,14 +407,14 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
 
     `outcome` is what the reply came to. The text with what was added is settled by it: nobody reads it again.
     """
-    record.settled = (text, outcome)
+    record.exchange.settled = (text, outcome)
     if not isinstance(outcome, Accepted) or outcome.origin == "first":
         return ""
     if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
-        record.settled, record.appended = (outcome.text, outcome), outcome.text[len(text) :]
-        return record.appended
+        record.exchange.settled, record.exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
+        return record.exchange.appended
     said = without_reasoning(text).strip()
-    cut = record.fault is not None or was_cut(finish)
+    cut = record.exchange.fault is not None or was_cut(finish)
     if said and cut_prose(text, "$.prose", truncated=cut) is not None:
         return ""  # nothing behind a text that was cut makes it whole: another reply takes its place at the end
     found: Block = outcome.value
@@ -407,10 +423,10 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
         found = Block(found.fields, said)
     elif outcome.trust is not Trust.SYNTHESIZED:  # nothing was said before: now it is, behind the block
         added = outcome.text
-    record.appended = f"\n\n{added}" if text.strip() else added
-    whole = text + record.appended
-    record.settled = (whole, replace(outcome, value=found, text=whole))
-    return record.appended
+    record.exchange.appended = f"\n\n{added}" if text.strip() else added
+    whole = text + record.exchange.appended
+    record.exchange.settled = (whole, replace(outcome, value=found, text=whole))
+    return record.exchange.appended
 
 
 def _annotate(run: Run, mended: Accepted[Any], call_id: str | None, wire: Wire) -> None:
@@ -421,17 +437,17 @@ def _annotate(run: Run, mended: Accepted[Any], call_id: str | None, wire: Wire) 
         tell_message(record, run.messages, told)
     # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
     # what was thought is there already.
-    if run.clean_history or wire.contract.mode == "block" or record.thought:
+    if run.clean_history or wire.contract.mode == "block" or record.exchange.thought:
         clean_history(record, run.messages, wire.text_of(mended), call_id)
 
 
 def _used(record: RunRecord) -> Usage:
     """What the call has used whose reply is to be read."""
-    own, known = record.response, record.used
-    if own is None and isinstance(record.stream, WatchedStream):  # it has not been put into the history yet
-        return usage_of(record.stream.so_far())
+    own, known = record.exchange.response, record.exchange.used
+    if own is None and isinstance(record.exchange.stream, WatchedStream):  # it has not been put into the history yet
+        return usage_of(record.exchange.stream.so_far())
     if own is None:
-        return Usage() if record.fault is None else Usage(requests=1, unmeasured_requests=1)
+        return Usage() if record.exchange.fault is None else Usage(requests=1, unmeasured_requests=1)
     if known is not None and known[0] is own:
         return known[1]
     used = own.usage  # the host has put its price there by now, if there is one: nobody need search for it again
@@ -440,7 +456,7 @@ def _used(record: RunRecord) -> Usage:
 
 def _taken(record: RunRecord) -> float:
     """How long the call took whose reply is to be read, so far if its stream has not ended."""
-    return perf_counter() - record.began if record.seconds is None else record.seconds
+    return perf_counter() - record.exchange.began if record.exchange.seconds is None else record.exchange.seconds
 
 
 def run_model(ctx: RunContext[Any]) -> Model:
@@ -509,8 +525,14 @@ async def _validated(
 
 def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcome[Any]:
     """The outcome, with a word on why there was nothing to read if that is so."""
-    response, parameters = record.response, record.parameters
-    if text.strip() or not isinstance(outcome, Rejected) or response is None or parameters is None or record.fault:
+    response, parameters = record.exchange.response, record.exchange.parameters
+    if (
+        text.strip()
+        or not isinstance(outcome, Rejected)
+        or response is None
+        or parameters is None
+        or record.exchange.fault
+    ):
         return outcome
     silent = no_output_in(response, parameters)
     return outcome if silent is None else replace(outcome, issues=silent.issues)
@@ -518,9 +540,10 @@ def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcom
 
 def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
     """The outcome, with a word on the prompt if the model seems not to have seen all of it."""
-    if not record.prompt_cut or not isinstance(outcome, Rejected):
+    cut = prompt_cut(record.exchange) if isinstance(outcome, Rejected) else ""
+    if not cut or not isinstance(outcome, Rejected):
         return outcome
-    return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", record.prompt_cut)))
+    return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", cut)))
 
 
 def is_plain_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
@@ -530,5 +553,9 @@ def is_plain_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
     """Whether a reply is what no grammar lets through: not JSON at all, although it was not cut."""
-    asked = record.parameters is not None and record.parameters.output_mode == "native" and not record.schema_refused
+    asked = (
+        record.exchange.parameters is not None
+        and record.exchange.parameters.output_mode == "native"
+        and not record.exchange.schema_refused
+    )
     return asked and was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON

@@ -29,7 +29,7 @@ from flujo_aros.agents.content import Prompt
 from flujo_aros.agents.direct import TEXT, Call, check_limits, count, make_call, price, text_in, with_instructions
 from flujo_aros.agents.faults import PROVIDER_FAULTS
 from flujo_aros.agents.first import FirstCall
-from flujo_aros.agents.fitting import better_mode, prompt_cut, refuse_misfit
+from flujo_aros.agents.fitting import refuse_misfit
 from flujo_aros.agents.live import Showing
 from flujo_aros.agents.lost import PartsWatched
 from flujo_aros.agents.record import RunRecord
@@ -40,8 +40,8 @@ from flujo_aros.agents.spans import AgentSpan, instrumentation_for
 from flujo_aros.agents.streams import WatchedStream, come
 from flujo_aros.agents.told import clean_history
 from flujo_aros.agents.wire import Wire
-from flujo_aros.agents.wording import first_form, is_form_sent, next_form
-from flujo_aros.contract import BlockContract, Contract
+from flujo_aros.agents.wording import first_form, next_form
+from flujo_aros.contract import BlockContract, Contract, TaggedContract
 from flujo_aros.outcome import Accepted, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ladder, ladder_for
@@ -135,28 +135,25 @@ class DirectRun(Generic[T]):
         return next(known, self.run_id)
 
     def _run(self, instrument: InstrumentationSettings | None) -> Run:
-        context: dict[str, Any] = {"run_id": self.run_id, "agent": self.agent.name or None}
-        contract = self.agent.contract
-        if contract is not None and contract.mode == "tagged":
-            context["tag"] = getattr(contract, "tag", None)
-        return Run(
-            self.record,
-            _bare(self.agent.model),
-            self.usage,
-            self.limits,
-            self.said,
-            self.deps,
-            instrument=instrument,
-            context={name: value for name, value in context.items() if value is not None},
-        )
+        model = _bare(self.agent.model)
+        return Run(self.record, model, self.usage, self.limits, self.said, self.deps, lambda: instrument, self._context)
+
+    def _context(self) -> dict[str, Any]:
+        """What an error can say about the run."""
+        contract, known = self.agent.contract, {"run_id": self.run_id}
+        if self.agent.name:
+            known["agent"] = self.agent.name
+        if isinstance(contract, TaggedContract):
+            known["tag"] = contract.tag
+        return known
 
     async def _outcome(self, instrument: InstrumentationSettings | None) -> Outcome[T]:
         agent, record = self.agent, self.record
         response = await self._reply(instrument)
-        if record.fault is None:
+        if record.exchange.fault is None:
             silent = self._silence(response)
             if silent is not None:
-                record.outcome = silent
+                record.exchange.outcome = silent
                 return silent
         run = self._run(instrument)
         text, call_id = self._answer_in(response)
@@ -216,10 +213,7 @@ class DirectRun(Generic[T]):
         )
         if agent.contract is not None and agent.contract.mode != "json":
             refuse_misfit(agent.contract, self._ladder(agent.contract), context)
-        record.begin_request(context)
-        record.wanted, record.is_read = agent.contract, agent.contract is not None
-        record.model = model.model_name
-        record.form_sent = is_form_sent(context.model_request_parameters, model)
+        record.begin(context, agent.contract)
         try:
             response = await self._in_some_form(context, instrument)
         except PROVIDER_FAULTS as error:
@@ -229,9 +223,7 @@ class DirectRun(Generic[T]):
             response = found
         self._say(response)
         count(response, self.usage, self.own, self.limits)
-        record.response, record.parameters = response, context.model_request_parameters
-        record.prompt_cut = prompt_cut(context, response)
-        record.better_mode = better_mode(context)
+        record.exchange.response = response
         return self._as_answer(response)
 
     async def _in_some_form(
@@ -253,7 +245,7 @@ class DirectRun(Generic[T]):
                             listener,
                             instrument,
                             self.agent.name,
-                            attempt=record.own_calls,
+                            attempt=record.tally.own_calls,
                         )
                     )
                 return call.response
@@ -267,18 +259,18 @@ class DirectRun(Generic[T]):
 
     def _as_answer(self, response: ModelResponse) -> ModelResponse:
         """The response with the answer where it belongs: out of the thinking, or in the call of the output tool."""
-        record, parameters = self.record, self.record.parameters or TEXT
+        record, parameters = self.record, self.record.exchange.parameters or TEXT
         revised = response
-        thought = thought_in(response, parameters, record.wanted)
+        thought = thought_in(response, parameters, record.exchange.wanted)
         if thought is not None:
-            record.thought, revised = True, thought
+            record.exchange.thought, revised = True, thought
         elif parameters.output_tools:
-            cut, written = was_cut(response.finish_reason), record.raw_arguments
-            meant = CallsMeant(parameters, record.wanted, _any, written, record.passed_over, cut)
+            cut, written = was_cut(response.finish_reason), record.exchange.raw_arguments
+            meant = CallsMeant(parameters, record.exchange.wanted, _any, written, record.exchange.passed_over, cut)
             revised = meant.applied(response)
         nothing = says_nothing(revised) and not text_in(revised)  # white space may have been shown
-        if record.fault is None and nothing and self._asks_after_silence():
-            revised = with_blank(revised, parameters, record.raw_arguments, is_text_read=True)
+        if record.exchange.fault is None and nothing and self._asks_after_silence():
+            revised = with_blank(revised, parameters, record.exchange.raw_arguments, is_text_read=True)
         if revised is not response:
             response.parts = revised.parts
         return response
@@ -289,18 +281,18 @@ class DirectRun(Generic[T]):
 
     def _answer_in(self, response: ModelResponse) -> tuple[str, str | None]:
         """What the model wrote as its answer, and the id of the call of the output tool that it is in."""
-        if self.record.parameters is None or not self.record.parameters.output_tools:
+        if self.record.exchange.parameters is None or not self.record.exchange.parameters.output_tools:
             return text_in(response), None
         for part in response.parts:
             if isinstance(part, ToolCallPart) and part.tool_name == TOOL:
-                written = self.record.raw_arguments.get(part.tool_call_id)
+                written = self.record.exchange.raw_arguments.get(part.tool_call_id)
                 args = part.args if isinstance(part.args, str) else part.args_as_json_str() if part.args else "{}"
                 return args if written is None else written, part.tool_call_id
         return text_in(response), None
 
     def _silence(self, response: ModelResponse) -> Rejected | None:
         """Why there is no output in a reply; None where there is something to read."""
-        parameters = self.record.parameters or TEXT
+        parameters = self.record.exchange.parameters or TEXT
         called = [call.tool_name for call in response.tool_calls]
         if parameters.output_tools:
             return None if TOOL in called else no_output_in(response, parameters)
@@ -314,7 +306,7 @@ class DirectRun(Generic[T]):
         """The text with the block that it lacks: a reply that has been shown is only added to."""
         record = self.record
         wire = self._wire(contract, text)
-        awaited = AwaitedChecks((*contract.awaited, *record.checks), wire)
+        awaited = AwaitedChecks((*contract.awaited, *record.options.checks), wire)
         outcome = await Climb(run, self._ladder(contract), wire.contract, awaited).outcome(text, run.finish)
         added = put_behind(record, text, outcome, finish=run.finish)
         if added:
@@ -345,7 +337,7 @@ class _Listener(Generic[T]):
         stream.rescue = rescued
         stream.ends_with_text = self.form is parameters or parameters.output_mode != "tool"
         stream.watched = _watch(record, self.form)
-        record.stream = stream
+        record.exchange.stream = stream
         self.showing.begin()
         ended = False
         try:
@@ -370,10 +362,12 @@ class _Listener(Generic[T]):
 
 def _watch(record: RunRecord, form: ModelRequestParameters) -> PartsWatched | None:
     stops = current_settings().streaming
-    if not record.is_read or not (stops.stop_runaway or stops.stop_doomed):
+    if not record.exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
         return None
     tools = [tool.name for tool in form.output_tools]
-    return PartsWatched(runaway=stops.stop_runaway, contract=record.wanted if stops.stop_doomed else None, tools=tools)
+    return PartsWatched(
+        runaway=stops.stop_runaway, contract=record.exchange.wanted if stops.stop_doomed else None, tools=tools
+    )
 
 
 def _bare(model: Model) -> Model:

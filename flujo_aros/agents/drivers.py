@@ -31,7 +31,7 @@ from flujo_aros.agents.content import Prompt
 from flujo_aros.agents.direct_run import DirectAgent, DirectRun
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
-from flujo_aros.agents.record import RunRecord, StageRecord, recording
+from flujo_aros.agents.record import RunOptions, RunRecord, StageRecord, recording
 from flujo_aros.agents.silence import no_output_in
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.agents.telling import agent_span
@@ -135,10 +135,18 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     wanted = None if contract is None else checked_contract(contract, [each for each in checks if not is_async(each)])
     resolve = partial(named_model, models=models, repeated=repeated)
     beyond = tuple(each for each in every if wanted is None or is_async(each))
-    record = RunRecord(wanted, ladder, allowance, resolve, beyond, secrets=secrets, evidence=evidence)
-    if refusals is not None:
-        record.refusals = refusals
-    record.is_text_judged = contract is None
+    options = RunOptions(
+        wanted,
+        ladder,
+        allowance,
+        resolve,
+        beyond,
+        secrets,
+        evidence,
+        {} if refusals is None else refusals,
+        is_text_judged=contract is None,
+    )
+    record = RunRecord(options)
     showing = live and Showing(live, wanted, record)
     ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps)
     path: Callable[[], Awaitable[Outcome[T]]]
@@ -153,7 +161,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
             outcome = await (path() if timeout is None else _in_time(path, timeout, record))
             # The last word, where the agent has an Aros with a contract of its own, or nothing was read. No check
             # judges twice: what one cleans would be cleaned once more.
-            left = [check for check in every if check not in record.judged] if every else ()
+            left = [check for check in every if check not in record.exchange.judged] if every else ()
             if left:
                 outcome = await judged_awaiting(outcome, left)
         if ask.showing is not None:
@@ -284,10 +292,14 @@ def _deferred(requests: DeferredToolRequests) -> Rejected:
 
 def _no_output(record: RunRecord, error: Exception) -> Rejected | None:
     """The rejection of a response that the host could make nothing of, such as an empty one; None for other errors."""
-    response = record.response
+    response = record.exchange.response
     if response is None or not isinstance(error, UnexpectedModelBehavior):
         return None
-    silent = no_output_in(response, record.parameters) if record.is_read and record.parameters else None
+    silent = (
+        no_output_in(response, record.exchange.parameters)
+        if record.exchange.is_read and record.exchange.parameters
+        else None
+    )
     if silent is not None or type(error) is not UnexpectedModelBehavior:
         return silent
     text, called = response.text or "", [call.tool_name for call in response.tool_calls]
@@ -301,5 +313,5 @@ def _no_output(record: RunRecord, error: Exception) -> Rejected | None:
 def _last_text(record: RunRecord) -> str:
     if record.texts:
         return record.texts[-1]
-    stream = record.stream  # what it has shown is what there is
+    stream = record.exchange.stream  # what it has shown is what there is
     return (stream.so_far().text or "") if isinstance(stream, WatchedStream) else ""

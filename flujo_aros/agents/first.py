@@ -48,11 +48,11 @@ class FirstCall:
 
     async def __aenter__(self) -> Self:
         record = self._record
-        if record is not None and record.allowance is not None:
-            self._settle = await _reserved(record.allowance, record)
+        if record is not None and record.options.allowance is not None:
+            self._settle = await _reserved(record.options.allowance, record)
         self._began = perf_counter()
         if record is not None:
-            record.began, record.seconds = self._began, None
+            record.exchange.began, record.exchange.seconds = self._began, None
         if is_heard():
             model, messages, parameters = self._asked
             native, prompt = parameters.output_mode == "native", text_of(messages)
@@ -73,14 +73,14 @@ class FirstCall:
     ) -> None:
         record = self._record
         if record is not None:
-            record.seconds = perf_counter() - self._began
+            record.exchange.seconds = perf_counter() - self._began
         if self._settle is None and self._told is None:
             return  # nobody asks what it has used: a price is long to find
         used = self.usage
         if self._settle is not None:
             self._settle(used)
         if record is not None:
-            record.used = (self.response, used)
+            record.exchange.used = (self.response, used)
         if self._told is not None:
             around, finish = self._told
             try:
@@ -95,7 +95,7 @@ class FirstCall:
 
     @property
     def _attempt(self) -> int:
-        return 1 if self._record is None else self._record.own_calls
+        return 1 if self._record is None else self._record.tally.own_calls
 
     def _tell(self, finish: Finish, used: Usage, fault: str | None) -> None:
         tell_ask(
@@ -126,8 +126,7 @@ async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[
         granted = True
     finally:
         if not granted and record is not None:
-            record.calls -= 1
-            record.own_calls -= 1
+            record.tally.take_back_own()
     return settle
 
 

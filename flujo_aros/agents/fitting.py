@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext
 from pydantic_core import to_json
 
 from flujo_aros.agents.first import text_of
 from flujo_aros.agents.profiles import profile_of
+from flujo_aros.agents.record import Exchange
 from flujo_aros.contract import Contract, TaggedContract
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery import Ladder
@@ -56,11 +56,14 @@ def _refuse_retries(retries: int, ladder: Ladder, request: ModelRequestContext) 
         raise UsageError(message)
 
 
-def prompt_cut(request: ModelRequestContext, response: ModelResponse) -> str:
+def prompt_cut(exchange: Exchange) -> str:
     """Why the provider seems to have cut the prompt without a word (Ollama does), or nothing.
 
     It has counted far fewer tokens than the prompt can have.
     """
+    request, response = exchange.request, exchange.response
+    if request is None or response is None:
+        return ""
     counted = response.usage.input_tokens
     if counted < _LEAST_TOKENS:
         return ""
@@ -75,8 +78,11 @@ def prompt_cut(request: ModelRequestContext, response: ModelResponse) -> str:
     )
 
 
-def better_mode(request: ModelRequestContext) -> str | None:
+def better_mode(exchange: Exchange) -> str | None:
     """The output mode that the profile of the model speaks for, where another one was asked for."""
+    request = exchange.request
+    if request is None:
+        return None
     mode = request.model_request_parameters.output_mode
     profile = profile_of(request.model)
     if mode == "tool" and profile.get("supports_tools") is False:

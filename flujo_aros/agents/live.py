@@ -81,7 +81,7 @@ class Showing:
         """What a part says to a person; None for what is no answer, such as the call of a tool of the agent's own."""
         if isinstance(part, TextPart):
             return part.content
-        parameters = self.record.parameters
+        parameters = self.record.exchange.parameters
         outputs = [tool.name for tool in parameters.output_tools] if parameters else []
         if isinstance(part, ToolCallPart) and part.tool_name in outputs:
             return part.args if isinstance(part.args, str) else part.args_as_json_str() if part.args else ""
@@ -91,7 +91,7 @@ class Showing:
         if not words:
             return
         self.shown += words
-        if self.record.appended and words == self.record.appended:
+        if self.record.exchange.appended and words == self.record.exchange.appended:
             await self.live(TextAppended(text=words))
             return
         await self.live(TextDelta(text=words))

@@ -34,10 +34,10 @@ class SecretsAtHand:
     @cached_property
     def _all(self) -> tuple[str, ...]:
         told = (
-            *self.record.secrets,
+            *self.record.options.secrets,
             *secrets_in(os.environ),
             *secrets_among(self.deps),
-            *secrets_among(self.record.settings),
+            *secrets_among(self.record.exchange.settings),
             *secrets_of(text_of(self.messages)),
         )
         return tuple(dict.fromkeys(told))

@@ -18,6 +18,7 @@ from pydantic_ai.usage import RunUsage
 
 from flujo_aros.agents.faults import Fault
 from flujo_aros.agents.growing import Growing
+from flujo_aros.agents.profiles import is_form_sent, wants_output
 from flujo_aros.contract import Check, Contract
 from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.outcome import Attempt, Degraded, Outcome, OutputError, Rejected
@@ -37,12 +38,9 @@ class StageRecord:
     seconds: float = field(default=0.0, compare=False)
 
 
-@dataclass(slots=True)
-class RunRecord:
-    """What `Aros` saw in one run of an agent.
-
-    `contract` and `ladder` are what the caller wants for this run, for an `Aros` that has none of its own.
-    """
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the caller wants of one run. `contract` and `ladder` are for an `Aros` that has none of its own."""
 
     contract: Contract[Any] | None = None
     ladder: Ladder | None = None
@@ -52,85 +50,133 @@ class RunRecord:
     """Gives the models that a stage names."""
     checks: tuple[Check, ...] = ()
     """What an output must be beyond its contract, where the contract itself cannot say so; they may be async."""
-    judged: tuple[Check, ...] = ()
-    """The checks that the latest outcome has gone through, also those of the contract that it was read by."""
     secrets: Iterable[str] = ()
     """Values that no repair prompt may hold."""
     evidence: Evidence | None = None
     """What a ladder that adapts goes by."""
-    appended: str = ""
-    """What was put behind a streamed reply, which by then had been shown."""
-    settled: tuple[str, Outcome[Any]] | None = None
-    """A text that was recovered while it still streamed, and what it came to."""
-    prompt_cut: str = ""
-    """Why the provider seems to have cut the prompt, in one sentence; empty while nothing says so."""
-    outcome: Outcome[Any] | None = None
-    """What the latest reply came to; None while it is not known, and where there was nothing to read."""
-    error: OutputError | None = None
-    stages: list[StageRecord] = field(default_factory=list[StageRecord])
-    asks: list[AskFinished] = field(default_factory=list[AskFinished])
-    """The model calls of the stage that is under way."""
-    texts: list[str] = field(default_factory=list[str])
-    calls: int = 0
-    messages: tuple[ModelMessage, ...] = ()
-    """What the run has added to its conversation; nothing before it has ended with an output."""
-    own_calls: int = 0
-    """How many of the calls were the agent's own, and none of a stage."""
-    broken_off: int = 0
-    """How many streams of the agent's own ended before the provider could report their usage."""
-    failed: int = 0
-    """How many calls of stages gave no reply: the host does not count them."""
-    used: tuple[ModelResponse | None, Usage] | None = None
-    """The model's latest response as it came, and what it has used: its price takes a search to find."""
-    began: float = 0.0
-    """When the latest call of the agent's own began."""
-    seconds: float | None = None
-    """How long it took; None while its stream is under way."""
-    response: ModelResponse | None = None
-    """The model's latest response; None while a request is under way, and after one that failed."""
-    settings: ModelSettings | None = None
-    parameters: ModelRequestParameters | None = None
-    """What the latest request asked the model for."""
-    stream: StreamedResponse | None = None
-    """The stream of the latest request, if it is streamed."""
-    growing: Growing | None = None
-    """The output that is validated while it streams; None before there was one."""
-    is_read: bool = False
-    """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
-    wanted: Contract[Any] | None = None
-    """The contract that was named for the output of the latest request."""
-    model: str = ""
-    """The model that the latest request asks, by its name."""
-    form_sent: bool = False
-    """Whether the latest request asks the provider to enforce a form: a schema, the call of a tool, or JSON at all."""
-    fault: Fault | None = None
-    """The error of the provider that took the place of the latest reply, or ended it."""
-    thought: bool = False
-    """Whether the latest reply was empty, and its thinking is read in its place."""
     refusals: dict[str, str] = field(default_factory=dict[str, str])
-    """Which schemas were refused by which models in this run, and why."""
-    schema_refused: str = ""
-    """Why the schema was asked for in words, in one sentence; empty while the provider takes it."""
+    """Which schemas were refused by which models, and why: shared by the runs of a pipeline, and added to."""
     is_text_judged: bool = False
     """Whether plain text that was cut is no output: so it is for steps, where nobody looks at how a reply ended."""
-    schema_ignored: bool = False
-    """Whether the provider was asked to enforce the schema and the latest reply shows that it did not."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The model calls of a run, as those who make them count them."""
+
+    calls: int = 0
+    """All of them."""
+    own_calls: int = 0
+    """Those of the agent's own, and of no stage."""
+    broken_off: int = 0
+    """Streams of the agent's own that ended before the provider could report their usage."""
+    failed: int = 0
+    """Calls of stages that gave no reply: pydantic-ai does not count them."""
+
+    def count_own(self) -> None:
+        """The agent is about to ask its model."""
+        self.calls += 1
+        self.own_calls += 1
+
+    def take_back_own(self) -> None:
+        """It was not allowed to."""
+        self.calls -= 1
+        self.own_calls -= 1
+
+
+@dataclass(slots=True)
+class Exchange:
+    """The latest request of the agent's own, what came of it, and how that was read. Each request begins a new one."""
+
+    request: ModelRequestContext | None = None
+    wanted: Contract[Any] | None = None
+    """The contract that was named for its output."""
+    is_read: bool = False
+    """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
+    form_sent: bool = False
+    """Whether the provider is asked to enforce a form: a schema, the call of a tool, or JSON at all."""
+    schema_refused: str = ""
+    """Why the schema was asked for in words, in one sentence; empty while the provider takes it."""
+
+    began: float = 0.0
+    seconds: float | None = None
+    """How long the call took; None while its stream is under way."""
+    stream: StreamedResponse | None = None
+    """The stream of the reply, if it is streamed."""
+    response: ModelResponse | None = None
+    """The reply; None while the request is under way, and after one that failed."""
+    used: tuple[ModelResponse | None, Usage] | None = None
+    """The response as it came, and what it has used: its price takes a search to find."""
+    fault: Fault | None = None
+    """The error of the provider that took the place of the reply, or ended it."""
+
+    thought: bool = False
+    """Whether the reply was empty, and its thinking is read in its place."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What the model really wrote, by the id of the tool call that was made of it."""
     passed_over: set[str] = field(default_factory=set[str])
     """The ids of calls of output tools that cannot be used, where the same response has one that can."""
-    better_mode: str | None = None
-    """The output mode that the profile of the model speaks for, where another one was asked for."""
+    growing: Growing | None = None
+    """The output that is validated while it streams; None before there was one."""
+    settled: tuple[str, Outcome[Any]] | None = None
+    """A text that was recovered while it still streamed, and what it came to."""
+    appended: str = ""
+    """What was put behind a streamed reply, which by then had been shown."""
+    judged: tuple[Check, ...] = ()
+    """The checks that the outcome has gone through, also those of the contract that it was read by."""
+    schema_ignored: bool = False
+    """Whether the provider was asked to enforce the schema and the reply shows that it did not."""
+    outcome: Outcome[Any] | None = None
+    """What the reply came to; None while it is not known, and where there was nothing to read."""
+
+    @property
+    def parameters(self) -> ModelRequestParameters | None:
+        """What the model was asked for."""
+        return None if self.request is None else self.request.model_request_parameters
+
+    @property
+    def settings(self) -> ModelSettings | None:
+        """The model settings of the request, which hold for the calls of the ladder, too."""
+        return None if self.request is None else self.request.model_settings
+
+    @property
+    def model(self) -> str:
+        """The model that was asked, by its name."""
+        return "" if self.request is None else self.request.model.model_name
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """What `Aros` saw in one run of an agent: the stages that ran, all texts of the model, the calls, the outcome."""
+
+    options: RunOptions = field(default_factory=RunOptions)
+    tally: Tally = field(default_factory=Tally)
+    exchange: Exchange = field(default_factory=Exchange)
+    stages: list[StageRecord] = field(default_factory=list[StageRecord])
+    asks: list[AskFinished] = field(default_factory=list[AskFinished])
+    """The model calls of the stage that is under way."""
+    texts: list[str] = field(default_factory=list[str])
+    messages: tuple[ModelMessage, ...] = ()
+    """What the run has added to its conversation; nothing before it has ended with an output."""
+    error: OutputError | None = None
     claimed: bool = False
 
-    def begin_request(self, context: ModelRequestContext) -> None:
-        """A model call is about to be made: what is known of the reply before it no longer holds."""
-        self.calls += 1
-        self.own_calls += 1
-        self.response, self.stream, self.outcome, self.settled, self.judged = None, None, None, None, ()
-        self.fault, self.thought, self.schema_refused = None, False, ""
-        self.settings = context.model_settings
-        self.parameters = context.model_request_parameters
+    @property
+    def outcome(self) -> Outcome[Any] | None:
+        """What the latest reply came to; None while it is not known, and where there was nothing to read."""
+        return self.exchange.outcome
+
+    @property
+    def calls(self) -> int:
+        """How many model calls were made, failed ones and repairs included."""
+        return self.tally.calls
+
+    def begin(self, request: ModelRequestContext, contract: Contract[Any] | None) -> None:
+        """The agent is about to ask its model: what is known of the reply before no longer holds."""
+        self.tally.count_own()
+        parameters = request.model_request_parameters
+        is_read = contract is not None or wants_output(parameters)
+        self.exchange = Exchange(request, contract, is_read, is_form_sent(parameters, request.model))
 
     def hear(self, event: Event) -> None:
         """Take what the ladder reports."""
@@ -149,7 +195,7 @@ class RunRecord:
     def counted(self, used: Usage) -> Usage:
         """What the host has counted, with the calls that failed; those and streams that broke off are not measured."""
         failed = max(0, self.calls - used.requests)
-        unmeasured = failed + self.broken_off
+        unmeasured = failed + self.tally.broken_off
         if not unmeasured:
             return used
         requests = used.requests + failed

@@ -12,8 +12,9 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from flujo_aros.agents.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
+from flujo_aros.agents.profiles import wants_output
 from flujo_aros.agents.record import RunRecord
-from flujo_aros.agents.silence import only_tool, wants_output, with_blank
+from flujo_aros.agents.silence import only_tool, with_blank
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.outcome import Rejected
 from flujo_aros.recovery import Ladder, Reply, read_reply
@@ -88,23 +89,25 @@ def rescue(
     Without a word of the model's it is a reply that says nothing, and the ladder begins with the first stage that asks.
     `takes_nothing`: an empty reply would pass for an answer.
     """
-    is_read = record.is_read or wants_output(parameters)
+    is_read = record.exchange.is_read or wants_output(parameters)
     if not is_read or not current_settings().degrade_on_unexpected_behavior:
         return None
-    fault = fault_in(error, parameters, so_far, form_sent=record.form_sent)
+    fault = fault_in(error, parameters, so_far, form_sent=record.exchange.form_sent)
     if fault is None:
         return None
-    contract = record.wanted or _ANYTHING
+    contract = record.exchange.wanted or _ANYTHING
     if not fault.text:
         rejected = read_reply(reply_of(fault, ""), contract)
         if not (isinstance(rejected, Rejected) and ladder_for(contract).asks_after(rejected, contract)):
             return None
-    response = response_of(fault, parameters, record.model)
+    response = response_of(fault, parameters, record.exchange.model)
     if not fault.text and not parameters.function_tools:
-        response = with_blank(response, parameters, record.raw_arguments, is_text_read=record.wanted is not None)
+        response = with_blank(
+            response, parameters, record.exchange.raw_arguments, is_text_read=record.exchange.wanted is not None
+        )
     if not response.parts and takes_nothing:
         return None
-    record.fault = fault
+    record.exchange.fault = fault
     return replace(response, parts=so_far) if fault.broken_off and fault.text else response
 
 

@@ -111,11 +111,6 @@ def _is_blank(part: object) -> bool:
     return isinstance(part, TextPart) and not part.content.strip()
 
 
-def wants_output(parameters: ModelRequestParameters) -> bool:
-    """Whether the request asked for more than plain text."""
-    return parameters.output_object is not None or bool(parameters.output_tools)
-
-
 def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
     """The one output tool that the model has to call, if there is exactly one and text will not do."""
     if len(parameters.output_tools) != 1 or parameters.allow_text_output:

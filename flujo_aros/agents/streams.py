@@ -136,7 +136,7 @@ class WatchedModel(WrapperModel):
                 stream.rescue = partial(self._rescue, run_context, record, parameters)
             stream.ends_with_text = form is parameters or parameters.output_mode != "tool"
             if record is not None:
-                record.stream = stream
+                record.exchange.stream = stream
                 stream.watched = self._watch(record, form)
             try:
                 if not self._buffered:
@@ -153,11 +153,11 @@ class WatchedModel(WrapperModel):
     def _watch(self, record: RunRecord, form: ModelRequestParameters) -> PartsWatched | None:
         """What listens for a reply whose rest is worth nothing, as far as the settings want one to be ended early."""
         stops = self._stops
-        if stops is None or not record.is_read or not (stops.stop_runaway or stops.stop_doomed):
+        if stops is None or not record.exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
             return None
         tools = [tool.name for tool in form.output_tools]
         return PartsWatched(
-            runaway=stops.stop_runaway, contract=record.wanted if stops.stop_doomed else None, tools=tools
+            runaway=stops.stop_runaway, contract=record.exchange.wanted if stops.stop_doomed else None, tools=tools
         )
 
     @asynccontextmanager
@@ -396,7 +396,7 @@ def come(stream: WatchedStream, record: RunRecord | None) -> ModelResponse:
     if stream.final is not None or not stream.broken_off:
         return so_far
     if record is not None:
-        record.broken_off += bool(so_far.parts)  # the host counts no other
+        record.tally.broken_off += bool(so_far.parts)  # the host counts no other
     return replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
 
 

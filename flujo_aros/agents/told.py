@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 
+from flujo_aros.agents.fitting import better_mode, prompt_cut
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.outcome import Accepted, Outcome, Repair, Trust
@@ -27,14 +28,16 @@ def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> di
         rejected = outcome if outcome.kind == "rejected" else outcome.because
         told |= {"reason": rejected.reason.value, "issues": [[issue.path, issue.code] for issue in rejected.issues]}
     stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
-    if record.schema_ignored:
+    if record.exchange.schema_ignored:
         told["schema_enforced"] = False
-    if record.schema_refused:
-        told["schema_refused"] = record.schema_refused
-    if record.prompt_cut:
-        told["prompt_cut"] = record.prompt_cut
-    if record.better_mode and (record.stages or not isinstance(outcome, Accepted)):
-        told["better_mode"] = record.better_mode
+    if record.exchange.schema_refused:
+        told["schema_refused"] = record.exchange.schema_refused
+    cut = prompt_cut(record.exchange)
+    if cut:
+        told["prompt_cut"] = cut
+    better = better_mode(record.exchange) if record.stages or not isinstance(outcome, Accepted) else None
+    if better:
+        told["better_mode"] = better
     return told | {"stages": stages, "calls": record.calls}
 
 
@@ -51,8 +54,8 @@ def tell_message(record: RunRecord, messages: list[ModelMessage], told: dict[str
     last = messages[-1] if messages else None
     if isinstance(last, ModelResponse):
         last.metadata = {**(last.metadata or {}), KEY: told}
-    elif isinstance(record.stream, WatchedStream):  # not in the history before its stream has ended
-        record.stream.revise(metadata={KEY: told})
+    elif isinstance(record.exchange.stream, WatchedStream):  # not in the history before its stream has ended
+        record.exchange.stream.revise(metadata={KEY: told})
 
 
 def is_mended(outcome: Outcome[Any], text: str) -> bool:
@@ -65,8 +68,8 @@ def clean_history(record: RunRecord, messages: list[ModelMessage], json: str, ca
     last = messages[-1] if messages else None
     if isinstance(last, ModelResponse):
         messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
-    elif isinstance(record.stream, WatchedStream):
-        record.stream.revise(parts=_cleaned(record.stream.so_far().parts, json, call_id))
+    elif isinstance(record.exchange.stream, WatchedStream):
+        record.exchange.stream.revise(parts=_cleaned(record.exchange.stream.so_far().parts, json, call_id))
 
 
 def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:

@@ -10,24 +10,16 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_core import to_json
 
 from flujo_aros.agents.faults import detail_of, refuses_schema
-from flujo_aros.agents.profiles import profile_of
 from flujo_aros.agents.record import RunRecord
 from flujo_aros.agents.telling import tell_passed
 from flujo_aros.contract import Contract
 
 
-def is_form_sent(parameters: ModelRequestParameters, model: Model) -> bool:
-    """Whether a request asks the provider to enforce a form: a schema, the call of a tool, or JSON at all."""
-    if parameters.output_mode == "prompted":
-        return bool(profile_of(model).get("supports_json_object_output"))
-    return parameters.output_mode == "native" or bool(parameters.output_tools)
-
-
 def first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord | None) -> ModelRequestParameters:
     """How to ask: in words where this model has refused the schema before in this run, else as it was meant."""
-    if record is None or not record.refusals:
+    if record is None or not record.options.refusals:
         return parameters
-    why = record.refusals.get(_key(model, parameters))
+    why = record.options.refusals.get(_key(model, parameters))
     words = None if why is None else in_words(parameters)
     if why is None or words is None:
         return parameters
@@ -42,14 +34,13 @@ def next_form(
 
     The refusal holds for the rest of the run.
     """
-    if record is None or not record.is_read or not refuses_schema(error):
+    if record is None or not record.exchange.is_read or not refuses_schema(error):
         return None
     words = in_words(parameters)
     if words is not None:
         why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
-        record.refusals[_key(model, parameters)] = why
-        record.calls += 1
-        record.own_calls += 1
+        record.options.refusals[_key(model, parameters)] = why
+        record.tally.count_own()
         _report(record, parameters, f"{why}; asked in words instead")
     return words
 
@@ -59,14 +50,16 @@ def remember(error: Exception, model: Model, contract: Contract[Any], record: Ru
     if not refuses_schema(error):
         return False
     why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
-    record.refusals[_key_of(model, contract)] = why
-    record.schema_refused = f"{why}; asked in words instead"
+    record.options.refusals[_key_of(model, contract)] = why
+    record.exchange.schema_refused = f"{why}; asked in words instead"
     return True
 
 
 def is_refused(model: Model, contract: Contract[Any], record: RunRecord) -> bool:
     """Whether a model has refused the schema of a contract in this run."""
-    return bool(record.schema_refused) or (bool(record.refusals) and _key_of(model, contract) in record.refusals)
+    return bool(record.exchange.schema_refused) or (
+        bool(record.options.refusals) and _key_of(model, contract) in record.options.refusals
+    )
 
 
 def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
@@ -87,7 +80,7 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
 
 
 def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
-    record.schema_refused = why
+    record.exchange.schema_refused = why
     tell_passed(parameters.output_mode, why)
 
 

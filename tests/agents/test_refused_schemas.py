@@ -197,7 +197,7 @@ def test_a_refused_schema_is_that_of_one_contract_and_no_other():
     item, place = compile_contract(Item), compile_contract(Place)
     assert not is_refused(model, item, record)
     assert remember(TOO_LARGE, model, item, record)
-    record.schema_refused = ""  # as before the next attempt
+    record.exchange.schema_refused = ""  # as before the next attempt
     assert is_refused(model, item, record)
     assert not is_refused(model, place, record)
 

@@ -1,10 +1,12 @@
-"""What every layer asks about JSON, and no other module may answer a second time: types of values, and escapes."""
+"""What every layer asks about JSON, answered once: types of values, the `$ref`s of a schema, the escapes of strings."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any, Final, NamedTuple, TypeGuard
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeGuard, cast
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
@@ -15,6 +17,71 @@ def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
 def is_list(value: object) -> TypeGuard[list[Any]]:
     """Whether a JSON value is an array."""
     return isinstance(value, list)
+
+
+_MAX_REFS: Final = 64
+"""A chain of `$ref`s longer than this leads in a circle."""
+
+
+class References:
+    """Resolves the `$ref`s of one JSON Schema within its document: pointers and anchors."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.root = root
+
+    def resolve(self, ref: str) -> dict[str, Any] | None:
+        """The schema that a `$ref` such as `#/$defs/a` or `#anchor` points to; None if it is not in this document."""
+        if ref != "#" and not ref.startswith("#/"):
+            return self._anchors.get(ref.removeprefix("#"))
+        here: object = self.root
+        for part in ref.removeprefix("#").split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(here, dict):
+                here = cast("dict[str, object]", here).get(name)
+            elif isinstance(here, list) and name.isdecimal() and int(name) < len(cast("list[object]", here)):
+                here = cast("list[object]", here)[int(name)]
+            else:
+                return None
+        return cast("dict[str, Any]", here) if isinstance(here, dict) else None
+
+    @cached_property
+    def _anchors(self) -> dict[str, dict[str, Any]]:
+        found = ((node.get(key), node) for node in objects_in(self.root) for key in ("$anchor", "$dynamicAnchor"))
+        return {name: node for name, node in found if isinstance(name, str)}
+
+
+def follow_refs(schema: object, root: object) -> dict[str, Any]:
+    """A schema with the `$ref` at its top resolved, as often as that leads to another; empty if it leads nowhere.
+
+    >>> follow_refs({"$ref": "#/$defs/a"}, {"$defs": {"a": {"type": "string"}}})
+    {'type': 'string'}
+    """
+    references = References(root if is_dict(root) else {})
+    for _ in range(_MAX_REFS):
+        if not is_dict(schema):
+            return {}
+        ref = schema.get("$ref")
+        if not isinstance(ref, str) or not ref.startswith("#"):
+            return schema
+        schema = references.resolve(ref)
+    return {}
+
+
+def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every object in a schema, itself first, each once."""
+    waiting: list[object] = [schema]
+    seen: set[int] = set()
+    while waiting:
+        here: object = waiting.pop()
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        if isinstance(here, dict):
+            found = cast("dict[str, Any]", here)
+            yield found
+            waiting.extend(found.values())
+        elif isinstance(here, list):
+            waiting.extend(cast("list[object]", here))
 
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|\Z)", re.S)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from flujo_aros.contract import JsonSchema
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import References, is_dict, is_list
 
 GrammarLoss: TypeAlias = tuple[tuple[str | int, ...], str, Literal["dropped", "rejected"]]
 
@@ -140,13 +140,9 @@ def _translatable(pattern: object) -> bool:
 
 
 def _resolves(reference: str, root: JsonSchema) -> bool:
-    here: Any = root
-    if not reference.startswith("#"):
-        return False
-    for part in reference.removeprefix("#").strip("/").split("/"):
-        if part:
-            here = here.get(part.replace("~1", "/").replace("~0", "~")) if is_dict(here) else None
-    return here is not None
+    """Whether llama.cpp finds it: it knows pointers, and no anchors."""
+    is_pointer = reference == "#" or reference.startswith("#/")
+    return is_pointer and References(root).resolve(reference) is not None
 
 
 def _above(value: object, limit: int) -> bool:

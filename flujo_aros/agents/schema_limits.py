@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from flujo_aros.contract import JsonSchema
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import References, is_dict, is_list
 
 # As published by the providers in 2026. Anthropic and Google also refuse what compiles to too large a grammar or to too
 # many states, and publish no figure for it: that is known at the first call only.
@@ -90,9 +90,7 @@ class _Size:
         """Count what a reference names, once; again only where it stands deeper, for the depth alone."""
         if not isinstance(name, str) or not name.startswith("#/") or name in self._within:
             return
-        here: Any = self.root
-        for part in name[2:].split("/"):
-            here = here.get(part) if is_dict(here) else None
+        here = References(self.root).resolve(name)
         known = self._deepest.get(name)
         if known is not None and known >= level:
             return

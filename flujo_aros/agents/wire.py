@@ -28,7 +28,7 @@ from flujo_aros.contract import (
     parse_json,
 )
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import is_dict
+from flujo_aros.json_data import References, is_dict
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected
 
 ENVELOPE: Final = "response"
@@ -267,9 +267,9 @@ def _members(schema: JsonSchema) -> set[str]:
 
 def _followed(schema: JsonSchema) -> JsonSchema:
     """The schema that a root `$ref` points to."""
-    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-    found = schema.get("$defs", {}).get(name)
-    return cast("JsonSchema", found) if isinstance(found, dict) else schema
+    ref = schema.get("$ref")
+    found = References(schema).resolve(ref) if isinstance(ref, str) else None
+    return schema if found is None else found
 
 
 def _keys(value: object) -> set[str]:

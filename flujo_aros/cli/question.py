@@ -11,6 +11,7 @@ from flujo_aros.cli.screen import stderr_console
 from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.contract import Invalid, compile_contract
 from flujo_aros.errors import ContractError
+from flujo_aros.json_data import References
 
 if TYPE_CHECKING:
     from flujo_aros.pipeline.pause import PausedRun
@@ -93,7 +94,7 @@ class _Asked:
     """Reads one schema, with its `$ref`s."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = root
+        self._references = References(dict(root))
 
     def fields(self, schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
         """The fields of an object, or of the objects in a list; those of inner objects are indented below."""
@@ -189,19 +190,16 @@ class _Asked:
         for _ in range(_DEEPEST):
             reference = known.get("$ref")
             if isinstance(reference, str):
-                known = {**self._found(reference), **{key: value for key, value in known.items() if key != "$ref"}}
+                known = {
+                    **(self._references.resolve(reference) or {}),
+                    **{key: value for key, value in known.items() if key != "$ref"},
+                }
                 continue
             whole = cast("list[Any]", known.get("allOf", []))
             if len(whole) != 1:
                 break
             known = {**_mapping(whole[0]), **{key: value for key, value in known.items() if key != "allOf"}}
         return known
-
-    def _found(self, reference: str) -> Mapping[str, Any]:
-        found: Any = self._root
-        for part in reference.removeprefix("#").split("/")[1:]:
-            found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
-        return _mapping(found)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,13 +1,13 @@
-"""Where the `$ref` of a JSON Schema lead, and how often they make a validator visit one place of a value."""
+"""How often the `$ref` of a schema make a validator visit one place of a value."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Final, cast
 
 from flujo_aros.errors import ContractError
+from flujo_aros.json_data import References, objects_in
 
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _PARTS: Final = ("not", "if", "then", "else")
@@ -16,33 +16,6 @@ _MOST_VISITS: Final = 100_000
 """Schemas tried at one place of a value: about 2 ms for each place."""
 _MOST_LOOPS: Final = 8
 """Ways to come back to the same schema at the same place. Each may multiply the visits: 8 take up to 20 ms."""
-
-
-class References:
-    """The `$ref` of one schema, followed within it."""
-
-    def __init__(self, root: dict[str, Any]) -> None:
-        self.root = root
-
-    def resolve(self, ref: str) -> dict[str, Any] | None:
-        """The schema that a `$ref` such as `#/$defs/a` or `#anchor` leads to; None: none in this document."""
-        if ref != "#" and not ref.startswith("#/"):
-            return self._anchors.get(ref.removeprefix("#"))
-        here: object = self.root
-        for part in ref.removeprefix("#").split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(here, dict):
-                here = cast("dict[str, object]", here).get(name)
-            elif isinstance(here, list) and name.isdecimal() and int(name) < len(cast("list[object]", here)):
-                here = cast("list[object]", here)[int(name)]
-            else:
-                return None
-        return cast("dict[str, Any]", here) if isinstance(here, dict) else None
-
-    @cached_property
-    def _anchors(self) -> dict[str, dict[str, Any]]:
-        found = ((node.get(key), node) for node in objects_in(self.root) for key in ("$anchor", "$dynamicAnchor"))
-        return {name: node for name, node in found if isinstance(name, str)}
 
 
 def refuse_exponential(schema: dict[str, Any]) -> None:
@@ -85,23 +58,6 @@ def _peel(links: dict[int, list[int]], back: dict[int, list[int]], nodes: set[in
                 if not left[other]:
                     found.append(other)
     return found
-
-
-def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every object in a schema, itself first, each once."""
-    waiting: list[object] = [schema]
-    seen: set[int] = set()
-    while waiting:
-        here: object = waiting.pop()
-        if id(here) in seen:
-            continue
-        seen.add(id(here))
-        if isinstance(here, dict):
-            found = cast("dict[str, Any]", here)
-            yield found
-            waiting.extend(found.values())
-        elif isinstance(here, list):
-            waiting.extend(cast("list[object]", here))
 
 
 def _same_place(node: dict[str, Any], references: References) -> Iterator[dict[str, Any]]:

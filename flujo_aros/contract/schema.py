@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from flujo_aros.contract.patterns import Pattern, bounds_of
-from flujo_aros.contract.references import References
 from flujo_aros.contract.times import TIMES
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import References, is_dict, is_list
 
 JsonSchema = dict[str, Any]
 

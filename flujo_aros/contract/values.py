@@ -22,11 +22,11 @@ from flujo_aros.contract.effort import Effort
 from flujo_aros.contract.kept import Steps, lost_keys
 from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.patterns import engines
-from flujo_aros.contract.references import objects_in, refuse_exponential
+from flujo_aros.contract.references import refuse_exponential
 from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape
 from flujo_aros.contract.times import BEGINS, is_misread, misreadable
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list, objects_in
 from flujo_aros.outcome import Issue
 
 T = TypeVar("T")

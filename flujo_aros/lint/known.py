@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.contract import JsonSchema
-from flujo_aros.json_data import is_dict
-from flujo_aros.lint.schemas import followed
+from flujo_aros.json_data import follow_refs, is_dict
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
 from flujo_aros.pipeline.step import Call, Step
@@ -44,10 +43,10 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
         return None
     contract = subject.facts(writer, step).contract
     root = contract.json_schema if contract is not None and contract.mode in ("json", "tagged") else {}
-    here = followed(root, root)
+    here = follow_refs(root, root)
     for part in read.path if read.root == "previous_step" else read.path[2:]:
         properties = here.get("properties")
-        here = followed(properties.get(str(part)), root) if is_dict(properties) else {}
+        here = follow_refs(properties.get(str(part)), root) if is_dict(properties) else {}
     return here or None
 
 
@@ -69,7 +68,7 @@ def text_or_schema(subject: Subject, located: Located, read: Read, key: str) -> 
     if known.contract.mode == "text":
         return ()
     root = known.contract.json_schema if known.contract.mode in ("json", "tagged") else {}
-    schema = followed(root, root)
+    schema = follow_refs(root, root)
     properties = schema.get("properties")
     if schema.get("type") != "object" or not is_dict(properties) or key in properties or "anyOf" in schema:
         return None

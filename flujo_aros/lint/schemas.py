@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
-from flujo_aros.contract import JsonSchema, compile_contract
+from flujo_aros.contract import compile_contract
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import is_dict
 from flujo_aros.lint.subject import Subject
 
 _MAPS: Final = ("properties", "$defs", "definitions", "patternProperties")
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
-_MAX_REFS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +83,3 @@ def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
     for word in _SINGLE:
         if word in schema.members and isinstance(schema.members[word].value, dict):
             yield from parts_of(schema.members[word], f"{path}[]" if word == "items" else path)
-
-
-def followed(schema: object, root: object) -> JsonSchema:
-    """A plain schema with the `$ref` at its top followed within its document; empty for anything else."""
-    for _ in range(_MAX_REFS):
-        if not is_dict(schema):
-            return {}
-        reference = schema.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            return schema
-        schema = root
-        for part in reference[2:].split("/"):
-            schema = schema.get(part) if is_dict(schema) else None
-    return {}

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.contract import JsonSchema
-from flujo_aros.json_data import is_dict
+from flujo_aros.json_data import follow_refs, is_dict
 
 Place: TypeAlias = tuple[str | int, ...]
 
 _PART: Final = re.compile(
     r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\]"
 )
-_MAX_REFS: Final = 64
 _SHARED: Final[tuple[str, ...]] = ("$defs", "definitions")
 
 
@@ -76,7 +75,7 @@ def can_hold(whole: Any, place: Place) -> bool:
 
 def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:
     """What a schema says about a place, as a schema on its own, or None where it cannot be told."""
-    here = _followed(schema, schema)
+    here = follow_refs(schema, schema)
     for part in place:
         if isinstance(part, int):
             found = here.get("items")
@@ -85,25 +84,10 @@ def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:
             found = properties.get(part, here.get("additionalProperties"))
         if not isinstance(found, dict):
             return None
-        here = _followed(cast("JsonSchema", found), schema)
+        here = follow_refs(found, schema)
     return {**here, **definitions_of(schema)}
 
 
 def definitions_of(schema: JsonSchema) -> JsonSchema:
     """What other parts of a schema may point to."""
     return {name: schema[name] for name in _SHARED if name in schema}
-
-
-def _followed(part: JsonSchema, root: JsonSchema) -> JsonSchema:
-    """The schema that a `$ref` points to."""
-    for _ in range(_MAX_REFS):
-        target = part.get("$ref")
-        if not isinstance(target, str) or not target.startswith("#/"):
-            return part
-        found: object = root
-        for name in target[2:].split("/"):
-            found = found.get(name.replace("~1", "/").replace("~0", "~")) if is_dict(found) else None
-        if not is_dict(found):
-            return {}
-        part = found
-    return {}

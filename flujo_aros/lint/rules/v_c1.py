@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from flujo_aros.blueprint.loading import Located
-from flujo_aros.json_data import is_list
+from flujo_aros.json_data import follow_refs, is_list
 from flujo_aros.lint.edits import Written
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule, fix_of, key_span
-from flujo_aros.lint.schemas import followed
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline import facts
 from flujo_aros.pipeline.step import PipelineStep, Step
@@ -148,7 +147,7 @@ def _is_mapping(step: PipelineStep) -> bool:
 
 
 def _describes_objects(schema: object, root: object, depth: int) -> bool:
-    plain = followed(schema, root)
+    plain = follow_refs(schema, root)
     if plain.get("type") == "object":
         return True
     parts: object = plain.get("anyOf") or plain.get("oneOf")

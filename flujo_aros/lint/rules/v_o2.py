@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Final
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.contract import Contract, TaggedContract
-from flujo_aros.json_data import is_list
+from flujo_aros.json_data import follow_refs, is_list
 from flujo_aros.lint.finding import Applicability, Finding, Severity
 from flujo_aros.lint.rule import Rule, fix_of, span_of
-from flujo_aros.lint.schemas import followed, under
+from flujo_aros.lint.schemas import under
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline.facts import Facts
 
@@ -90,7 +90,7 @@ def least_chars(contract: Contract[Any]) -> int:
 
 
 def _least(node: object, root: object, depth: int) -> int:
-    schema = followed(node, root)
+    schema = follow_refs(node, root)
     if depth > _MAX_DEPTH or not schema:
         return 1
     if "const" in schema or schema.get("enum"):

@@ -7,10 +7,10 @@ from itertools import combinations
 from typing import Any, ClassVar, Final
 
 from flujo_aros.contract import JsonSchema
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import follow_refs, is_dict, is_list
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, key_span
-from flujo_aros.lint.schemas import followed, parts_of, schemas_of
+from flujo_aros.lint.schemas import parts_of, schemas_of
 from flujo_aros.lint.subject import Subject
 
 # Words that this rule cannot judge: two branches that have one may well be apart.
@@ -83,7 +83,7 @@ class OverlappingUnion(Rule):
 
 def _overlap(branches: list[Any], root: object) -> tuple[int, int] | None:
     """The first two branches that one value can satisfy."""
-    plain = [followed(branch, root) for branch in branches]
+    plain = [follow_refs(branch, root) for branch in branches]
     pairs = combinations(range(len(plain)), 2)
     return next(((one, two) for one, two in pairs if not _apart(plain[one], plain[two], root, 0)), None)
 
@@ -111,7 +111,7 @@ def _objects_apart(one: JsonSchema, two: JsonSchema, root: object, depth: int) -
     required: list[set[str]] = [set(part.get("required") or []) for part in (one, two)]
     for name in required[0] | required[1]:
         if name in properties[0] and name in properties[1]:
-            inner = (followed(properties[0][name], root), followed(properties[1][name], root))
+            inner = (follow_refs(properties[0][name], root), follow_refs(properties[1][name], root))
             if _apart(*inner, root, depth + 1):
                 return True
     for wants, forbids, known in ((required[0], two, properties[1]), (required[1], one, properties[0])):

@@ -32,6 +32,7 @@ from flujo_aros.agents.direct_run import DirectAgent, DirectRun
 from flujo_aros.agents.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.agents.live import Live, Showing
 from flujo_aros.agents.record import RunOptions, RunRecord, StageRecord, recording
+from flujo_aros.agents.recorded import recorded_run
 from flujo_aros.agents.silence import no_output_in
 from flujo_aros.agents.streams import WatchedStream
 from flujo_aros.agents.telling import agent_span
@@ -228,7 +229,8 @@ async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Ou
 
 async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
     """The run of an agent of one's own, by pydantic-ai."""
-    extra = {} if hosted.output_type is None else {"output_type": hosted.output_type}
+    extra: dict[str, Any] = {} if hosted.output_type is None else {"output_type": hosted.output_type}
+    extra.update(recorded_run(hosted.agent, hosted.add))
     try:
         result = await hosted.agent.run(
             ask.prompt,
@@ -238,7 +240,6 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
             model_settings=cast("ModelSettings | None", ask.settings),
             usage=ask.usage,
             usage_limits=ask.limits,
-            capabilities=hosted.add,
             event_stream_handler=ask.showing,
             infer_name=False,  # the host would look for it among our variables
             **extra,

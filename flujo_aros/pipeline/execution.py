@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
@@ -20,6 +21,7 @@ from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
 from flujo_aros.pipeline.names import Read
+from flujo_aros.pipeline.recorded import as_saved
 from flujo_aros.pipeline.results import StepResult, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from flujo_aros.agents.drivers import Conversation, ModelSource
     from flujo_aros.events import LiveEvent
     from flujo_aros.pipeline.condition import Condition
+    from flujo_aros.pipeline.recording import Recording
     from flujo_aros.pipeline.template import InputTemplate
     from flujo_aros.recovery import Evidence
 
@@ -38,6 +41,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 LiveOf: TypeAlias = "Callable[[str, LiveEvent], Awaitable[None]]"
 """Wants each piece of a reply, with the name of the step that it belongs to."""
 
+UNRECORDED: Final = nullcontext()
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 30.0
 _LONGEST_TOLD: Final = 600.0
@@ -113,6 +117,8 @@ class Execution:
     answer: Answer | None = None
     refusals: dict[str, str] = field(default_factory=dict[str, str])
     """The schemas that models have refused in this run, and why: no step has them refused once more."""
+    recording: Recording | None = None
+    """Keeps the run, where it is durable."""
 
     async def steps(self, steps: Sequence[PipelineStep], frame: Frame, scope: str = "") -> BodyResult:
         """Run steps one after the other, until one gives nothing to go on with."""
@@ -141,6 +147,8 @@ class Execution:
             return self._replayed(name, frame)
         if self.gate is not None:
             await self.gate()
+        if self.recording is not None:
+            await self.recording.started(name, step.kind)
         with step_span(self.ledger.run_id, name, step.kind) as finish:
             slot = self.ledger.open(name, step.kind, step.on_degraded)
             slot.read_trust = slot.input_trust = frame.trust_of(step)
@@ -161,6 +169,8 @@ class Execution:
             finally:
                 tell_step(finish, self.ledger.run_id, slot)
         self._absolve(slot)
+        if self.recording is not None:
+            await self.recording.settled(slot, self.ledger)
         return slot.result
 
     async def _body(  # noqa: PLR0913 - see `BodyRunner`
@@ -249,7 +259,8 @@ class Execution:
             told = _told_to_wait(settlement)
             if told is not None and told > _time_until(until):
                 break
-            await self.sleep(_wait_before(retry, told))
+            seconds = _wait_before(retry, told)
+            await (self.sleep(seconds) if self.recording is None else self.recording.wait(slot.name, seconds))
             settlement = await self._attempt(step, frame, slot, retry)
             calls += settlement.attempts
         return settlement if calls == settlement.attempts else replace(settlement, attempts=calls)
@@ -276,10 +287,12 @@ class Execution:
             shared=frame.shared,
             bodies=partial(self._body, frame, place, slot),
         )
-        with _Attempt() as attempt:
+        with _Attempt() as attempt, UNRECORDED if self.recording is None else self.recording.calls_of(slot):
             settlement = await step.run(context)
             if step.bodies and settlement.outcome is not None:  # other kinds have judged their value themselves
                 settlement = replace(settlement, outcome=await judged_awaiting(settlement.outcome, step.checks))
+            if self.recording is not None:
+                settlement = self.recording.plain(step, settlement)
             waits = step.fallback is not None and _gives_way(step, settlement)
             attempt.settlement = settlement if waits else self._written(step, settlement, frame, slot)
         return attempt.settlement
@@ -292,6 +305,8 @@ class Execution:
         writes = [*settlement.writes, *_own_writes(step, settlement, slot.name)]
         if not writes:
             return settlement
+        if self.recording is not None:  # what comes back after a crash must be what was there before it
+            writes = [(path, as_saved(value, f"step {slot.name!r}")) for path, value in writes]
         own = settlement.outcome.trust if isinstance(settlement.outcome, (Accepted, Degraded)) else Trust.CLEAN
         worth = own if step.kind == "hitl" else Trust.lowest([own, slot.input_trust])
         frame.shared.write(writes, worth, slot.write_trusts)

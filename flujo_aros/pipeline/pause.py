@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -22,6 +23,8 @@ from flujo_aros.pipeline.step import PipelineStep, Step
 from flujo_aros.pipeline.template import InputTemplate
 
 _VERSION: Final = 1
+_TURN: Final = re.compile(r"/\d+(?=/)")
+"""The number of an item or an iteration in the name of a step inside."""
 
 
 class PausedRun(Strict):
@@ -72,8 +75,8 @@ class PausedRun(Strict):
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:
     """Everything that a paused run needs to go on. Raises `UsageError` for a value that cannot be saved."""
     talks = has_conversation(pipeline)
-    final = [slot for slot in ledger.settled if _is_final(slot.result)]
-    begun = [slot.result for slot in ledger.settled if not _is_final(slot.result)]
+    final = [slot for slot in ledger.settled if is_final(slot.result)]
+    begun = [slot.result for slot in ledger.settled if not is_final(slot.result)]
     return PausedRun(
         run_id=ledger.run_id,
         pipeline=pipeline.name,
@@ -91,8 +94,16 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
 
 def recorded_slots(paused: PausedRun, pipeline: Pipeline) -> dict[str, Slot]:
     """The settled steps of a paused run, for the run that goes on; values with a contract are typed again."""
-    contracts = dict(_contracts(pipeline))
-    return {step.name: slot_of(step, contracts.get(step.name)) for step in paused.steps}
+    return slots_of(paused.steps, pipeline)
+
+
+def slots_of(steps: Iterable[RecordedStep], pipeline: Pipeline | None) -> dict[str, Slot]:
+    """The slots of settled steps, by name. Without their pipeline all values are plain JSON."""
+    contracts = {} if pipeline is None else dict(_contracts(pipeline))
+    return {
+        step.name: slot_of(step, contracts.get(step.name) or contracts.get(_TURN.sub("/body", step.name)))
+        for step in steps
+    }
 
 
 def fingerprint(pipeline: Pipeline) -> str:
@@ -101,7 +112,7 @@ def fingerprint(pipeline: Pipeline) -> str:
     return hashlib.sha256(described.encode()).hexdigest()
 
 
-def _is_final(result: StepResult[Any]) -> bool:
+def is_final(result: StepResult[Any]) -> bool:
     """Whether a step need not run again: all but those that paused, and those cancelled without an explanation."""
     cancelled = result.status is StepStatus.CANCELLED and result.excused_by is None
     return result.status is not StepStatus.PAUSED and not cancelled
@@ -121,7 +132,7 @@ def _all_steps(pipeline: Pipeline) -> Iterator[PipelineStep]:
 
 
 def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract[Any]]]:
-    """The contracts of agent steps, by the names that their steps have in the ledger outside of maps and loops."""
+    """The contracts of agent steps, by the names of their steps in the ledger, where `body` is each turn of one."""
     found: list[tuple[str, Contract[Any]]] = []
     for step in pipeline.steps:
         name = f"{prefix}{step.name}"

@@ -173,15 +173,15 @@ def as_saved(value: Any, what: str) -> Any:
     """A value as plain JSON that comes back as the same JSON. Raises `UsageError` where there is none."""
     if has_content(value):
         raise UsageError(
-            f"the run paused, but cannot be saved: {what} holds an image or other content for a model, "
+            f"the run cannot be saved: {what} holds an image or other content for a model, "
             "which does not come back from JSON as what it was"
         )
     try:
         return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:
         raise UsageError(
-            f"the run paused, but cannot be saved: {what} gave a value that is no plain data ({error}); "
-            "hand on plain data or pydantic models before a step that asks a person"
+            f"the run cannot be saved: {what} gave a value that is not plain data ({error}); "
+            "hand on plain data or pydantic models in a run that is durable, or that asks a person"
         ) from error
 
 

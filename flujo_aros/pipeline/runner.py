@@ -7,21 +7,22 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mappin
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import uuid4
 
 from pydantic import BaseModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import UNHEARD, Finish, Observer, is_heard, observing
+from flujo_aros.events import UNHEARD, Finish, LiveEvent, Observer, is_heard, observing
 from flujo_aros.pipeline.budget import Budget
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.context import Answer
-from flujo_aros.pipeline.execution import Execution, Frame, Sleep
+from flujo_aros.pipeline.execution import Execution, Frame, LiveOf, Sleep
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, RunResult, RunStatus, Slot, Work
 from flujo_aros.pipeline.option_types import known_options, refuse_wrong
 from flujo_aros.pipeline.pause import PausedRun, fingerprint, paused_run, recorded_slots
+from flujo_aros.pipeline.recording import Engine, InProcess, Recording
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
@@ -36,6 +37,35 @@ if TYPE_CHECKING:
 _LOCAL = "local:"
 
 
+class Handle(Protocol):
+    """A run that somebody executes, somewhere: what it is called, how it stands, and what may be done with it."""
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        ...
+
+    async def status(self) -> str:
+        """How the run stands: queued, running, paused, parked, completed, degraded, failed or cancelled."""
+        ...
+
+    async def result(self) -> RunResult:
+        """How the run ended, or that it waits for an answer, as soon as either is so."""
+        ...
+
+    def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
+        """The events of the run from an offset on, each with the offset behind it, until the run has ended."""
+        ...
+
+    async def cancel(self) -> None:
+        """Cancel the run."""
+        ...
+
+    async def answer(self, value: Any) -> None:
+        """Answer what a paused run asks, so that it goes on."""
+        ...
+
+
 @known_options
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
@@ -46,7 +76,8 @@ class Runner:
     `usage_limits` is what one run may use. Local models that the steps name
     are started when first needed and stopped with the run, unless `models` gives them. `evidence` is what ladders with
     `adaptive=True` go by, such as `journal.evidence`, which is then asked where one climbs. `sleep` waits between
-    retries.
+    retries. `engine` says where runs are executed: `InProcess()`, the default, or `flujo_aros.durable.Durable(url)`,
+    with which a crash loses nothing.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> Runner(Pipeline([Call("count", function=len)])).run_sync("four").output
@@ -64,6 +95,7 @@ class Runner:
         models: ModelSource | None = None,
         evidence: Evidence | Callable[[], Evidence] | None = None,
         sleep: Sleep = asyncio.sleep,
+        engine: Engine | None = None,
     ) -> None:
         if not isinstance(cast("object", pipeline), (Pipeline, PipelineStep)):
             found = type(cast("object", pipeline)).__name__
@@ -84,6 +116,7 @@ class Runner:
         self.models = models
         self.evidence = evidence if evidence is None or callable(evidence) else lambda: evidence
         self.sleep = sleep
+        self.engine: Engine = InProcess() if engine is None else engine
         self._own_secrets: tuple[str, ...] | None = None
         self._prepared = False
 
@@ -92,26 +125,52 @@ class Runner:
         input: Any = "",  # noqa: A002 - the word of the public surface, also in templates
         context: Mapping[str, Any] | BaseModel | None = None,
         deps: Any = None,
+        *,
+        run_id: str | None = None,
     ) -> RunResult:
         """Run the steps one after the other and say how each ended. Bad data and failing steps are results.
 
         `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
         to it. `deps` is what the tools and instructions of agents see as `ctx.deps`; it stays with this call, and no
-        journal, template or paused run holds it. Raises `UsageError` before anything has started, for what can be known
-        to be wrong; cancellation and Ctrl-C go on after every open step has settled.
+        journal, template or paused run holds it. `run_id` names the run; with a durable engine a run of that name goes
+        on, or gives its result again. Raises `UsageError` before anything has started, for what can be known to be
+        wrong; cancellation and Ctrl-C go on after every open step has settled.
         """
-        return await self._run(_Task(uuid4().hex, input, SharedContext.of(context), deps))
+        return await self.engine.run(self, self._task(input, context, deps, run_id))
+
+    async def submit(
+        self,
+        input: Any = "",  # noqa: A002 - as in `run`
+        context: Mapping[str, Any] | BaseModel | None = None,
+        *,
+        run_id: str | None = None,
+        queue: str = "default",
+        priority: int | None = None,
+    ) -> Handle:
+        """Put a run into the queue of a durable engine, and give a handle to it at once. Any worker may execute it.
+
+        A `run_id` that is known already gives the handle to that run. `priority` 1 comes first; without one a run
+        comes before all that have one. Raises `UsageError` where the engine keeps no runs.
+        """
+        return await self.engine.submit(self, self._task(input, context, None, run_id), queue=queue, priority=priority)
+
+    def _task(
+        self, given: Any, context: Mapping[str, Any] | BaseModel | None, deps: Any, run_id: str | None, **more: Any
+    ) -> RunTask:
+        return RunTask(run_id or uuid4().hex, given, SharedContext.of(context), deps, named=run_id is not None, **more)
 
     def run_sync(
         self,
         input: Any = "",  # noqa: A002 - as in `run`
         context: Mapping[str, Any] | BaseModel | None = None,
         deps: Any = None,
+        *,
+        run_id: str | None = None,
     ) -> RunResult:
         """`run` for code without an event loop. Inside one it is a `UsageError`: await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
-        return asyncio.run(self.run(input, context, deps))
+        return asyncio.run(self.run(input, context, deps, run_id=run_id))
 
     async def stream(
         self,
@@ -120,6 +179,7 @@ class Runner:
         deps: Any = None,
         *,
         buffer: int = 16,
+        run_id: str | None = None,
     ) -> AsyncGenerator[StreamEvent]:
         """Run, and give each event as it happens: steps that start and settle, and the replies while they are written.
 
@@ -127,8 +187,8 @@ class Runner:
         iterator cancels the run and waits until every step has settled; `contextlib.aclosing` does so on `break`.
         """
         channel = EventChannel(buffer)
-        task = _Task(uuid4().hex, input, SharedContext.of(context), deps, channel=channel)
-        async with aclosing(channel.events(lambda: self._run(task))) as events:
+        task = self._task(input, context, deps, run_id, channel=channel)
+        async with aclosing(channel.events(lambda: self.engine.run(self, task))) as events:
             async for event in events:
                 yield event
 
@@ -147,7 +207,7 @@ class Runner:
         `context_type`, and agents with `deps` need them again. Raises `UsageError` when the pipeline is not the one
         that paused.
         """
-        return await self._run(self._resumed(paused, answer, context_type, deps))
+        return await self.execute(self._resumed(paused, answer, context_type, deps))
 
     async def stream_resumed(
         self,
@@ -161,13 +221,13 @@ class Runner:
         """`resume`, and each event as it happens, like `stream`. Steps that had settled have no events."""
         channel = EventChannel(buffer)
         task = replace(self._resumed(paused, answer, context_type, deps), channel=channel)
-        async with aclosing(channel.events(lambda: self._run(task))) as events:
+        async with aclosing(channel.events(lambda: self.execute(task))) as events:
             async for event in events:
                 yield event
 
     def _resumed(
         self, paused: PausedRun | Mapping[str, Any], answer: Any, context_type: type[BaseModel] | None, deps: Any
-    ) -> _Task:
+    ) -> RunTask:
         """What there is to do for a run that goes on. Raises `UsageError` for a state of another pipeline."""
         saved = paused if isinstance(paused, PausedRun) else PausedRun.from_dict(paused)
         if saved.fingerprint != fingerprint(self.pipeline):
@@ -178,10 +238,13 @@ class Runner:
         given: dict[str, Any] = saved.context or {}
         shared = SharedContext.of(given if context_type is None else context_type.model_validate(given))
         recorded = recorded_slots(saved, self.pipeline)
-        asked = _Task(saved.run_id, saved.input, shared, deps, recorded, saved.step, Answer(answer), before=saved.work)
+        asked = RunTask(
+            saved.run_id, saved.input, shared, deps, recorded, saved.step, Answer(answer), before=saved.work
+        )
         return replace(asked, carrier=dict(saved.carrier), resumed=True)
 
-    async def _run(self, task: _Task) -> RunResult:
+    async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult:
+        """Do what an engine has decided to run here, now: `run` and `resume` end in this."""
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
         if not self._prepared:
             for step in steps:
@@ -198,17 +261,20 @@ class Runner:
                 try:
                     with ledger:
                         if self.models is None and self._local_models:
-                            await self._run_locally(task, ledger)
+                            await self._run_locally(task, ledger, recording)
                         else:
-                            await self._execution(task, ledger, self.models).steps(steps, self._frame(task, ledger))
+                            await self._execution(task, ledger, self.models, recording).steps(
+                                steps, self._frame(task, ledger)
+                            )
                 except PauseRun as raised:
                     pause = raised
                 finally:
                     ended = self._ended(task, ledger, pause, began)
+                    task.result = ended
                     self._announce(ended, channel, finish)
         return ended
 
-    def _secrets(self, task: _Task) -> tuple[str, ...]:
+    def _secrets(self, task: RunTask) -> tuple[str, ...]:
         """What the context and the steps hold under names that say that it is secret."""
         if self._own_secrets is None:
             self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline.steps)))
@@ -221,30 +287,35 @@ class Runner:
 
             check_local(self._local_models)
 
-    async def _run_locally(self, task: _Task, ledger: RunLedger) -> None:
+    async def _run_locally(self, task: RunTask, ledger: RunLedger, recording: Recording | None) -> None:
         from flujo_aros.agents.local import LocalModels  # here: only a run that needs a local model needs its engine
 
         async with LocalModels() as models:
-            await self._execution(task, ledger, models).steps(self.pipeline.steps, self._frame(task, ledger))
+            await self._execution(task, ledger, models, recording).steps(self.pipeline.steps, self._frame(task, ledger))
 
-    def _execution(self, task: _Task, ledger: RunLedger, models: ModelSource | None) -> Execution:
+    def _execution(
+        self, task: RunTask, ledger: RunLedger, models: ModelSource | None, recording: Recording | None
+    ) -> Execution:
         channel = task.channel
+        listening = [recording.live] if recording is not None and recording.is_live else []
         if channel is not None:
             channel.ledger = ledger
+            listening.append(channel.live)
         return Execution(
             ledger=ledger,
             models=models,
             deps=task.deps,
             evidence=self.evidence,
-            live=None if channel is None else channel.live,
+            live=_all_of(listening),
             gate=None if channel is None else channel.gate,
             sleep=self.sleep,
             recorded=task.recorded,
             asked=task.asked,
             answer=task.answer,
+            recording=recording,
         )
 
-    def _frame(self, task: _Task, ledger: RunLedger) -> Frame:
+    def _frame(self, task: RunTask, ledger: RunLedger) -> Frame:
         budget: Budget | None = None
         if self.usage_limits is not None:
             spent = ledger.spent_before("", task.recorded.values())
@@ -252,7 +323,7 @@ class Runner:
         said = {} if task.answer is None else {"resume_input": task.answer.value}
         return Frame("", task.given, task.given, {}, said, task.shared, budget)
 
-    def _ended(self, task: _Task, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
+    def _ended(self, task: RunTask, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
         result = ledger.result_with(task.shared.value)
         if pause is None:
             return result
@@ -275,8 +346,8 @@ class Runner:
 
 
 @dataclass(slots=True)
-class _Task:
-    """What one run is to do."""
+class RunTask:
+    """What one run is to do. `named`: the id was given by the caller, who means the same run by the same id."""
 
     run_id: str
     given: Any
@@ -289,6 +360,21 @@ class _Task:
     before: Mapping[str, Work] = field(default_factory=dict[str, Work])
     carrier: dict[str, str] = field(default_factory=dict[str, str])
     resumed: bool = False
+    named: bool = False
+    result: RunResult | None = None
+    """How it has ended, also where it was cancelled and nothing is returned."""
+
+
+def _all_of(listening: Sequence[LiveOf]) -> LiveOf | None:
+    """One who wants each piece of a reply in place of several."""
+    if len(listening) < 2:
+        return listening[0] if listening else None
+
+    async def live(step: str, event: LiveEvent) -> None:
+        for each in listening:
+            await each(step, event)
+
+    return live
 
 
 def _secrets_in(steps: Iterable[PipelineStep]) -> Iterator[str]:

@@ -171,7 +171,7 @@ def test_another_pipeline_is_refused():
 def test_a_value_that_cannot_be_saved_fails_the_run_with_a_sentence():
     result = Runner(Call("make", function=lambda _: object()) >> Ask("sure")).run_sync()
     assert result.status is RunStatus.FAILED
-    assert "cannot be saved: step 'make' gave a value that is no plain data" in str(result.error)
+    assert "cannot be saved: step 'make' gave a value that is not plain data" in str(result.error)
 
 
 class Order(BaseModel):

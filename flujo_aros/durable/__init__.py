@@ -1,0 +1,31 @@
+"""Durable runs: a crash loses nothing, and more machines need no new code.
+
+A run comes in as `Runner(pipeline, engine=Durable(url)).run(input)`, or through a queue. Three things are kept of it,
+in one database: (1) each *model call*, as one step of DBOS, the only thing that is ever recorded inside a step;
+(2) each *step* of the pipeline, as a row of ours before its work and after it has settled; (3) the *run*, whose row
+says how it ended. What lies between, reading and repairing, is pure and is computed again.
+
+After a crash another process takes the run up: settled steps are replayed from (2), and the step that was under way
+runs again, with the calls of (1) answered from the record. So a call is recorded once and executed at least once:
+only the calls that were in flight at the crash are made, and paid, again.
+
+`serializer` lets nothing but JSON into the database and out of it; `store` has our rows and the completion gate (law
+8: `completed` is written only in a transaction that finds no unsettled step); `recorder` is one run being executed;
+`liveness` says who is dead; `limits` shares limits per minute; `engine` puts it together; `handle` looks from outside.
+
+Nothing else in the package imports `dbos`.
+"""
+
+from __future__ import annotations
+
+from flujo_aros.errors import UsageError
+
+try:
+    from flujo_aros.durable.engine import Durable
+    from flujo_aros.durable.handle import DurableHandle
+except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
+    if error.name not in ("dbos", "sqlalchemy", "psycopg"):
+        raise
+    raise UsageError("durable runs need an extra: pip install 'flujo_aros[durable]'") from error
+
+__all__ = ["Durable", "DurableHandle"]

@@ -1,0 +1,600 @@
+"""`Durable`: runs that a crash cannot lose, on one machine or on many, with DBOS underneath."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+from uuid import uuid4
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, EnqueueOptions, SetWorkflowID
+from dbos import error as engine_errors
+from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
+
+from flujo_aros.agents.recorded import Record
+from flujo_aros.durable.handle import DurableHandle
+from flujo_aros.durable.liveness import Liveness, liveness
+from flujo_aros.durable.recorder import Limiter, RunRecording
+from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
+from flujo_aros.durable.store import OPEN, RunRow, Store, Superseded, workflow_of
+from flujo_aros.errors import ArosError, UsageError
+from flujo_aros.pipeline.context import Answer
+from flujo_aros.pipeline.ledger import Work
+from flujo_aros.pipeline.pause import fingerprint
+from flujo_aros.pipeline.recorded import as_saved
+from flujo_aros.pipeline.results import RunResult, RunStatus
+from flujo_aros.pipeline.runner import Runner, RunTask
+from flujo_aros.pipeline.shared import SharedContext
+
+Document = Mapping[str, Any]
+"""A blueprint as plain JSON, from which any worker can make the pipeline again."""
+Load = Callable[[Document], Runner]
+"""Makes a runner of a document. Raises `ArosError` where this worker may not, or cannot."""
+
+_APP: Final = "aros"
+_VERSION: Final = "aros-1"
+"""Of the engine's rows. Which pipeline a run needs is written in the run: one worker executes many."""
+_MOST_TAKEOVERS: Final = 3
+_LOOK_SECONDS: Final = 0.25
+_open: Durable | None = None
+
+
+@DBOS.workflow(name="aros_run", max_recovery_attempts=_MOST_TAKEOVERS)
+async def _aros_run(run_id: str, segment: int) -> str:
+    """One run, or the part of one behind a pause. What it gives is nobody's truth: that is in our own rows."""
+    if _open is None:
+        raise AssertionError("a workflow runs without an engine")
+    return await _open.perform(run_id, segment)
+
+
+@dataclass(slots=True)
+class _Local:
+    """A run that was begun in this process, by somebody who waits for it here."""
+
+    runner: Runner
+    task: RunTask
+    result: RunResult | None = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _Active:
+    """A run that is executed here, now."""
+
+    task: asyncio.Task[RunResult]
+    loop: asyncio.AbstractEventLoop
+    cancelled: bool = False
+
+
+class Durable:
+    """An engine that keeps every run in a database: `Runner(pipeline, engine=Durable("sqlite:///runs.sqlite"))`.
+
+    `url` is `sqlite:///FILE`, for the processes of one machine, or `postgresql://USER@HOST/NAME`, for any number of
+    machines. A process that is killed loses nothing: `run` on the same input takes the interrupted run up, in the same
+    program or another, and steps that had settled and model calls that were recorded are neither run nor paid again.
+    `live` keeps the text of replies while they are written, so that other processes can follow. `limiter` shares
+    limits per minute among all workers (see `flujo_aros.durable.limits`).
+
+    There is one open `Durable` in a process; `close()`, or leaving it as a context manager, makes room for another.
+
+    Raises `UsageError` at the first run for a URL that cannot be used.
+    """
+
+    def __init__(self, url: str, *, live: bool = False, limiter: Limiter | None = None, create: bool = True) -> None:
+        self.url = url
+        self.live = live
+        self.limiter = limiter
+        self.executor = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        self.runners: dict[str, Runner] = {}
+        self.documents: dict[str, Document] = {}
+        self.load: Load | None = None
+        self.on_taken_up: Callable[[RunRow], None] | None = None
+        """Is told of an interrupted run that `run` takes up."""
+        self._create = create
+        self._store: Store | None = None
+        self._client: DBOSClient | None = None
+        self._liveness: Liveness | None = None
+        self._launched = False
+        self._queues: Sequence[str] = ()
+        self._local: dict[str, _Local] = {}
+        self._active: dict[str, _Active] = {}
+        self._draining = False
+        self._stop = threading.Event()
+        self._watcher: threading.Thread | None = None
+        self._guard = threading.Lock()
+
+    # -- opening and closing -----------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The rows of the database, opened when first needed."""
+        if self._store is None:
+            self._store = Store(self.url, create=self._create)
+        return self._store
+
+    @property
+    def locks(self) -> Liveness:
+        """Who is alive."""
+        if self._liveness is None:
+            self._liveness = liveness(self.store.engine, self.executor)
+        return self._liveness
+
+    @property
+    def client(self) -> DBOSClient:
+        """What puts work into the engine's queues without executing any."""
+        if self._client is None:
+            refuse_pickles()
+            self._migrated()
+            self._client = DBOSClient(
+                system_database_engine=self.store.engine, serializer=JsonSerializer(), application_name=_APP
+            )
+        return self._client
+
+    def _migrated(self) -> None:
+        """Make the tables of the engine, where nobody has yet."""
+        table = sa.inspect(self.store.engine).has_table("operation_outputs", schema=self._schema)
+        if not table:
+            self.launch()
+
+    @property
+    def _schema(self) -> str | None:
+        return None if self.store.is_sqlite else "dbos"
+
+    def launch(self, queues: Sequence[str] = (), concurrency: int | None = None) -> None:
+        """Start to execute: runs begun here, and those of `queues`, at most `concurrency` of them at once."""
+        global _open  # noqa: PLW0603 - the engine below is one for each process, too
+        with self._guard:
+            if self._launched:
+                return
+            if _open is not None and _open is not self:
+                raise UsageError(
+                    f"this process has {_open.url!r} open already, and can have one durable database at a time; "
+                    "close that one first: durable.close()"
+                )
+            refuse_pickles()
+            if not self.locks.hold():
+                raise UsageError(f"the durable database {self.url!r} cannot be reached; no lock could be taken there")
+            config: Any = {
+                "name": _APP,
+                "system_database_url": self._engine_url,
+                "serializer": JsonSerializer(),
+                "application_version": _VERSION,
+                "executor_id": self.executor,
+                "log_level": "CRITICAL",
+            }
+            if self.store.is_sqlite:
+                config["system_database_engine"] = self.store.engine  # with our settings of the file
+            _open, self._queues = self, tuple(queues)
+            try:
+                DBOS(config=config)
+                DBOS.listen_queues(list(queues))
+                DBOS.launch()
+                for queue in queues:
+                    DBOS.register_queue(queue, worker_concurrency=concurrency, polling_interval_sec=0.2)
+            except (SQLAlchemyError, engine_errors.DBOSException) as error:
+                _open = None
+                DBOS.destroy()
+                raise UsageError(f"the durable database {self.url!r} cannot be used: {error}") from error
+            self._launched = True
+            self._watcher = threading.Thread(target=self._watch, name="aros-watcher", daemon=True)
+            self._watcher.start()
+
+    @property
+    def _engine_url(self) -> str:
+        return self.store.engine.url.render_as_string(hide_password=False)
+
+    def close(self) -> None:
+        """Stop executing, and close the database. A run that is under way is left for others to take up."""
+        global _open  # noqa: PLW0603 - as in `launch`
+        self._draining = True
+        self._stop.set()
+        if self._watcher is not None:
+            self._watcher.join()
+        for active in list(self._active.values()):
+            active.loop.call_soon_threadsafe(active.task.cancel)
+        if self._client is not None:
+            self._client.destroy()
+        if self._launched:
+            DBOS.destroy()
+        if self._liveness is not None:
+            self._liveness.release()
+        if self._store is not None:
+            self._store.close()
+        if _open is self:
+            _open = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- runs --------------------------------------------------------------------------------------------------
+
+    async def run(self, runner: Runner, task: RunTask) -> RunResult:
+        """Execute a run in this process, or take up one that was interrupted.
+
+        Without a name, that is a run of the same pipeline on the same input and context whose process is gone. With
+        one, the run of that name: it goes on where it is interrupted, and gives its result again where it has ended.
+        """
+        await asyncio.to_thread(self.launch)
+        version = self._known(runner)
+        row = await asyncio.to_thread(self._found, task, version)
+        if row is not None and row.run_id in self._active:
+            return await self.handle(row.run_id).result()
+        if row is not None and row.status != "running":
+            return await self.handle(row.run_id).result()
+        if row is not None:
+            if not await asyncio.to_thread(self._take_up, row):
+                return await self.handle(row.run_id).result()
+            task.run_id = row.run_id
+            if self.on_taken_up is not None:
+                self.on_taken_up(row)
+            return await self._here(runner, task, row.segment + 1)
+        if not await asyncio.to_thread(self._begin, task, version):
+            return await self.handle(task.run_id).result()
+        return await self._here(runner, task, 1)
+
+    def _known(self, runner: Runner) -> str:
+        version = fingerprint(runner.pipeline)
+        self.runners[version] = runner
+        return version
+
+    def _found(self, task: RunTask, version: str) -> RunRow | None:
+        """The run that this is, where it was begun before."""
+        request = _request_of(task)
+        if not task.named:
+            found = self.store.interrupted(version, request)
+            return next((row for row in found if row.executor and not self.locks.is_alive(row.executor)), None)
+        row = self.store.find(task.run_id)
+        if row is None:
+            return None
+        if row.request != request:
+            raise UsageError(f"run {task.run_id!r} was begun with another input or context; give it another run_id")
+        if row.version != version and row.status in OPEN:
+            raise UsageError(_other_version(row))
+        if row.status == "running" and (row.executor is None or self.locks.is_alive(row.executor)):
+            return replace(row, status="elsewhere")
+        return row
+
+    def _take_up(self, row: RunRow) -> bool:
+        """Let an interrupted run go on here; False where somebody else was first."""
+        if row.takeovers >= _MOST_TAKEOVERS:
+            self.store.mark(row, "failed", _poisoned(row))
+            return False
+        with self.store.connection() as connection:
+            mine = {"executor": self.executor, "takeovers": row.takeovers + 1, "epoch": row.epoch + 1}
+            if not self.store.take_segment(connection, row, status="queued", **mine):
+                return False
+        with suppress(engine_errors.DBOSException):
+            DBOS.cancel_workflow(row.workflow_id)
+        return True
+
+    def _begin(self, task: RunTask, version: str) -> bool:
+        with self.store.connection() as connection:
+            return self._add(connection, task, version, "running", queue=None, priority=None)
+
+    def _add(
+        self,
+        connection: sa.Connection,
+        task: RunTask,
+        version: str,
+        status: str,
+        *,
+        queue: str | None,
+        priority: int | None,
+    ) -> bool:
+        document = self.documents.get(version)
+        if document is not None:
+            self.store.add_document(connection, version, document)
+        return self.store.add(
+            connection,
+            {
+                "run_id": task.run_id,
+                "pipeline": self.runners[version].pipeline.name,
+                "version": version,
+                "request": _request_of(task),
+                "status": status,
+                "executor": self.executor if queue is None else None,
+                "queue": queue,
+                "priority": priority,
+                "live": self.live,
+                "input": as_saved(task.given, "the input"),
+                "context": _context_of(task),
+            },
+        )
+
+    async def _here(self, runner: Runner, task: RunTask, segment: int) -> RunResult:
+        """Execute a run in this process, for somebody who waits for it."""
+        local = self._local[task.run_id] = _Local(runner, task)
+        with SetWorkflowID(workflow_of(task.run_id, segment)):
+            handle = await DBOS.start_workflow_async(_aros_run, task.run_id, segment)
+        waiting = asyncio.ensure_future(handle.get_result())
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            active = self._active.get(task.run_id)
+            if active is not None:
+                active.cancelled = True
+                active.task.cancel()
+            await asyncio.wait([waiting])
+            raise
+        finally:
+            self._local.pop(task.run_id, None)
+        if local.error is not None:
+            raise local.error
+        if local.result is not None:
+            return local.result
+        return await self.handle(task.run_id).result()
+
+    async def submit(
+        self, runner: Runner, task: RunTask, *, queue: str = "default", priority: int | None = None
+    ) -> DurableHandle:
+        """Put a run into a queue. Any worker that knows the pipeline, or may load its blueprint, executes it."""
+        version = self._known(runner)
+
+        def put() -> None:
+            client = self.client
+            with self.store.connection() as connection:
+                self.submit_in(connection, client, task, version, queue=queue, priority=priority)
+
+        await asyncio.to_thread(put)
+        return self.handle(task.run_id)
+
+    def submit_in(
+        self,
+        connection: sa.Connection,
+        client: DBOSClient,
+        task: RunTask,
+        version: str,
+        *,
+        queue: str,
+        priority: int | None,
+    ) -> None:
+        """Put a run into a queue as a part of this transaction: it is there if, and only if, that commits."""
+        if self._add(connection, task, version, "queued", queue=queue, priority=priority):
+            self._enqueue(connection, client, task.run_id, 1, queue, priority)
+
+    def _enqueue(
+        self, connection: sa.Connection, client: DBOSClient, run_id: str, segment: int, queue: str, priority: int | None
+    ) -> None:
+        options: EnqueueOptions = {
+            "workflow_name": "aros_run",
+            "queue_name": queue,
+            "workflow_id": workflow_of(run_id, segment),
+            "app_version": _VERSION,
+        }
+        if priority is not None:
+            options["priority"] = priority
+        client.enqueue_in_transaction(connection, options, run_id, segment)
+
+    def handle(self, run_id: str) -> DurableHandle:
+        """A handle to a run of this database, by its id."""
+        return DurableHandle(self, run_id)
+
+    def answer(self, row: RunRow, value: Any) -> None:
+        """Let a paused run go on with an answer, on any worker. Raises `UsageError` where it does not wait for one."""
+        if row.status != "paused":
+            raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
+        client = self.client
+        with self.store.connection() as connection:
+            if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
+                raise UsageError(f"run {row.run_id} was answered by somebody else just now")
+            self._enqueue(connection, client, row.run_id, row.segment + 1, row.queue or "default", row.priority)
+
+    def cancel(self, row: RunRow) -> None:
+        """Cancel a run: at once where nobody executes it, else as soon as its worker has seen it."""
+        if row.status not in (*OPEN, "cancelling"):
+            return
+        busy = (
+            row.status in ("running", "cancelling") and row.executor is not None and self.locks.is_alive(row.executor)
+        )
+        if busy:
+            with self.store.connection() as connection:
+                self.store.set_status(connection, row, "cancelling")
+            return
+        self.store.mark(row, "cancelled", "cancelled before it had ended")
+
+    # -- executing ---------------------------------------------------------------------------------------------
+
+    async def perform(self, run_id: str, segment: int) -> str:
+        """The body of the engine's workflow: execute a run that has come to this process."""
+        local = self._local.get(run_id)
+        try:
+            row = await asyncio.to_thread(self.store.claim, run_id, segment, self.executor)
+            if row is None:
+                return "superseded"
+            runner = await asyncio.to_thread(self._runner_for, row, local)
+            if runner is None:
+                return "parked"
+            result = await self._execute(runner, row, local)
+        except Superseded:
+            return "superseded"
+        except (ArosError, asyncio.CancelledError) as error:
+            if local is None:
+                raise
+            local.error = error
+            return "failed"
+        if local is not None:
+            local.result = result
+        return result.status.value
+
+    def _runner_for(self, row: RunRow, local: _Local | None) -> Runner | None:
+        """What executes a run here; None for a run that is left to others, which is written down."""
+        if row.takeovers > _MOST_TAKEOVERS:
+            self.store.mark(row, "failed", _poisoned(row))
+            return None
+        if local is not None:
+            return local.runner
+        known = self.runners.get(row.version)
+        if known is not None:
+            return known
+        document = None if self.load is None else self.store.document(row.version)
+        if document is None or self.load is None:
+            self.store.mark(row, "parked", f"{_other_version(row)}; no worker here knows that version")
+            return None
+        try:
+            runner = self.load(document)
+        except ArosError as error:
+            self.store.mark(row, "parked", f"this worker cannot load its blueprint: {error}")
+            return None
+        if fingerprint(runner.pipeline) != row.version:
+            self.store.mark(row, "parked", _other_version(row))
+            return None
+        self.runners[row.version] = runner
+        return runner
+
+    async def _execute(self, runner: Runner, row: RunRow, local: _Local | None) -> RunResult:
+        store = self.store
+        segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
+        begun = row.epoch > 1 or row.segment > 1 or row.forked_from is not None
+        rows = await asyncio.to_thread(store.steps, row.run_id) if begun else []
+        calls, highest = await asyncio.to_thread(store.calls, segments) if begun else ({}, 0)
+        texts = await asyncio.to_thread(store.texts, row.run_id) if begun and row.live else []
+        _draw_ids(highest)
+        recording = RunRecording(
+            store, row, runner.pipeline, rows, calls, _checkpoint, limiter=self.limiter, texts=texts
+        )
+        task = _task_of(row, recording, local)
+        loop = asyncio.get_running_loop()
+        inner = asyncio.ensure_future(runner.execute(task, recording))
+        active = self._active[row.run_id] = _Active(inner, loop)
+        try:
+            result = await inner
+        except asyncio.CancelledError:
+            if task.result is None or not active.cancelled:
+                raise  # this process ends: the run is left as it is, for others to take up
+            await recording.finish(task.result)
+            if local is not None:
+                raise
+            return task.result
+        finally:
+            self._active.pop(row.run_id, None)
+        status = await recording.finish(result)
+        if status != result.status.value:
+            trouble = "a step that started has never settled"
+            return replace(result, status=RunStatus(status), trouble=trouble)
+        return result
+
+    # -- watching ----------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Keep the lock, cancel what is to be cancelled, and, as a worker, take over from the dead."""
+        while not self._stop.wait(_LOOK_SECONDS):
+            try:
+                if not self.locks.hold():
+                    continue
+                self._cancel_asked()
+                if self._queues:
+                    self._take_over()
+            except (ArosError, SQLAlchemyError, engine_errors.DBOSException):
+                continue  # the database is away: it is looked at again
+
+    def _cancel_asked(self) -> None:
+        if not self._active:
+            return
+        for run_id in self.store.cancelling(self.executor):
+            active = self._active.get(run_id)
+            if active is not None and not active.cancelled:
+                active.cancelled = True
+                active.loop.call_soon_threadsafe(active.task.cancel)
+
+    def _take_over(self) -> None:
+        """Let runs whose process is gone go on."""
+        for executor in self.store.executors():
+            if executor == self.executor or self.locks.is_alive(executor):
+                continue
+            DBOS._recover_pending_workflows([executor])  # pyright: ignore[reportPrivateUsage]
+            for row in self.store.orphans(executor):
+                self._adopt(row)
+
+    def _adopt(self, row: RunRow) -> None:
+        """Let a run go on that the engine does not know to be under way."""
+        if row.status == "cancelling":
+            self.store.mark(row, "cancelled", "cancelled before it had ended")
+        elif row.takeovers >= _MOST_TAKEOVERS:
+            self.store.mark(row, "failed", _poisoned(row))
+        else:
+            client = self.client
+            with self.store.connection() as connection:
+                if self.store.take_segment(
+                    connection, row, status="queued", takeovers=row.takeovers + 1, executor=None
+                ):
+                    queue = row.queue or self._queues[0]
+                    self._enqueue(connection, client, row.run_id, row.segment + 1, queue, row.priority)
+
+
+def _draw_ids(highest: int) -> None:
+    """Draw the step ids that were drawn before: what was recorded is in memory, and new calls get new ids."""
+    drawn = 0
+    while drawn < highest:
+        drawn = DBOS.reserve_step().step_id
+
+
+async def _checkpoint(key: str, make: Callable[[], Awaitable[Record]]) -> Record:
+    """Run a call as one step of the engine. Its id is drawn at once, so that no order of completion matters."""
+    try:
+        step = DBOS.reserve_step()
+
+        async def body() -> Record:
+            return await make()
+
+        return await step.run_async({"name": key}, body)
+    except engine_errors.DBOSWorkflowConflictIDError as error:
+        raise Superseded(key) from error
+    except engine_errors.DBOSWorkflowCancelledError as error:
+        raise asyncio.CancelledError(str(error)) from error
+
+
+def _task_of(row: RunRow, recording: RunRecording, local: _Local | None) -> RunTask:
+    """What there is to do for a run, from its row; what only this process knows is taken from `local`."""
+    value = row.context or {}
+    given: Any = row.input
+    channel = None
+    if local is not None:
+        given, channel = local.task.given, local.task.channel
+        kept: Any = local.task.shared.value
+        value = type(kept).model_validate(value) if isinstance(kept, BaseModel) else value
+    asked = row.paused["step"] if row.paused is not None and row.has_answer else None
+    answer = Answer(row.answer["value"]) if asked is not None else None
+    before = dict(recording.before)
+    if row.seconds:
+        before[""] = Work(seconds=row.seconds)
+    shared, deps = SharedContext.of(value), None if local is None else local.task.deps
+    task = RunTask(row.run_id, given, shared, deps, recording.recorded, asked, answer, channel, before)
+    task.carrier = dict(row.carrier)
+    task.resumed = row.epoch > 1
+    return task
+
+
+def _context_of(task: RunTask) -> Any:
+    return as_saved(task.shared.value, "the context")
+
+
+def _request_of(task: RunTask) -> str:
+    """A hash of what a run is given: two that are the same are the same request."""
+    given = [as_saved(task.given, "the input"), _context_of(task)]
+    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+
+
+def _other_version(row: RunRow) -> str:
+    return (
+        f"run {row.run_id} was begun with another version of {row.pipeline!r} (its steps, contracts or ladder have "
+        f"changed since); run it with that version, or go on from its replies: aros fork {row.run_id} --at STEP"
+    )
+
+
+def _poisoned(row: RunRow) -> str:
+    return f"its process has ended {row.takeovers + 1} times before the run had; it is not tried again"
+
+
+__all__ = ["Document", "Durable", "Load"]

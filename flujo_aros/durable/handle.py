@@ -1,0 +1,169 @@
+"""A run of a durable database, seen from any process: how it stands, what it gives, its events as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from flujo_aros.durable.store import RunRow, StepRow
+from flujo_aros.errors import UsageError
+from flujo_aros.events import (
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    TextDelta,
+    TextReplaced,
+)
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.pause import PausedRun, slots_of
+from flujo_aros.pipeline.recorded import RecordedStep
+from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.pipeline.streaming import StreamEvent
+from flujo_aros.usage import Usage
+
+if TYPE_CHECKING:
+    from flujo_aros.durable.engine import Durable
+
+ENDED: Final = ("completed", "degraded", "failed", "cancelled")
+_LOOK_SECONDS: Final = 0.1
+
+
+class DurableHandle:
+    """A handle to one run. It holds nothing: every question is put to the database."""
+
+    def __init__(self, engine: Durable, run_id: str) -> None:
+        self._engine = engine
+        self._run_id = run_id
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self._run_id
+
+    async def row(self) -> RunRow:
+        """The run, as it stands."""
+        return await asyncio.to_thread(self._engine.store.run, self._run_id)
+
+    async def status(self) -> str:
+        """queued, running, paused, parked, cancelling, completed, degraded, failed or cancelled."""
+        return (await self.row()).status
+
+    async def result(self) -> RunResult:
+        """How the run ended, as soon as it has, or that it waits for an answer.
+
+        Raises `UsageError` for a run that is parked: it would wait for ever, and the error says for what.
+        """
+        while True:
+            row = await self.row()
+            if row.status in ENDED or row.status == "paused":
+                return await asyncio.to_thread(self._result, row)
+            if row.status == "parked":
+                raise UsageError(row.note or f"run {row.run_id} is parked")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _result(self, row: RunRow) -> RunResult:
+        runner = self._engine.runners.get(row.version)
+        return result_of(row, self._engine.store.steps(row.run_id), None if runner is None else runner.pipeline)
+
+    async def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:
+        """The events behind an offset, each with its own, until the run has ended or waits for an answer.
+
+        Whoever comes back with the last offset gets each event, and each character of live text, once.
+        """
+        while True:
+            row = await self.row()  # before the events: what it has ended with has all been written
+            steps = await asyncio.to_thread(self._engine.store.steps, row.run_id)
+            texts = await asyncio.to_thread(self._engine.store.texts, row.run_id)
+            done = row.status in ENDED or row.status == "paused"
+            for at, event in _events(row, steps, texts):
+                if at > offset:
+                    offset = at
+                    yield at, event
+            if done:
+                last = RunFinished(
+                    run_id=row.run_id,
+                    pipeline=row.pipeline,
+                    status=row.status,
+                    usage=Usage(),
+                    seconds=row.seconds,
+                )
+                result = await asyncio.to_thread(self._result, row)
+                yield offset, StreamEvent(None, last, result)
+                return
+            if row.status == "parked":
+                raise UsageError(row.note or f"run {row.run_id} is parked")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def cancel(self) -> None:
+        """Cancel the run. One that is under way settles its open steps first."""
+        row = await self.row()
+        await asyncio.to_thread(self._engine.cancel, row)
+
+    async def answer(self, value: Any) -> None:
+        """Answer what the run asks: it goes on, on any worker. Raises `UsageError` where it asks nothing."""
+        row = await self.row()
+        await asyncio.to_thread(self._engine.answer, row, value)
+
+
+def _events(
+    row: RunRow, steps: Sequence[StepRow], texts: Sequence[dict[str, Any]]
+) -> Iterator[tuple[int, StreamEvent]]:
+    """The events of a run in the order of their offsets."""
+    if row.epoch == 0:
+        return
+    found: list[tuple[int, StreamEvent]] = [
+        (1, StreamEvent(None, RunStarted(run_id=row.run_id, pipeline=row.pipeline)))
+    ]
+    for step in steps:
+        found.append((step.seq, StreamEvent(step.name, StepStarted(run_id=row.run_id, name=step.name, kind=step.kind))))
+        if step.record is not None and step.settled_seq is not None:
+            ended = _step_result(step)
+            if ended.status is not StepStatus.PAUSED:
+                found.append((step.settled_seq, StreamEvent(step.name, _finished(row, ended), ended)))
+    for text in texts:
+        said = text["text"]
+        event = TextReplaced(text=said) if text["kind"] == "replaced" else TextDelta(text=said)
+        found.append((text["seq"], StreamEvent(text["step"], event)))
+    yield from sorted(found, key=lambda each: each[0])
+
+
+def _step_result(step: StepRow) -> StepResult[Any]:
+    recorded = RecordedStep.model_validate(step.record)
+    return slots_of([recorded], None)[step.name].result
+
+
+def _finished(row: RunRow, ended: StepResult[Any]) -> StepFinished:
+    return StepFinished(
+        run_id=row.run_id,
+        name=ended.name,
+        kind=ended.kind,
+        status=ended.status.value,
+        trust=ended.trust,
+        reason=ended.reason,
+        usage=ended.usage,
+        seconds=ended.seconds,
+        attempts=ended.attempts,
+        error=ended.error,
+        output=ended.handed_on,
+    )
+
+
+def result_of(row: RunRow, steps: Sequence[StepRow], pipeline: Pipeline | None) -> RunResult:
+    """The result of a run, from its rows. Without the pipeline its values are plain JSON."""
+    recorded = [RecordedStep.model_validate(step.record) for step in steps if step.record is not None]
+    ended: list[StepResult[Any]] = [slot.result for slot in slots_of(recorded, pipeline).values()]
+    ended += [
+        StepResult(step["name"], step["kind"], StepStatus.SKIPPED, None, Usage(), 0, 0.0)
+        for step in (row.result or {}).get("steps", [])
+        if step["status"] == "skipped"
+    ]
+    paused = None
+    if row.paused is not None and row.status == "paused":
+        final = [step for step in recorded if step.status is not StepStatus.PAUSED]
+        paused = PausedRun.from_dict({**row.paused, "steps": [step.model_dump(mode="json") for step in final]})
+    status = RunStatus(row.status)
+    return RunResult(
+        row.run_id, row.pipeline, status, tuple(ended), row.seconds, row.context, paused=paused, trouble=row.note
+    )

@@ -1,0 +1,154 @@
+"""Who is alive: a lock that the kernel or the database releases by itself when its holder is gone.
+
+DBOS never notices a dead worker. Here each process holds a lock under its own name: a file lock beside an SQLite
+database, a session lock in PostgreSQL. Whoever gets the lock of another knows that it is dead: no clocks, no
+heartbeats, no time to wait. A process that is stopped or slow still holds its lock, and nothing is taken from it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Final, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from flujo_aros.errors import UsageError
+
+
+class Liveness(Protocol):
+    """The lock of this process, and a look at those of others."""
+
+    def hold(self) -> bool:
+        """Take the lock of this process, or see that it is still held. False while it is lost."""
+        ...
+
+    def is_alive(self, executor: str) -> bool:
+        """Whether the process of this name holds its lock."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the lock: this process executes nothing any more."""
+        ...
+
+
+class FileLocks:
+    """Locks in files beside the database, for processes of one machine."""
+
+    def __init__(self, database: Path, executor: str) -> None:
+        self._folder = database.with_name(f"{database.name}.workers")
+        self._own = self._folder / executor
+        self._held: IO[bytes] | None = None
+
+    def hold(self) -> bool:
+        """Take the lock. The kernel releases it when the process ends, whatever ends it."""
+        if self._held is None:
+            try:
+                self._folder.mkdir(exist_ok=True)
+                self._held = self._own.open("ab")
+            except OSError as error:
+                raise UsageError(
+                    f"the folder {str(self._folder)!r} cannot be written: {error.strerror or error}; "
+                    "workers need it to see who is alive"
+                ) from error
+            fcntl.flock(self._held, fcntl.LOCK_EX)
+        return True
+
+    def is_alive(self, executor: str) -> bool:
+        """Whether the process holds its lock; the file of one that is gone is removed."""
+        if executor == self._own.name:
+            return True
+        try:
+            with (self._folder / executor).open("rb+") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return True
+                with suppress(OSError):
+                    Path(file.name).unlink()
+                return False
+        except OSError:  # it was never there, or somebody else has seen it and cleaned up
+            return False
+
+    def release(self) -> None:
+        """Let go of the lock, and leave no file."""
+        if self._held is not None:
+            with suppress(OSError):
+                self._own.unlink()
+            self._held.close()
+            self._held = None
+
+
+_KEEPALIVE: Final = (
+    "SET tcp_keepalives_idle = 2",
+    "SET tcp_keepalives_interval = 1",
+    "SET tcp_keepalives_count = 3",
+)
+"""The server notices a machine that is gone within about five seconds; of a process, its kernel tells at once."""
+
+
+class SessionLocks:
+    """Advisory locks of PostgreSQL sessions, for processes of any number of machines."""
+
+    def __init__(self, engine: sa.Engine, executor: str) -> None:
+        self._engine = engine
+        self._executor = executor
+        self._held: sa.Connection | None = None
+        self._pid = os.getpid()
+
+    def hold(self) -> bool:
+        """Take the lock, or see that its session is still there. False while the database cannot be reached."""
+        try:
+            if self._held is not None:
+                self._held.exec_driver_sql("SELECT 1")
+                return True
+            made = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            made.detach()
+            for setting in _KEEPALIVE:
+                made.exec_driver_sql(setting)
+            taken = made.execute(_TRY, {"key": _key(self._executor)}).scalar()
+        except SQLAlchemyError:
+            if self._held is not None:
+                with suppress(SQLAlchemyError):
+                    self._held.close()
+            self._held = None
+            return False
+        if not taken:  # somebody is just looking, or the server has not noticed yet that the old session is gone
+            made.close()
+            return False
+        self._held = made
+        return True
+
+    def is_alive(self, executor: str) -> bool:
+        """Whether a session holds the lock of that process."""
+        if executor == self._executor:
+            return True
+        with self._engine.connect() as connection:  # the lock of a transaction: gone with it
+            return not connection.execute(_TRY_FOR_NOW, {"key": _key(executor)}).scalar()
+
+    def release(self) -> None:
+        """Close the session that holds the lock."""
+        if self._held is not None:
+            with suppress(SQLAlchemyError):
+                self._held.close()
+            self._held = None
+
+
+_TRY: Final = sa.text("SELECT pg_try_advisory_lock(:key)")
+_TRY_FOR_NOW: Final = sa.text("SELECT pg_try_advisory_xact_lock(:key)")
+
+
+def _key(executor: str) -> int:
+    """The number of a lock: 63 bits of a hash, so that two processes never have the same."""
+    return int.from_bytes(hashlib.sha256(f"aros worker {executor}".encode()).digest()[:8]) >> 1
+
+
+def liveness(engine: sa.Engine, executor: str) -> Liveness:
+    """The locks that go with a database."""
+    if engine.dialect.name == "sqlite":
+        return FileLocks(Path(str(engine.url.database)).resolve(), executor)
+    return SessionLocks(engine, executor)

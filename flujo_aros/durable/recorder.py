@@ -1,0 +1,278 @@
+"""One durable run while it is executed: steps and calls are kept as they happen, and given back after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from flujo_aros.agents.recorded import CallMade, Record, recorded_by
+from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded
+from flujo_aros.events import LiveEvent, TextAppended, TextDelta, TextReplaced
+from flujo_aros.outcome import Accepted
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot, Work
+from flujo_aros.pipeline.pause import has_conversation, is_final, slots_of
+from flujo_aros.pipeline.recorded import RecordedStep, RecordedWork, as_saved, recorded_step
+from flujo_aros.pipeline.results import RunResult, StepResult, StepStatus
+from flujo_aros.pipeline.step import PipelineStep, Step
+
+_FLUSH_SECONDS: Final = 0.25
+"""Live text is kept in pieces of about this length of time: a reply that comes at once is one write less."""
+_PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class Checkpoint(Protocol):
+    """Runs a call as one step of the engine, and keeps its record under this key."""
+
+    async def __call__(self, key: str, make: Callable[[], Awaitable[Record]]) -> Record:
+        """The record. Raises `Superseded` where another worker has the run."""
+        ...
+
+
+class Limiter(Protocol):
+    """Lets a call wait until the limits that all workers share have room for it."""
+
+    async def reserve(self, model: str, size: int) -> Callable[[CallMade | None], Awaitable[None]]:
+        """Wait for room. What it gives is told what the call has used; None: it was never made."""
+        ...
+
+
+class RunRecording:
+    """Keeps one run in its database. `rows` and `calls` are what was kept of it before this process took it up."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: RunRow,
+        pipeline: Pipeline,
+        rows: Sequence[StepRow],
+        calls: Mapping[str, Record],
+        checkpoint: Checkpoint,
+        *,
+        limiter: Limiter | None = None,
+        texts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._calls = calls
+        self._checkpoint = checkpoint
+        self._limiter = limiter
+        self._talks = has_conversation(pipeline)
+        steps = [RecordedStep.model_validate(row.record) for row in rows if row.record is not None]
+        slots = slots_of(steps, pipeline)
+        self.recorded: Mapping[str, Slot] = {name: slot for name, slot in slots.items() if is_final(slot.result)}
+        self.before: dict[str, Work] = {  # what the steps that go on after a pause had taken before it
+            step.name: RecordedWork.of(slots[step.name].result).work
+            for step in steps
+            if slots[step.name].result.status is StepStatus.PAUSED
+        }
+        self._written = {name: _state(slot.result) for name, slot in self.recorded.items()}
+        self._left_open = {row.name for row in rows if row.status is None}
+        self._containers: set[str] = set()
+        self._ordinals: Counter[str] = Counter()
+        highest = [row.seq for row in rows] + [row.settled_seq or 0 for row in rows]
+        self._seq = max([1, *highest, *(row["seq"] for row in texts)])
+        self._turn = asyncio.Lock()
+        self._shown = _Shown(texts)
+        self._pieces: list[tuple[str, str, str]] = []
+        self._first_piece = 0.0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the text of replies is kept while it is written."""
+        return self._run.live
+
+    async def started(self, name: str, kind: str) -> None:
+        """Keep that a step starts, before any of its work."""
+        self._left_open.discard(name)
+        parent = name.rpartition("/")[0]
+        while parent and parent not in self._containers:
+            self._containers.add(parent)
+            parent = parent.rpartition("/")[0]
+        async with self._turn:
+            await self._flush()
+            self._seq += 1
+            await asyncio.to_thread(self._store.started, self._run.run_id, self._run.epoch, name, kind, self._seq)
+
+    @contextmanager
+    def calls_of(self, slot: Slot) -> Generator[None]:
+        """Record every model call inside the block as one of this step."""
+        with recorded_by(_Calls(self, slot.name)):
+            yield
+
+    def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
+        """The settlement with a value that comes back from the database as the same value. Raises `UsageError`."""
+        outcome = settlement.outcome
+        if not isinstance(outcome, Accepted) or isinstance(outcome.value, _PLAIN):
+            return settlement
+        saved = as_saved(outcome.value, f"step {step.name!r}")
+        if isinstance(step, Step) and step.facts.contract is not None:
+            return settlement  # its contract makes the same of it again
+        return replace(settlement, outcome=replace(outcome, value=saved))
+
+    async def settled(self, slot: Slot, ledger: RunLedger) -> None:
+        """Keep how a step has settled, and what that has changed for the steps inside it, in one transaction."""
+        changed = [slot]
+        inside = f"{slot.name}/"
+        if slot.name in self._containers:
+            changed += [
+                each
+                for each in ledger.settled
+                if each.name.startswith(inside) and self._written.get(each.name) != _state(each.result)
+            ]
+        async with self._turn:
+            await self._flush()
+            rows = [self._row(recorded_step(each, talks=self._talks)) for each in changed]
+            for name in sorted(name for name in self._left_open if name.startswith(inside)):
+                self._left_open.discard(name)
+                rows.append(self._row(_abandoned(name, slot.name)))
+            await asyncio.to_thread(self._store.settled, self._run.run_id, self._run.epoch, rows)
+        self._written.update((each.name, _state(each.result)) for each in changed)
+
+    def _row(self, step: RecordedStep) -> dict[str, Any]:
+        self._seq += 1
+        record = step.model_dump(mode="json", exclude_defaults=True)
+        same = {"name": step.name, "kind": step.kind, "status": step.status.value, "record": record}
+        return {**same, "seq": self._seq, "settled_seq": self._seq}
+
+    async def finish(self, result: RunResult) -> str:
+        """Write how the run has ended, if every step that started has settled. The status that holds."""
+        changed = [
+            step
+            for step in result.steps
+            if step.status is not StepStatus.SKIPPED and self._written.get(step.name) != _state(step)
+        ]
+        async with self._turn:
+            await self._flush()
+            rows = [self._row(recorded_step(Slot.replayed(step, ()), talks=False)) for step in changed]
+            rows += [self._row(_abandoned(name, name)) for name in sorted(self._left_open)]
+            paused = result.paused
+            return await asyncio.to_thread(
+                self._store.finish,
+                self._run.run_id,
+                self._run.epoch,
+                result.status.value,
+                rows,
+                seconds=result.seconds,
+                result=replace(result, paused=None).to_dict(),
+                paused=None if paused is None else paused.model_copy(update={"steps": []}).to_dict(),
+                carrier=None if paused is None else paused.carrier,
+            )
+
+    async def wait(self, name: str, seconds: float) -> None:
+        """Wait before a retry; after a crash only until the time that was set before it."""
+
+        async def due() -> CallMade:
+            return CallMade({"value": time.time() + seconds})
+
+        record = await _Calls(self, name).call("wait", due)
+        await asyncio.sleep(min(seconds, max(0.0, record["value"] - time.time())))
+
+    async def live(self, step: str, event: LiveEvent) -> None:
+        """Keep a piece of a reply. What others have seen of it before a crash is not kept again."""
+        piece = self._shown.new(step, event)
+        if piece is None:
+            return
+        now = time.monotonic()
+        if not self._pieces:
+            self._first_piece = now
+        self._pieces.append((step, *piece))
+        if now - self._first_piece >= _FLUSH_SECONDS:
+            async with self._turn:
+                await self._flush()
+
+    async def _flush(self) -> None:
+        """Write the pieces that wait, joined where they follow one another."""
+        rows: list[dict[str, Any]] = []
+        pieces, self._pieces = self._pieces, []
+        for step, kind, text in pieces:
+            if rows and kind == "delta" and (rows[-1]["step"], rows[-1]["kind"]) == (step, "delta"):
+                rows[-1]["text"] += text
+                continue
+            self._seq += 1
+            rows.append({"seq": self._seq, "step": step, "kind": kind, "text": text})
+        if rows:
+            await asyncio.to_thread(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
+
+    async def call(
+        self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int
+    ) -> Record:
+        """The record of a call: kept from before, or made now, once there is room for it."""
+        self._ordinals[f"{step}#{kind}"] += 1
+        key = f"aros:{step}#{kind}#{self._ordinals[f'{step}#{kind}']}"
+        if key in self._calls:
+            return self._calls[key]
+
+        async def body() -> Record:
+            if self._limiter is None or not model:
+                return (await make()).record
+            settle = await self._limiter.reserve(model, size)
+            made: CallMade | None = None
+            try:
+                made = await make()
+            finally:
+                await settle(made)
+            return made.record
+
+        return await self._checkpoint(key, body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """The calls of one step."""
+
+    recording: RunRecording
+    step: str
+
+    async def call(
+        self, kind: str, make: Callable[[], Awaitable[CallMade]], *, model: str = "", size: int = 0
+    ) -> Record:
+        """As `CallRecorder`."""
+        return await self.recording.call(self.step, kind, make, model, size)
+
+
+class _Shown:
+    """What others have seen of the replies of steps that were under way at a crash: each character is shown once."""
+
+    def __init__(self, texts: Sequence[Mapping[str, Any]]) -> None:
+        self._seen: dict[str, str] = {}
+        self._again: dict[str, str] = {}
+        for row in texts:
+            kept = "" if row["kind"] == "replaced" else self._seen.get(row["step"], "")
+            self._seen[row["step"]] = kept + row["text"]
+
+    def new(self, step: str, event: LiveEvent) -> tuple[str, str] | None:
+        """The piece to show for an event; None where all of it was seen."""
+        if isinstance(event, TextReplaced):
+            known = self._seen.pop(step, None)
+            self._again.pop(step, None)
+            return None if known == event.text else ("replaced", event.text)
+        if not isinstance(event, (TextDelta, TextAppended)):
+            return None
+        known = self._seen.get(step)
+        if known is None:
+            return ("delta", event.text)
+        text = self._again[step] = self._again.get(step, "") + event.text
+        if known.startswith(text):
+            return None
+        del self._seen[step], self._again[step]
+        return ("delta", text[len(known) :]) if text.startswith(known) else ("replaced", text)
+
+
+def _state(result: StepResult[Any]) -> tuple[str, str | None]:
+    """What may change of a step that was kept."""
+    return result.status.value, result.excused_by
+
+
+def _abandoned(name: str, by: str) -> RecordedStep:
+    """A step that was under way at a crash, and that the run has not come to again."""
+    error = "its process ended, and the run went another way after that"
+    return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)
+
+
+__all__ = ["Checkpoint", "Limiter", "RunRecording", "Superseded"]

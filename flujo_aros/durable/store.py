@@ -1,0 +1,576 @@
+"""Our own rows beside those of DBOS, in the same database: runs, steps that started and settled, and live text.
+
+What DBOS keeps (queue, owner, attempts, model calls) is not repeated here. What it cannot know is: whether every step
+that started has settled. `completed` is written in one place, `Store.finish`, in a transaction that has counted.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from flujo_aros.durable.serializer import NAME, RefusedRow
+from flujo_aros.errors import UsageError
+
+FORMAT: Final = 1
+"""The format of our rows. A database with a higher one was written by a later release."""
+OPEN: Final = ("queued", "running", "parked", "paused")
+"""The statuses of runs that have not ended."""
+
+_META = sa.MetaData()
+INFO = sa.Table("aros_durable_format", _META, sa.Column("format", sa.Integer, primary_key=True))
+RUNS = sa.Table(
+    "aros_durable_runs",
+    _META,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("pipeline", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False, index=True),
+    sa.Column("note", sa.Text),
+    sa.Column("segment", sa.Integer, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("takeovers", sa.Integer, nullable=False),
+    sa.Column("executor", sa.Text),
+    sa.Column("queue", sa.Text),
+    sa.Column("priority", sa.Integer),
+    sa.Column("live", sa.Boolean, nullable=False),
+    sa.Column("input", sa.Text, nullable=False),
+    sa.Column("context", sa.Text),
+    sa.Column("paused", sa.Text),
+    sa.Column("answer", sa.Text),
+    sa.Column("carrier", sa.Text),
+    sa.Column("result", sa.Text),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("forked_from", sa.Text),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("ended", sa.Float),
+)
+STEPS = sa.Table(
+    "aros_durable_steps",
+    _META,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("started", sa.Float, nullable=False),
+    sa.Column("settled", sa.Float),
+    sa.Column("settled_seq", sa.Integer),
+    sa.Column("status", sa.Text),
+    sa.Column("record", sa.Text),
+)
+TEXTS = sa.Table(
+    "aros_durable_texts",
+    _META,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("step", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+)
+DOCUMENTS = sa.Table(
+    "aros_durable_documents",
+    _META,
+    sa.Column("version", sa.Text, primary_key=True),
+    sa.Column("document", sa.Text, nullable=False),
+)
+
+
+class Superseded(BaseException):
+    """Another worker has taken the run over: this one must leave it alone, at once and without a trace.
+
+    Not an `Exception`: no step may settle because of it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run, as it stands in the database."""
+
+    run_id: str
+    pipeline: str
+    version: str
+    request: str
+    status: str
+    note: str | None
+    segment: int
+    epoch: int
+    takeovers: int
+    executor: str | None
+    queue: str | None
+    priority: int | None
+    live: bool
+    input: Any
+    context: Any
+    paused: dict[str, Any] | None
+    answer: Any
+    carrier: dict[str, str]
+    result: dict[str, Any] | None
+    seconds: float
+    forked_from: str | None
+    created: float
+    ended: float | None
+    has_answer: bool = False
+
+    @property
+    def workflow_id(self) -> str:
+        """The id of the engine's workflow that executes the run now."""
+        return workflow_of(self.run_id, self.segment)
+
+
+def workflow_of(run_id: str, segment: int) -> str:
+    """The id of a workflow: a run has one, and one more for each time it goes on after a pause."""
+    return run_id if segment == 1 else f"{run_id}/{segment}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step that started, and how it settled, if it has."""
+
+    name: str
+    kind: str
+    seq: int
+    attempt: int
+    status: str | None
+    record: dict[str, Any] | None
+    settled_seq: int | None = None
+
+
+_JSON: Final = ("input", "context", "paused", "answer", "carrier", "result")
+
+
+def _plain(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+class Store:
+    """The rows of one database. Every method is one transaction, and blocks: call it from a thread.
+
+    Raises `UsageError` for a URL that cannot be, and for a database that cannot be opened, read or written.
+    """
+
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self.url = url
+        self._shown = url
+        try:
+            self.engine = _engine(url, create=create)
+            self._shown = str(self.engine.url.render_as_string(hide_password=True))
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise UsageError(
+                f"{url!r} is not the URL of a database that can keep runs; "
+                "write sqlite:///FILE or postgresql://USER@HOST/NAME"
+            ) from error
+        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        if self.is_sqlite and self.engine.url.database in (None, "", ":memory:"):
+            raise UsageError("a database in memory does not survive a crash; name a file: sqlite:///FILE")
+        self._prefix = "" if self.is_sqlite else "dbos."
+        with self.connection() as connection:
+            self._prepare(connection, create=create)
+
+    def _prepare(self, connection: sa.Connection, *, create: bool) -> None:
+        exists = sa.inspect(connection).has_table(INFO.name)
+        if not exists and not create:
+            raise UsageError(f"the database {self._shown} holds no durable runs; is this the right URL?")
+        if not exists:
+            if not self.is_sqlite:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(4242)"))  # one creates, the others wait
+            _META.create_all(connection)
+        found = connection.execute(sa.select(INFO.c.format)).scalar()
+        if found is None:
+            connection.execute(INFO.insert().values(format=FORMAT))
+        elif found > FORMAT:
+            raise UsageError(
+                f"the database {self._shown} was written by a later release of flujo_aros (format {found}, "
+                f"this one knows {FORMAT}); upgrade with: pip install -U 'flujo_aros[durable]'"
+            )
+
+    @contextmanager
+    def connection(self) -> Generator[sa.Connection]:
+        """A transaction. What the database refuses is one `UsageError`."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise UsageError(f"the durable database {self._shown} {_refusal(error)}") from error
+
+    # -- runs --------------------------------------------------------------------------------------------------
+
+    def add(self, connection: sa.Connection, run: Mapping[str, Any]) -> bool:
+        """Add a run, unless there is one of this id. Whether it was added."""
+        values = {name: _plain(value) if name in _JSON else value for name, value in run.items()}
+        values = {
+            "segment": 1,
+            "epoch": 0,
+            "takeovers": 0,
+            "live": False,
+            "seconds": 0.0,
+            "created": time.time(),
+            **values,
+        }
+        known = connection.execute(sa.select(RUNS.c.run_id).where(RUNS.c.run_id == run["run_id"])).scalar()
+        if known is not None:
+            return False
+        connection.execute(RUNS.insert().values(values))
+        return True
+
+    def run(self, run_id: str) -> RunRow:
+        """The run of an id, or of the beginning of one. Raises `UsageError` where there is none, or several."""
+        with self.connection() as connection:
+            found = self._rows(connection, RUNS.c.run_id == run_id)
+            if not found and len(run_id) >= 4:
+                found = self._rows(connection, RUNS.c.run_id.startswith(run_id, autoescape=True))
+        if len(found) > 1:
+            raise UsageError(f"several runs begin with {run_id!r}: {', '.join(each.run_id for each in found[:5])}")
+        if not found:
+            raise UsageError(f"there is no run {run_id!r} in {self._shown}; `aros status` lists those there are")
+        return found[0]
+
+    def find(self, run_id: str) -> RunRow | None:
+        """The run of exactly this id."""
+        with self.connection() as connection:
+            found = self._rows(connection, RUNS.c.run_id == run_id)
+        return found[0] if found else None
+
+    def runs(self, *, statuses: Sequence[str] | None = None, limit: int = 100) -> list[RunRow]:
+        """The runs, newest first."""
+        with self.connection() as connection:
+            return self._rows(connection, *([RUNS.c.status.in_(statuses)] if statuses else []), limit=limit)
+
+    def interrupted(self, version: str, request: str) -> list[RunRow]:
+        """The runs of this pipeline on this input that a process had begun itself and has not ended."""
+        with self.connection() as connection:
+            return self._rows(
+                connection,
+                RUNS.c.version == version,
+                RUNS.c.request == request,
+                RUNS.c.status == "running",
+                RUNS.c.queue.is_(None),
+            )
+
+    def _rows(self, connection: sa.Connection, *where: Any, limit: int = 100) -> list[RunRow]:
+        query = sa.select(RUNS).where(*where).order_by(RUNS.c.created.desc()).limit(limit)
+        return [_run(dict(row)) for row in connection.execute(query).mappings()]
+
+    def claim(self, run_id: str, segment: int, executor: str) -> RunRow | None:
+        """Take a run for this executor; None where that workflow is not the one that executes it any more."""
+        taken = sa.case((sa.and_(RUNS.c.status == "running", RUNS.c.epoch > 0), 1), else_=0)
+        with self.connection() as connection:
+            changed = connection.execute(
+                RUNS.update()
+                .where(RUNS.c.run_id == run_id, RUNS.c.segment == segment, RUNS.c.status.in_(("queued", "running")))
+                .values(
+                    epoch=RUNS.c.epoch + 1,
+                    takeovers=RUNS.c.takeovers + taken,
+                    executor=executor,
+                    status="running",
+                    note=None,
+                )
+            )
+            if changed.rowcount == 0:
+                return None
+            return self._rows(connection, RUNS.c.run_id == run_id)[0]
+
+    def take_segment(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
+        """Let the run go on in a new workflow; False where somebody else was first."""
+        changed = connection.execute(
+            RUNS.update()
+            .where(RUNS.c.run_id == run.run_id, RUNS.c.segment == run.segment, RUNS.c.status == run.status)
+            .where(RUNS.c.epoch == run.epoch)
+            .values(segment=run.segment + 1, **{k: _plain(v) if k in _JSON else v for k, v in values.items()})
+        )
+        return changed.rowcount == 1
+
+    def mark(self, run: RunRow, status: str, note: str) -> bool:
+        """Write down that a run is parked, cancelled or failed, without executing it; False if it has moved on."""
+        with self.connection() as connection:
+            changed = connection.execute(
+                RUNS.update()
+                .where(RUNS.c.run_id == run.run_id, RUNS.c.epoch == run.epoch, RUNS.c.status == run.status)
+                .values(status=status, note=note, ended=None if status in OPEN else time.time(), epoch=run.epoch + 1)
+            )
+            return changed.rowcount == 1
+
+    def set_status(self, connection: sa.Connection, run: RunRow, status: str) -> None:
+        """Say something of a run to whoever executes it."""
+        same = sa.and_(RUNS.c.run_id == run.run_id, RUNS.c.epoch == run.epoch, RUNS.c.status == run.status)
+        connection.execute(RUNS.update().where(same).values(status=status))
+
+    def cancelling(self, executor: str) -> list[str]:
+        """The runs of this executor that are to be cancelled."""
+        query = sa.select(RUNS.c.run_id).where(RUNS.c.status == "cancelling", RUNS.c.executor == executor)
+        with self.connection() as connection:
+            return list(connection.execute(query).scalars())
+
+    def executors(self) -> list[str]:
+        """Who has runs under way, or has taken some from a queue."""
+        ours = sa.select(RUNS.c.executor).where(
+            RUNS.c.status.in_(("running", "cancelling")), RUNS.c.executor.is_not(None)
+        )
+        theirs = sa.text(
+            f"SELECT DISTINCT executor_id FROM {self._prefix}workflow_status WHERE status = 'PENDING'"  # noqa: S608
+        )
+        with self.connection() as connection:
+            found = {*connection.execute(ours.distinct()).scalars(), *connection.execute(theirs).scalars()}
+            return sorted(each for each in found if each)
+
+    def orphans(self, executor: str) -> list[RunRow]:
+        """The runs of a dead executor of which the engine does not know that they are under way."""
+        with self.connection() as connection:
+            rows = self._rows(
+                connection, RUNS.c.executor == executor, RUNS.c.status.in_(("running", "cancelling")), limit=10_000
+            )
+        statuses = self.workflow_statuses([row.workflow_id for row in rows]) if rows else {}
+        known = ("ENQUEUED", "PENDING", "DELAYED")
+        return [row for row in rows if row.status == "cancelling" or statuses.get(row.workflow_id) not in known]
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    def _own(self, connection: sa.Connection, run_id: str, epoch: int) -> None:
+        """Hold the run for this transaction. Raises `Superseded` where somebody else has it."""
+        mine = sa.and_(RUNS.c.run_id == run_id, RUNS.c.epoch == epoch)
+        if self.is_sqlite:  # a write takes the lock that a read does not
+            held = connection.execute(RUNS.update().where(mine).values(epoch=RUNS.c.epoch)).rowcount == 1
+        else:
+            held = (
+                connection.execute(sa.select(RUNS.c.run_id).where(mine).with_for_update(read=True)).scalar() is not None
+            )
+        if not held:
+            raise Superseded(run_id)
+
+    def started(self, run_id: str, epoch: int, name: str, kind: str, seq: int) -> None:
+        """Keep that a step starts; once more if it had not settled."""
+        now = time.time()
+        values = {"run_id": run_id, "name": name, "kind": kind, "seq": seq, "attempt": 1, "started": now}
+        with self.connection() as connection:
+            if not self.is_sqlite:  # what commits after it takes it along
+                connection.execute(_LAZY_COMMIT)
+            self._own(connection, run_id, epoch)
+            again = connection.execute(
+                STEPS.update()
+                .where(STEPS.c.run_id == run_id, STEPS.c.name == name)
+                .values(attempt=STEPS.c.attempt + 1, started=now, settled=None, settled_seq=None, status=None)
+            )
+            if again.rowcount == 0:
+                connection.execute(STEPS.insert().values(values))
+
+    def settled(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep how steps have settled, in one transaction."""
+        with self.connection() as connection:
+            self._own(connection, run_id, epoch)
+            self._settle(connection, run_id, rows)
+
+    def _settle(self, connection: sa.Connection, run_id: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        now = time.time()
+        for row in rows:
+            ended = {
+                "settled": now,
+                "settled_seq": sa.func.coalesce(STEPS.c.settled_seq, row["settled_seq"]),
+                "status": row["status"],
+                "record": _plain(row["record"]),
+            }
+            changed = connection.execute(
+                STEPS.update().where(STEPS.c.run_id == run_id, STEPS.c.name == row["name"]).values(ended)
+            )
+            if changed.rowcount == 0:
+                begun = {"kind": row["kind"], "seq": row["seq"], "attempt": 1, "started": now}
+                ended["settled_seq"] = row["settled_seq"]
+                connection.execute(STEPS.insert().values(run_id=run_id, name=row["name"], **begun, **ended))
+
+    def finish(
+        self,
+        run_id: str,
+        epoch: int,
+        status: str,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        seconds: float,
+        result: Mapping[str, Any],
+        paused: Mapping[str, Any] | None = None,
+        carrier: Mapping[str, str] | None = None,
+    ) -> str:
+        """Write how a run has ended, or that it waits: the completion gate. Gives the status that holds.
+
+        `completed` only if, in this transaction, every step that started has settled.
+        """
+        with self.connection() as connection:
+            self._own(connection, run_id, epoch)
+            self._settle(connection, run_id, rows)
+            unsettled = self._unsettled(connection, run_id)
+            note = None
+            if unsettled and status not in ("cancelled", "paused"):
+                status, note = "failed", f"{len(unsettled)} steps never settled: {', '.join(unsettled[:5])}"
+                result = {**result, "status": status, "error": {"step": unsettled[0], "reason": None, "message": note}}
+            connection.execute(
+                RUNS.update()
+                .where(RUNS.c.run_id == run_id)
+                .values(
+                    status=status,
+                    note=note,
+                    seconds=seconds,
+                    result=_plain(result),
+                    paused=_plain(paused),
+                    carrier=_plain(carrier),
+                    answer=None,
+                    ended=None if status in OPEN else time.time(),
+                )
+            )
+            return status
+
+    def _unsettled(self, connection: sa.Connection, run_id: str) -> list[str]:
+        query = sa.select(STEPS.c.name).where(STEPS.c.run_id == run_id, STEPS.c.settled.is_(None))
+        return list(connection.execute(query.order_by(STEPS.c.seq)).scalars())
+
+    def steps(self, run_id: str) -> list[StepRow]:
+        """The steps of a run that started, in the order of their starts."""
+        query = sa.select(STEPS).where(STEPS.c.run_id == run_id).order_by(STEPS.c.seq)
+        with self.connection() as connection:
+            return [
+                StepRow(
+                    row["name"],
+                    row["kind"],
+                    row["seq"],
+                    row["attempt"],
+                    row["status"],
+                    None if row["record"] is None else json.loads(row["record"]),
+                    row["settled_seq"],
+                )
+                for row in connection.execute(query).mappings()
+            ]
+
+    # -- the engine's rows -------------------------------------------------------------------------------------
+
+    def calls(self, workflow_ids: Sequence[str]) -> tuple[dict[str, Any], int]:
+        """What the calls of these workflows have come to, by key, and the highest step id of the last of them.
+
+        Raises `RefusedRow` for a row that is not ours.
+        """
+        query = sa.text(
+            "SELECT workflow_uuid, function_id, function_name, output, serialization "  # noqa: S608 - no input in it
+            f"FROM {self._prefix}operation_outputs WHERE workflow_uuid IN :ids"
+        ).bindparams(sa.bindparam("ids", expanding=True))
+        found: dict[str, Any] = {}
+        highest = 0
+        with self.connection() as connection:
+            for row in connection.execute(query, {"ids": list(workflow_ids)}).mappings():
+                if row["workflow_uuid"] == workflow_ids[-1]:
+                    highest = max(highest, row["function_id"])
+                if row["output"] is None or not row["function_name"].startswith("aros:"):
+                    continue
+                if row["serialization"] != NAME:
+                    raise RefusedRow(
+                        f"a recorded call of run {workflow_ids[0]} says `{row['serialization']}` instead of `{NAME}`; "
+                        "it was not decoded. Somebody else has written to this database: look at who may"
+                    )
+                found[row["function_name"]] = json.loads(row["output"])
+        return found, highest
+
+    def workflow_statuses(self, workflow_ids: Sequence[str]) -> dict[str, str]:
+        """How the engine's workflows of these ids stand; those it does not know are left out."""
+        query = sa.text(
+            f"SELECT workflow_uuid, status FROM {self._prefix}workflow_status WHERE workflow_uuid IN :ids"  # noqa: S608
+        ).bindparams(sa.bindparam("ids", expanding=True))
+        with self.connection() as connection:
+            rows = connection.execute(query, {"ids": list(workflow_ids)})
+            return {str(workflow): str(status) for workflow, status in rows}
+
+    # -- texts and documents -----------------------------------------------------------------------------------
+
+    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep pieces of replies."""
+        with self.connection() as connection:
+            if not self.is_sqlite:
+                connection.execute(_LAZY_COMMIT)
+            self._own(connection, run_id, epoch)
+            connection.execute(TEXTS.insert(), [{"run_id": run_id, **row} for row in rows])
+
+    def texts(self, run_id: str, after: int = 0) -> list[dict[str, Any]]:
+        """The pieces of replies behind an offset."""
+        query = sa.select(TEXTS).where(TEXTS.c.run_id == run_id, TEXTS.c.seq > after).order_by(TEXTS.c.seq)
+        with self.connection() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def add_document(self, connection: sa.Connection, version: str, document: Mapping[str, Any]) -> None:
+        """Keep the blueprint of a version."""
+        known = connection.execute(sa.select(DOCUMENTS.c.version).where(DOCUMENTS.c.version == version)).scalar()
+        if known is None:
+            connection.execute(DOCUMENTS.insert().values(version=version, document=_plain(dict(document))))
+
+    def document(self, version: str) -> dict[str, Any] | None:
+        """The blueprint of a version; None where a program had made the pipeline."""
+        with self.connection() as connection:
+            found = connection.execute(sa.select(DOCUMENTS.c.document).where(DOCUMENTS.c.version == version)).scalar()
+        return None if found is None else json.loads(found)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()
+
+
+_LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
+
+
+def _run(row: dict[str, Any]) -> RunRow:
+    has_answer = row["answer"] is not None
+    for name in _JSON:
+        row[name] = None if row[name] is None else json.loads(row[name])
+    row["carrier"] = row["carrier"] or {}
+    return RunRow(**row, has_answer=has_answer)
+
+
+def _engine(url: str, *, create: bool) -> sa.Engine:
+    made = sa.make_url(url)
+    if made.drivername in ("postgresql", "postgres"):
+        made = made.set(drivername="postgresql+psycopg")
+    if made.get_backend_name() == "postgresql":
+        return sa.create_engine(made, pool_pre_ping=True, pool_size=20, max_overflow=10)
+    if made.drivername != "sqlite":
+        raise ArgumentError(made.drivername)
+    file = None if made.database in (None, "", ":memory:") else Path(made.database or "")
+    if file is not None and not file.exists():
+        if not create:
+            raise UsageError(f"there is no database {str(file)!r}; is this the right URL?")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"the folder of the database {str(file)!r} cannot be made: {error.strerror}") from error
+    engine = sa.create_engine(made)
+    event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _: ConnectionPoolEntry) -> None:
+    """Several processes write to the file: each waits for its turn, and readers wait for nobody."""
+    connection.isolation_level = "IMMEDIATE"
+    connection.execute("PRAGMA busy_timeout=30000")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def _refusal(error: SQLAlchemyError) -> str:
+    """What the database has refused, in a few words that say what to do."""
+    cause = getattr(error, "orig", None) or error
+    said = next(iter(str(cause).strip().splitlines()), "") or type(cause).__name__
+    if "readonly" in said or "read-only" in said:
+        return f"cannot be written ({said}); make the file and its folder writable, or name another with --db"
+    if "full" in said and isinstance(cause, sqlite3.Error):
+        return f"cannot be written: the disk is full ({said}); nothing is lost: make room and run again"
+    if "unable to open" in said:
+        return f"cannot be opened ({said}); does its folder exist, and may you write there?"
+    if "not a database" in said or "malformed" in said:
+        return f"is not a database, or is damaged ({said}); name another with --db"
+    if "connect" in said or "refused" in said or "closed" in said or "terminat" in said:
+        return f"cannot be reached ({said}); runs go on once it can"
+    return f"cannot be used: {said}"

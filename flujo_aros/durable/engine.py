@@ -143,7 +143,7 @@ class Durable:
         """Make the tables of the engine, where nobody has yet."""
         table = sa.inspect(self.store.engine).has_table("operation_outputs", schema=self._schema)
         if not table:
-            self.launch()
+            DBOS.migrate(self._engine_url, schema="dbos")
 
     @property
     def _schema(self) -> str | None:
@@ -227,7 +227,7 @@ class Durable:
         one, the run of that name: it goes on where it is interrupted, and gives its result again where it has ended.
         """
         await asyncio.to_thread(self.launch)
-        version = self._known(runner)
+        version = self.register(runner)
         row = await asyncio.to_thread(self._found, task, version)
         if row is not None and row.run_id in self._active:
             return await self.handle(row.run_id).result()
@@ -244,7 +244,8 @@ class Durable:
             return await self.handle(task.run_id).result()
         return await self._here(runner, task, 1)
 
-    def _known(self, runner: Runner) -> str:
+    def register(self, runner: Runner) -> str:
+        """Let this process execute the runs of a pipeline, whoever begins them. Gives the pipeline's version."""
         version = fingerprint(runner.pipeline)
         self.runners[version] = runner
         return version
@@ -340,7 +341,7 @@ class Durable:
         self, runner: Runner, task: RunTask, *, queue: str = "default", priority: int | None = None
     ) -> DurableHandle:
         """Put a run into a queue. Any worker that knows the pipeline, or may load its blueprint, executes it."""
-        version = self._known(runner)
+        version = self.register(runner)
 
         def put() -> None:
             client = self.client
@@ -557,7 +558,7 @@ async def _checkpoint(key: str, make: Callable[[], Awaitable[Record]]) -> Record
 
 def _task_of(row: RunRow, recording: RunRecording, local: _Local | None) -> RunTask:
     """What there is to do for a run, from its row; what only this process knows is taken from `local`."""
-    value = row.context or {}
+    value: Any = row.context or {}
     given: Any = row.input
     channel = None
     if local is not None:

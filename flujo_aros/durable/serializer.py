@@ -11,8 +11,9 @@ import json
 from typing import Any, Final
 
 from dbos import Serializer
-from dbos import _serialization as internals
+from dbos import _serialization as internals  # pyright: ignore[reportPrivateUsage]
 
+from flujo_aros.contract.schema import is_dict
 from flujo_aros.errors import ArosError, UsageError
 
 NAME: Final = "aros_json"
@@ -44,13 +45,13 @@ class JsonSerializer(Serializer):
             data = {"": "exception", "type": type(data).__name__, "message": str(data)}
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
-    def deserialize(cls, serialized_data: str) -> Any:  # noqa: N805 - the signature of the engine
+    def deserialize(self, serialized_data: str) -> Any:
         """The value of a row. Raises `RefusedRow` for what is not JSON."""
         try:
-            value = json.loads(serialized_data)
+            value: Any = json.loads(serialized_data)
         except (TypeError, ValueError) as error:
             raise RefusedRow(f"a row of the durable database is not JSON ({error}); it was not decoded") from error
-        if isinstance(value, dict) and value.get("") == "exception":
+        if is_dict(value) and value.get("") == "exception":
             return EngineError(f"{value.get('type')}: {value.get('message')}")
         return value
 

@@ -1,0 +1,54 @@
+"""A program with durable runs, to be killed: `python program.py URL LOG WHERE [INPUT]`; WHERE says where it dies."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+from flujo_aros import Call, Human, Pipeline, Runner, Step
+from flujo_aros.durable import Durable
+
+url, log, die, *rest = sys.argv[1:]
+given = rest[0] if rest else "hi"
+
+
+class Item(BaseModel):
+    name: str
+    qty: int
+
+
+def note(what: str) -> None:
+    with Path(log).open("a", encoding="utf-8") as file:
+        file.write(f"{what}\n")
+    if what == die:
+        os.kill(os.getpid(), 9)
+
+
+def answer(messages, info):
+    repair = "OUTPUT" in str(messages)
+    note("repair" if repair else "first")
+    return ModelResponse(parts=[TextPart('{"name": "pen", "qty": 3}' if repair else "{'name': 'pen', 'qty': 'three'}")])
+
+
+def step(name):
+    def body(value):
+        note(name)
+        return value
+
+    return Call(name, function=body)
+
+
+ask = Step("ask", agent=Agent(FunctionModel(answer), name="ask"), contract=Item)
+steps = [step("before"), ask, step("after")]
+if die == "human":
+    steps.append(Human("approve", "Ship {{ previous_step }}?"))
+
+if __name__ == "__main__":
+    with Durable(url) as durable:
+        result = Runner(Pipeline(steps, name="demo"), engine=durable).run_sync(given)
+        sys.stdout.write(json.dumps(result.to_dict()))

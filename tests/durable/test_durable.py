@@ -1,0 +1,280 @@
+"""A durable run that is killed goes on: nothing that was recorded is done, or paid, again."""
+
+import asyncio
+import base64
+import json
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+from flujo_aros import Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, UsageError
+from flujo_aros.pipeline.results import RunStatus
+
+pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
+
+from flujo_aros.durable import Durable
+
+# Threads of the engine may hold a connection when a test ends.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+PROGRAM = Path(__file__).with_name("program.py")
+
+
+class Killed:
+    """The program in its folder: how it ended, and what it has done in all its lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"sqlite:///{folder / 'runs.sqlite'}"
+
+    def run(self, die: str = "-", given: str = "hi") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(PROGRAM), self.url, str(self.folder / "log"), die, given]
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+    def done(self) -> Counter[str]:
+        return Counter((self.folder / "log").read_text().split())
+
+    def ask(self, query: str) -> list[tuple[object, ...]]:
+        with sqlite3.connect(self.folder / "runs.sqlite") as connection:
+            return connection.execute(query).fetchall()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Killed:
+    return Killed(tmp_path)
+
+
+def test_a_killed_run_goes_on_and_asks_no_finished_call_again(program: Killed) -> None:
+    assert program.run("after").returncode == -9
+    ended = program.run()
+    assert ended.returncode == 0, ended.stderr
+    result = json.loads(ended.stdout)
+    assert result["status"] == "completed"
+    assert result["output"] == {"name": "pen", "qty": 3}
+    assert result["usage"]["requests"] == 2
+    assert program.done() == {"before": 1, "first": 1, "repair": 1, "after": 2}
+
+
+def test_a_run_killed_in_the_middle_of_a_step_takes_its_recorded_calls_from_the_record(program: Killed) -> None:
+    assert program.run("repair").returncode == -9
+    ended = program.run()
+    assert json.loads(ended.stdout)["status"] == "completed"
+    assert program.done() == {"before": 1, "first": 1, "repair": 2, "after": 1}
+
+
+def test_the_same_input_after_a_run_has_ended_is_a_new_run(program: Killed) -> None:
+    first, second = (json.loads(program.run().stdout) for _ in range(2))
+    assert first["run_id"] != second["run_id"]
+    assert program.done()["first"] == 2
+
+
+def test_another_input_takes_up_no_interrupted_run(program: Killed) -> None:
+    assert program.run("after").returncode == -9
+    assert json.loads(program.run(given="other").stdout)["status"] == "completed"
+    assert program.done()["before"] == 2
+    assert program.ask("SELECT status FROM aros_durable_runs ORDER BY created") == [("running",), ("completed",)]
+
+
+def test_a_run_that_ends_its_process_each_time_is_given_up(program: Killed) -> None:
+    for _ in range(4):
+        assert program.run("after").returncode == -9
+    ended = program.run("after")
+    assert ended.returncode == 0, ended.stderr
+    result = json.loads(ended.stdout)
+    assert result["status"] == "failed"
+    assert "4 times" in result["error"]["message"]
+
+
+def test_what_is_kept_is_json_that_a_person_can_read(program: Killed) -> None:
+    program.run()
+    kept = program.ask("SELECT serialization, output FROM operation_outputs")
+    assert {name for name, _ in kept} == {"aros_json"}
+    assert "reply" in json.loads(str(kept[0][1]))
+    assert {name for (name,) in program.ask("SELECT serialization FROM workflow_status")} == {"aros_json"}
+    assert program.ask("PRAGMA journal_mode") == [("wal",)]
+
+
+def bomb(mark: Path) -> str:
+    class Bomb:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.system, (f"touch {mark}",)
+
+    return base64.b64encode(pickle.dumps(Bomb())).decode()
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("operation_outputs", "output"),
+        ("operation_outputs", "error"),
+        ("workflow_status", "inputs"),
+        ("workflow_status", "output"),
+        ("workflow_status", "error"),
+    ],
+)
+@pytest.mark.parametrize("name", ["py_pickle", "unknown"])
+def test_a_planted_pickle_runs_no_code(program: Killed, table: str, column: str, name: str) -> None:
+    assert program.run("repair").returncode == -9
+    mark = program.folder / "ran"
+    with sqlite3.connect(program.folder / "runs.sqlite") as connection:
+        other = "output" if column == "error" else "error"
+        clear = f", {other} = NULL" if column != "inputs" else ""
+        connection.execute(f"UPDATE {table} SET {column} = ?, serialization = ?{clear}", (bomb(mark), name))  # noqa: S608
+    program.run()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("value", ["args", "notifications", "events", "streams", "schedule"])
+def test_every_place_where_the_engine_decodes_a_row_refuses_pickles(tmp_path: Path, value: str) -> None:
+    from dbos import _serialization as internals
+
+    from flujo_aros.durable.serializer import JsonSerializer, RefusedRow, refuse_pickles
+
+    refuse_pickles()
+    mark = tmp_path / "ran"
+    decode = {"args": internals.deserialize_args, "schedule": internals.deserialize_exception}
+    with pytest.raises(RefusedRow, match="never decoded"):
+        decode.get(value, internals.deserialize_value)(bomb(mark), "py_pickle", JsonSerializer())
+    assert not mark.exists()
+
+
+# -- in one process ------------------------------------------------------------------------------------------------
+
+
+def model(*replies: str) -> FunctionModel:
+    left = iter(replies)
+    return FunctionModel(lambda _messages, _info: ModelResponse(parts=[TextPart(next(left))]))
+
+
+def test_every_kind_of_step_runs_durably_as_it_does_without(tmp_path: Path) -> None:
+    def make() -> Pipeline:
+        fan = Parallel("fan", {"a": Call("up", function=str.upper), "b": Call("size", function=len)})
+        each = Map("each", Call("double", function=lambda n: n * 2), iterable_input="context.numbers")
+        turns = Loop("turns", Call("more", function=lambda n: [*n, 1]), max_loops=3)
+        ask = Step("ask", agent=Agent(model('{"n": 1}')), contract={"type": "object"})
+        return Pipeline([fan, each, turns, ask], name="all")
+
+    context = {"numbers": [1, 2, 3]}
+    bare = Runner(make()).run_sync("go", context)
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        kept = Runner(make(), engine=durable).run_sync("go", context)
+        again = asyncio.run(durable.handle(kept.run_id).result())
+
+    def facts(result):
+        plain = result.to_dict()
+        del plain["run_id"]
+        for step in plain["steps"]:
+            del step["seconds"]
+        plain["steps"].sort(key=lambda step: step["name"])  # what runs side by side may end in any order
+        return plain
+
+    assert facts(kept) == facts(bare)
+    assert facts(again) == facts(bare)
+    assert again.status is RunStatus.COMPLETED
+
+
+def test_a_run_of_a_name_gives_its_result_again(tmp_path: Path) -> None:
+    calls = []
+    pipeline = Pipeline([Call("count", function=lambda x: calls.append(x) or len(calls))])
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        runner = Runner(pipeline, engine=durable)
+        assert [runner.run_sync("x", run_id="order-17").output for _ in range(2)] == [1, 1]
+        with pytest.raises(UsageError, match="begun with another input"):
+            runner.run_sync("y", run_id="order-17")
+
+
+def test_a_pause_waits_in_the_database_and_another_process_answers(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    pipeline = Pipeline([Call("draft", function=str.upper), Human("approve", "Send {{ previous_step }}?")])
+    with Durable(url) as durable:
+        paused = Runner(pipeline, engine=durable).run_sync("hello")
+        assert paused.status is RunStatus.PAUSED
+        assert paused.paused is not None
+        assert paused.paused.message == "Send HELLO?"
+    with Durable(url) as durable:
+        runner = Runner(pipeline, engine=durable)
+        with pytest.raises(UsageError, match="there is no run"):
+            asyncio.run(durable.handle("nosuch").answer("yes"))
+        asyncio.run(durable.handle(paused.run_id).answer("yes"))
+        with pytest.raises(UsageError, match="waits for no answer"):
+            asyncio.run(durable.handle(paused.run_id).answer("yes"))
+        durable.register(runner)
+        durable.launch(["default"])
+        ended = asyncio.run(durable.handle(paused.run_id).result())
+    assert ended.status is RunStatus.COMPLETED
+    assert ended.output == "yes"
+
+
+def test_submitted_runs_are_executed_by_a_worker(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    pipeline = Pipeline([Call("count", function=len)])
+
+    async def main() -> list[object]:
+        with Durable(url) as durable:
+            runner = Runner(pipeline, engine=durable)
+            handles = [await runner.submit("x" * n, run_id=f"run-{n}") for n in range(1, 4)]
+            assert [await each.status() for each in handles] == ["queued"] * 3
+            await asyncio.to_thread(durable.launch, ["default"], 2)
+            return [(await each.result()).output for each in handles]
+
+    assert asyncio.run(main()) == [1, 2, 3]
+
+
+def test_a_step_that_never_settled_keeps_a_run_from_being_completed(tmp_path: Path) -> None:
+    database = tmp_path / "runs.sqlite"
+
+    def plant(_: object) -> str:
+        with sqlite3.connect(database) as connection:
+            connection.execute(
+                "INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started) "
+                "SELECT run_id, 'ghost', 'step', 99, 1, 0 FROM aros_durable_runs"
+            )
+        return "done"
+
+    with Durable(f"sqlite:///{database}") as durable:
+        result = Runner(Pipeline([Call("work", function=plant)]), engine=durable).run_sync("x")
+    assert result.status is RunStatus.FAILED
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT status, note FROM aros_durable_runs").fetchall() == [
+            ("failed", "1 steps never settled: ghost")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "is not the URL of a database"),
+        ("mysql://x/y", "is not the URL of a database"),
+        ("sqlite://", "does not survive a crash"),
+        ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
+    ],
+)
+def test_a_wrong_url_is_one_sentence(url: str, said: str) -> None:
+    with Durable(url) as durable, pytest.raises(UsageError, match=said):
+        Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
+
+
+def test_a_database_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
+    database = tmp_path / "runs.sqlite"
+    with Durable(f"sqlite:///{database}") as durable:
+        Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE aros_durable_format SET format = 99")
+    with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match=r"later release.*format 99"):
+        Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
+
+
+def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path) -> None:
+    database = tmp_path / "runs.sqlite"
+    database.write_text("not a database at all, but a text that is long enough to be looked at by SQLite")
+    with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match="not a database"):
+        Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")

@@ -71,12 +71,14 @@ def test_a_run_killed_in_the_middle_of_a_step_takes_its_recorded_calls_from_the_
     assert program.done() == {"before": 1, "first": 1, "repair": 2, "after": 1}
 
 
+@pytest.mark.slow
 def test_the_same_input_after_a_run_has_ended_is_a_new_run(program: Killed) -> None:
     first, second = (json.loads(program.run().stdout) for _ in range(2))
     assert first["run_id"] != second["run_id"]
     assert program.done()["first"] == 2
 
 
+@pytest.mark.slow
 def test_another_input_takes_up_no_interrupted_run(program: Killed) -> None:
     assert program.run("after").returncode == -9
     assert json.loads(program.run(given="other").stdout)["status"] == "completed"
@@ -84,6 +86,7 @@ def test_another_input_takes_up_no_interrupted_run(program: Killed) -> None:
     assert program.ask("SELECT status FROM aros_durable_runs ORDER BY created") == [("running",), ("completed",)]
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_its_process_each_time_is_given_up(program: Killed) -> None:
     for _ in range(4):
         assert program.run("after").returncode == -9
@@ -111,6 +114,7 @@ def bomb(mark: Path) -> str:
     return base64.b64encode(pickle.dumps(Bomb())).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "column"),
     [

@@ -13,8 +13,8 @@ from typing import Any, Final
 from dbos import Serializer
 from dbos import _serialization as internals  # pyright: ignore[reportPrivateUsage]
 
-from flujo_aros.contract.schema import is_dict
 from flujo_aros.errors import ArosError, UsageError
+from flujo_aros.json_data import is_dict
 
 NAME: Final = "aros_json"
 """What stands in the `serialization` column of every row of ours."""

@@ -363,6 +363,16 @@ def _kind_of(text: str) -> str:
     return "str" if text else "null"
 
 
+def read_scalar(text: str) -> Scalar:
+    """What a text would be if it stood in the document without quotes.
+
+    >>> read_scalar("30"), read_scalar("0.5"), read_scalar("on")
+    (30, 0.5, 'on')
+    """
+    kind = _kind_of(text)
+    return text if kind in ("str", "merge") or len(text) > _MAX_DIGITS else _READERS[kind](text)
+
+
 def _short(text: str) -> str:
     """A text in quotes, not too long to be shown."""
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

@@ -12,6 +12,7 @@ from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.blocks import VERSION
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.editor import FIRST_LINE
+from flujo_aros.blueprint.environment import referenced
 from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
 from flujo_aros.contract import WrittenContract
 from flujo_aros.errors import UsageError
@@ -37,7 +38,8 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
     """The blueprint of a pipeline. `parse_blueprint(dump(p), allow=["*"]) == p` wherever every function is named.
 
     A function that is given as an object is written as `package.module:name`. Raises `UsageError` for what no
-    blueprint can say: an agent made in Python, a Python type as a contract, a function without a public name.
+    blueprint can say: an agent made in Python, a Python type as a contract, a function without a public name. What a
+    blueprint has taken from the environment is written as the reference that it was.
 
     >>> print(dump(Pipeline([Call("size", function="builtins:len")], name="sizes"), first_line=""))
     version: "0.1"
@@ -56,7 +58,7 @@ def dump(pipeline: Pipeline, *, first_line: str = FIRST_LINE) -> str:
         whole["agents"] = {name: _agent(spec) for name, spec in writing.agents.items()}
     if writing.imports:
         whole["imports"] = {alias: _document(child) for alias, child in writing.imports.items()}
-    return write_document({**whole, "steps": steps}, comment=first_line)
+    return write_document(referenced({**whole, "steps": steps}, pipeline.environment), comment=first_line)
 
 
 def _document(pipeline: Pipeline) -> Plain:
@@ -68,7 +70,8 @@ def _document(pipeline: Pipeline) -> Plain:
         "agents": {name: _agent(spec) for name, spec in writing.agents.items()},
         "imports": {alias: _document(child) for alias, child in writing.imports.items()},
     }
-    return {"name": pipeline.name, **{key: value for key, value in parts.items() if value}, "steps": steps}
+    whole: Plain = {"name": pipeline.name, **{key: value for key, value in parts.items() if value}, "steps": steps}
+    return cast("Plain", referenced(whole, pipeline.environment))
 
 
 class _Writing:

@@ -15,6 +15,7 @@ from typing import Final
 
 from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
 from flujo_aros.blueprint.document import Finding, Node, parse_document
+from flujo_aros.blueprint.environment import Environment
 from flujo_aros.blueprint.findings import by_place
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, read_text, told_of
@@ -60,7 +61,7 @@ class Inspected:
 
     `pipeline` is None where there are `findings`. `steps` has every step, nested ones included, in the order of the
     text; `agents` the place of each agent by name; `modules` that of each module that would be imported. `warnings`
-    are about what changes nothing.
+    are about what changes nothing, `unset` about environment variables that the blueprint needs and that are not set.
     """
 
     root: Node
@@ -70,11 +71,12 @@ class Inspected:
     steps: tuple[Located, ...] = ()
     agents: Mapping[str, Node] = field(default_factory=dict[str, Node])
     modules: Mapping[str, Place] = field(default_factory=dict[str, Place])
+    unset: Sequence[Finding] = ()
 
     def loaded(self, source: str) -> Pipeline:
         """The pipeline. Raises `BlueprintError` with the findings where there is none."""
-        if self.pipeline is None:
-            raise BlueprintError(source, self.findings)
+        if self.pipeline is None or self.unset:
+            raise BlueprintError(source, sorted([*self.findings, *self.unset], key=by_place))
         return self.pipeline
 
 
@@ -103,8 +105,9 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
     except BlueprintError as error:
         nowhere = Place(1, 1)
         return Inspected(Node(nowhere, nowhere, None), None, error.findings)
+    environment = Environment(os.environ, loading.note, loading.warn, loading.unset, loading.environment)
     try:
-        pipeline = _pipeline(root, loading, files)
+        pipeline = _pipeline(environment.filled(root) if "${" in text else root, loading, files)
     except EnoughError:
         pipeline = None
     findings = sorted(set(loading.findings), key=by_place)
@@ -116,6 +119,7 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         tuple(loading.located),
         (member(root, "agents") or root).members if "agents" in root.members else {},
         loading.modules,
+        sorted(set(loading.unset), key=by_place),
     )
 
 
@@ -145,7 +149,8 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     name = top.name or Path(loading.source).stem
     warnings = [str(BlueprintError(loading.source, [each])) for each in sorted(set(loading.warnings), key=by_place)]
     try:
-        return Pipeline(made, name=name, description=top.description, warnings=warnings)
+        environment = loading.environment
+        return Pipeline(made, name=name, description=top.description, warnings=warnings, environment=environment)
     except UsageError as error:
         loading.note(root.place, str(error))
         return None
@@ -155,6 +160,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     """The pipeline of another blueprint, with the agents and the folder of its own."""
     if isinstance(node.value, dict):
         inner = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient)
+        inner.environment = loading.environment
         try:
             return _pipeline(node, inner, files)
         finally:
@@ -184,6 +190,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     loading.modules = {**dict.fromkeys(inspected.modules, node.place), **loading.modules}
     for finding in inspected.findings:
         loading.note(node.place, f"in the imported blueprint {BlueprintError(source, [finding])}")
+    loading.unset += [(node.place, f"in {BlueprintError(source, [each])}") for each in inspected.unset]
     for warning in inspected.warnings:
         loading.warn(node.place, f"in the imported blueprint {BlueprintError(source, [warning])}")
     return inspected.pipeline

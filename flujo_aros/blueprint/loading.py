@@ -79,6 +79,10 @@ class Loading:
         self.lenient = lenient
         self.findings: list[Finding] = []
         self.warnings: list[Finding] = []
+        self.unset: list[Finding] = []
+        """Where an environment variable is needed that is not set."""
+        self.environment: dict[str, str] = {}
+        """What was taken from the environment, each value with the reference that it was written as."""
         self.doubts: list[tuple[Place, str]] = []
         """Why the step or agent that is being built cannot be run, although it loads."""
         self.hindered: dict[str, tuple[Place, str]] = {}

@@ -37,7 +37,7 @@ class LoadingRule(Rule, ABC):
         """Every mistake that is this rule's."""
         for place, message in subject.inspected.findings:
             yield from self._explained(subject, place, message, self.severity, passed_over=False)
-        for place, message in subject.inspected.warnings:
+        for place, message in (*subject.inspected.warnings, *subject.inspected.unset):
             passed_over = _CANNOT_RUN not in message
             yield from self._explained(subject, place, message, Severity.WARNING, passed_over=passed_over)
 

@@ -28,7 +28,8 @@ class Pipeline:
 
     Names are unique, and a template may only speak of earlier steps; anything else is a `UsageError` at once. In a
     `body`, the steps inside another step, templates may also speak of the steps before that one: they are checked
-    with the whole. `warnings` is what a lenient loader passed over.
+    with the whole. `warnings` is what a lenient loader passed over, `environment` what a blueprint has taken from the
+    environment: each value with the reference that it was written as.
 
     >>> from flujo_aros.pipeline.step import Call
     >>> [step.name for step in (Call("a", function=len) >> Call("b", function=abs)).steps]
@@ -40,6 +41,7 @@ class Pipeline:
     description: str = ""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     body: bool = field(default=False, compare=False, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Pipeline:
         description: str = "",
         warnings: Sequence[str] = (),
         body: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         refuse_wrong("Pipeline", steps=steps, description=description)
         if not isinstance(cast("object", name), str):
@@ -58,6 +61,7 @@ class Pipeline:
         object.__setattr__(self, "description", description)
         object.__setattr__(self, "warnings", tuple(warnings))
         object.__setattr__(self, "body", body)
+        object.__setattr__(self, "environment", dict(environment or {}))
         if not self.steps:
             raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
         for step in cast("tuple[object, ...]", self.steps):

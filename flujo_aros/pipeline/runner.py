@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from flujo_aros.recovery import Evidence
 
 _LOCAL = "local:"
+_LEAST_SECRET = 8
 
 
 class Handle(Protocol):
@@ -277,7 +278,7 @@ class Runner:
     def _secrets(self, task: RunTask) -> tuple[str, ...]:
         """What the context and the steps hold under names that say that it is secret."""
         if self._own_secrets is None:
-            self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline.steps)))
+            self._own_secrets = tuple(dict.fromkeys(_secrets_in(self.pipeline)))
         return (*self._own_secrets, *secrets_among(task.shared.value))
 
     def _check_local_models(self) -> None:
@@ -377,13 +378,19 @@ def _all_of(listening: Sequence[LiveOf]) -> LiveOf | None:
     return live
 
 
-def _secrets_in(steps: Iterable[PipelineStep]) -> Iterator[str]:
-    for step in steps:
-        yield from secrets_among(step)
-        for body in step.bodies.values():
-            yield from _secrets_in(body.steps)
-        if step.fallback is not None:
-            yield from _secrets_in([step.fallback])
+def _secrets_in(pipeline: Pipeline) -> Iterator[str]:
+    # Of what a blueprint takes from the environment nobody knows what it is; but the name of a model is no secret.
+    yield from (value for value in pipeline.environment if len(value) >= _LEAST_SECRET and value not in pipeline.models)
+    for step in pipeline.steps:
+        yield from _secrets_of(step)
+
+
+def _secrets_of(step: PipelineStep) -> Iterator[str]:
+    yield from secrets_among(step)
+    for body in step.bodies.values():
+        yield from _secrets_in(body)
+    if step.fallback is not None:
+        yield from _secrets_of(step.fallback)
 
 
 def _loop_is_running() -> bool:

@@ -119,7 +119,10 @@ def test_a_blueprint_without_a_name_has_that_of_its_file(tmp_path: Path):
         ("agent: {modle: m}", "4:13: unknown key 'modle'; did you mean 'model'?"),
         ("agent: skills.x", "4:12: step 's' would import skills, which is not allowed"),
         ("agent: {model: m, timeout: 0}", "4:32: timeout should be greater than 0, not 0"),
-        ("agent: {model: m, system_prompt: {from_file: ../../etc/passwd}}", "4:50: '../../etc/passwd' is outside"),
+        (
+            "agent: {model: m, system_prompt: {from_file: ../../etc/passwd}}",
+            "4:50: '../../etc/passwd' cannot be found: a blueprint",
+        ),
     ],
 )
 def test_a_mistake_names_its_place_and_what_to_write(lines: str, message: str):

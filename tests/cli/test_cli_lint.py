@@ -201,7 +201,7 @@ def test_unsafe_fixes_mend_the_rest(aros: Aros, blueprint: Path) -> None:
 def test_diff_is_a_patch_that_gives_what_fix_gives(aros: Aros, blueprint: Path) -> None:
     """`--diff` changes nothing by itself, also for a file without a last line end."""
     if shutil.which("patch") is None:
-        pytest.skip("needs patch")
+        pytest.skip("no `patch` is installed here: apt-get install patch")
     before = BLUEPRINT.rstrip("\n").encode()
     blueprint.write_bytes(before)
     result = aros("lint", "b.yaml", "--unsafe-fixes", "--diff")

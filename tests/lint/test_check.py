@@ -182,7 +182,7 @@ def test_a_patch_turns_one_text_into_the_other(before: str, after: str, tmp_path
     import subprocess
 
     if shutil.which("git") is None:
-        pytest.skip("needs git")
+        pytest.skip("no `git` is installed here: apt-get install git")
     (tmp_path / "f").write_bytes(before.encode())
     patch = unified_diff("f", before, after)
     done = subprocess.run(

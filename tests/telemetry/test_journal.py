@@ -336,7 +336,7 @@ def test_a_forked_child_writes_its_own_rows(journal: Journal) -> None:
 @pytest.fixture
 def postgres() -> Iterator[str]:
     """The PostgreSQL that `AROS_TEST_POSTGRES` names, else one that is started for the test where it is installed."""
-    pytest.importorskip("psycopg")
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     named = os.environ.get("AROS_TEST_POSTGRES")
     if named:
         yield named

@@ -51,7 +51,7 @@ def test_openinference_has_the_kind_that_we_name() -> None:
     try:
         version("openinference-semantic-conventions")
     except PackageNotFoundError:
-        pytest.skip("openinference-semantic-conventions is not installed")
+        pytest.skip("openinference-semantic-conventions is not installed: pip install it to compare the names")
     trace: Any = pytest.importorskip("openinference.semconv.trace")
     assert trace.SpanAttributes.OPENINFERENCE_SPAN_KIND == conventions.SPAN_KIND
     assert trace.OpenInferenceSpanKindValues.CHAIN.value == conventions.CHAIN

@@ -1,0 +1,136 @@
+"""`${NAME}` and `${NAME:-default}`: read in settings, never in what a model reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flujo_aros import Journal, Runner, Step
+from flujo_aros.blueprint.dump import dump
+from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
+from flujo_aros.errors import BlueprintError
+from flujo_aros.lint.check import lint_text
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.testing import ScriptedModel, ScriptedModels
+
+AGENT = """\
+agents:
+  sorter: {%s}
+steps:
+  - {name: sort, uses: agents.sorter}
+"""
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SET": "local:y", "SECONDS": "12", "EMPTY": "", "TEAM": "team-blue-4711"}.items():
+        monkeypatch.setenv(f"AROS_TEST_{name}", value)
+
+
+def sorter(pipeline: Pipeline) -> Step:
+    step = pipeline.steps[0]
+    assert isinstance(step, Step)
+    return step
+
+
+@pytest.mark.parametrize(
+    ("written", "model"),
+    [
+        ("${AROS_TEST_SET}", "local:y"),
+        ("${AROS_TEST_SET:-local:x}", "local:y"),
+        ("${AROS_TEST_NONE:-local:x}", "local:x"),
+        ("${AROS_TEST_EMPTY:-local:x}", "local:x"),
+        ("openai:${AROS_TEST_NONE:-gpt}-${AROS_TEST_NONE:-4o}", "openai:gpt-4o"),
+        ("local:$${x}", "local:${x}"),
+    ],
+)
+def test_a_model_is_read_from_the_environment(written: str, model: str) -> None:
+    assert sorter(parse_blueprint(AGENT % f'model: "{written}"')).agent.model == model  # type: ignore[union-attr]
+    step = f'agents: {{a: {{model: "local:z"}}}}\nsteps: [{{name: s, uses: agents.a, model: "{written}"}}]\n'
+    assert sorter(parse_blueprint(step)).model == model
+
+
+def test_settings_have_the_types_that_yaml_would_give_them() -> None:
+    text = AGENT % (
+        'model: "local:x", timeout: "${AROS_TEST_SECONDS}", max_retries: "${AROS_TEST_NONE:-2}", '
+        'model_settings: {temperature: "${AROS_TEST_NONE:-0.5}", '
+        'stop_sequences: ["${AROS_TEST_NONE:-x}", "n${AROS_TEST_SECONDS}"]}'
+    )
+    pipeline = parse_blueprint(text)
+    agent = sorter(pipeline).agent
+    assert pipeline.warnings == ()
+    assert (agent.timeout, agent.max_retries) == (12, 2)  # type: ignore[union-attr]
+    assert agent.model_settings == {"temperature": 0.5, "stop_sequences": ["x", "n12"]}  # type: ignore[union-attr]
+
+
+def test_files_are_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AROS_TEST_STAGE", "live")
+    (tmp_path / "live.json").write_text('{"type": "integer"}')
+    (tmp_path / "live.yaml").write_text('agents: {a: {model: "local:z"}}\nsteps: [{name: s, uses: agents.a}]\n')
+    text = AGENT % 'model: "local:x", output_schema: {from_file: "${AROS_TEST_STAGE}.json"}'
+    text = f'imports: {{other: "${{AROS_TEST_STAGE}}.yaml"}}\n{text}  - {{name: other, uses: imports.other}}\n'
+    (tmp_path / "b.yaml").write_text(text)
+    assert "integer" in dump(load_blueprint(tmp_path / "b.yaml"))
+
+
+def test_what_a_model_reads_stays_as_it_is_written() -> None:
+    """Nobody's environment ends up in a prompt because a blueprint says so."""
+    text = """\
+agents:
+  sorter:
+    model: "local:x"
+    system_prompt: "Explain ${AROS_TEST_TEAM} and ${PATH}."
+    output_schema: {type: object, properties: {model: {type: string, default: "${AROS_TEST_TEAM}"}}}
+steps:
+  - name: sort
+    uses: agents.sorter
+    input: {model: "${AROS_TEST_TEAM}"}
+    checks: ["output.model != '${AROS_TEST_TEAM}'"]
+  - {name: wrap, uses: flujo.builtins.wrap_dict, params: {key: "${AROS_TEST_TEAM}"}}
+"""
+    pipeline = parse_blueprint(text)
+    assert "team-blue" not in repr(pipeline)
+    assert [each.split(":")[1] for each in pipeline.warnings] == ["9", "11"]
+    assert all("'${AROS_TEST_TEAM}' stays as it is written" in each for each in pipeline.warnings)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (
+            "${AROS_TEST_NONE}",
+            "2:19: '${AROS_TEST_NONE}' cannot run here: the environment variable AROS_TEST_NONE is not",
+        ),
+        ("${AROS_TEST_NONE}", "write what counts without it: ${AROS_TEST_NONE:-VALUE}"),
+        ("${AROS_TEST_EMPTY}", "AROS_TEST_EMPTY is empty"),
+        ("${}", "'${}' names no environment variable; write ${NAME} or ${NAME:-default}"),
+        ("${A-B}", "'${A-B}' names no environment variable"),
+        ("${A", "'${A' names no environment variable"),
+    ],
+)
+def test_a_reference_to_nothing_is_one_error_with_its_place_and_the_cure(written: str, said: str) -> None:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(AGENT % f'model: "{written}"')
+    assert said in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_linter_warns_of_what_is_not_set_where_it_runs() -> None:
+    (finding,) = lint_text(AGENT % 'model: "${AROS_TEST_NONE}"').findings
+    assert (finding.severity.value, finding.place.line) == ("warning", 2)  # type: ignore[attr-defined]
+    assert "AROS_TEST_NONE is not set" in finding.message
+    assert lint_text(AGENT % 'model: "${AROS_TEST_NONE:-local:smollm2}"').findings == ()
+
+
+def test_no_value_of_the_environment_is_written_down(tmp_path: Path) -> None:
+    text = AGENT % 'model: "${AROS_TEST_SET}", model_settings: {extra_headers: {x-team: "${AROS_TEST_TEAM}"}}'
+    pipeline = parse_blueprint(text)
+    written = dump(pipeline)
+    assert "team-blue" not in written
+    assert parse_blueprint(written) == pipeline
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        models = ScriptedModels({"local:y": ScriptedModel("I belong to team-blue-4711.")})
+        run = Runner(pipeline, models=models, journal=journal).run_sync("who?")
+    assert run.output == "I belong to team-blue-4711."
+    assert b"team-blue" not in (tmp_path / "runs.sqlite").read_bytes()

@@ -97,6 +97,7 @@ _LATEX: Final = re.compile(
     r"|rho|right|rightarrow|rangle|rceil|rfloor)(?![A-Za-z]))"
 )
 _LATEX_WEAK: Final = re.compile(r"\\(?:ne|ni|nu|neg|to|top|tan|tau|rm)(?![A-Za-z])")
+_HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _CONTROLS: Final = re.compile(r"\\[bf]")
 _INVALID_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[^\"\\/bfnrtu'`\n]|u(?![0-9a-fA-F]{4}))")
 
@@ -127,6 +128,14 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
     if any(raw[at + 1] in "bf" for at in found):  # one that is meant as written speaks for all
         found += [m.start() for m in _CONTROLS.finditer(raw)]
     return frozenset(at for at in found if not _preceded_by_backslash(raw, at))
+
+
+def may_mean_backslash(text: str, start: int, end: int) -> bool:
+    """Whether some string in this part of valid JSON may mean its backslashes as written, or holds half a character.
+
+    This is `literal_escapes` for many strings at once, without regard to what the schema wants of each.
+    """
+    return any(pattern.search(text, start, end) for pattern in (_WINDOWS, _LATEX, _HALF_PAIR))
 
 
 def _preceded_by_backslash(raw: str, at: int) -> bool:

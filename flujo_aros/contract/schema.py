@@ -68,6 +68,8 @@ class Shape:
     """At the root: some text below is a date, time or duration."""
     time_keys: tuple[str, ...] | None = None
     """At the root: the keys, with their quotes, that all of these stand at; None where one stands at no key."""
+    plan: Any = None
+    """What the reader has worked out about this place; kept here, so that it lives as long as the shape."""
     _keys: dict[str, str] | None = None
     _named: dict[str, Shape] | None = None
     _folded: dict[str, str] | None = None

@@ -182,7 +182,7 @@ class TypeValues(Generic[T]):
             raise ContractError(message) from error
         self.shape = compile_shape(self.json_schema, drops=True)
         self._effort = Effort(self.shape)
-        self._open = not self.json_schema or any(
+        self.is_open = not self.json_schema or any(
             "properties" in node and node.get("additionalProperties") not in (None, False)
             for node in objects_in(self.json_schema)
         )
@@ -201,7 +201,7 @@ class TypeValues(Generic[T]):
         try:
             value = self._validate_json(text, strict=True, extra="forbid")
         except ValidationError:
-            plain = parse_json(text) if self._open else NOT_JSON
+            plain = parse_json(text) if self.is_open else NOT_JSON
             return None if plain is NOT_JSON else self.strict(plain)
         if self._has_times and self._is_misdated(text):
             return None
@@ -225,7 +225,7 @@ class TypeValues(Generic[T]):
         try:
             valid = Valid(self.adapter.validate_json(data, strict=True, extra="forbid"))
         except ValidationError:
-            kept = self._by_its_own_rules(data, value) if self._open else None
+            kept = self._by_its_own_rules(data, value) if self.is_open else None
             if not isinstance(kept, Valid) or kept.conversions:
                 return None
             valid = kept
@@ -247,7 +247,7 @@ class TypeValues(Generic[T]):
             strict = error
         else:
             return _TOO_LARGE_A_NUMBER if _overflows(valid, data) else Valid(valid)
-        kept = self._by_its_own_rules(data, value) if self._open else None
+        kept = self._by_its_own_rules(data, value) if self.is_open else None
         if isinstance(kept, Valid):
             return _TOO_LARGE_A_NUMBER if _overflows(kept.value, data) else kept
         try:

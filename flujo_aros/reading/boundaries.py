@@ -47,6 +47,8 @@ def key_without_opener(text: str) -> Opening | None:
     start = len(text) - len(text.lstrip())
     if KEY_FIRST.match(text, start):
         return Opening(start, LINES, first=True)
+    if "```" not in text and "</" not in text:
+        return None
     found = _AFTER_A_MARK.search(text)
     if found is None or (found["fence"] and _is_open(text, found.start())):
         return None

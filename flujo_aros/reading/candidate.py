@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
-from flujo_aros.contract import Contract, Invalid, SchemaValues, Shape, Valid, path_of
+from flujo_aros.contract import Contract, Invalid, SchemaValues, Shape, TypeValues, Valid, parse_json, path_of
 from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.amounts import Scale, read_amount
+from flujo_aros.reading.as_is import CONVERTS, OTHER_KEYS, fit
 from flujo_aros.reading.choose import is_placeholder, name_words
 from flujo_aros.reading.coerce import Coercion, risk_of
 from flujo_aros.reading.edits import Edit, steps_of, worst
@@ -20,6 +20,7 @@ from flujo_aros.reading.envelope import is_framed, is_schema
 from flujo_aros.reading.lenient import CLEANED
 from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.parser import Failure, Parsed
+from flujo_aros.reading.splice import Spliced
 
 T = TypeVar("T")
 
@@ -109,22 +110,6 @@ def _uses_alias(value: object, shape: Shape) -> bool:
     return False
 
 
-def find_json_end(text: str, start: int) -> int | None:
-    """The end of the JSON value at `start`, in the time of a C scanner; None where it is not JSON."""
-    try:
-        return _DECODER.raw_decode(text, start)[1]
-    except (ValueError, RecursionError):
-        return None
-
-
-def _no_constant(word: str) -> None:
-    message = f"{word} is no JSON number"
-    raise ValueError(message)
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, strict=True)
-
-
 def judge(
     candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract: Contract[T], ceiling: Risk
 ) -> Candidate[T]:
@@ -135,7 +120,7 @@ def judge(
         return candidate.lose(parsed.reason, Issue("$", parsed.code, f"{parsed.message} (at character {parsed.at})"))
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
-    if ELIDED_ITEM.search(text, candidate.start, parsed.end):
+    if _holds_dots(text, candidate.start, parsed.end):
         words = "dots in the place of an item or a key stand for something that was left out"
         return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
     if (split := _split_text(parsed, text)) is not None:
@@ -170,6 +155,37 @@ def judge(
     if over:
         return _over_the_ceiling(candidate, over)
     return _validate(candidate, coercion.value, contract, ceiling)
+
+
+def _holds_dots(text: str, start: int, end: int) -> bool:
+    """Whether dots stand in the place of an item or a key; most texts have none to look at closely."""
+    dots = text.find("..", start, end) >= 0 or text.find("…", start, end) >= 0
+    return dots and ELIDED_ITEM.search(text, start, end) is not None
+
+
+def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T], ceiling: Risk) -> Valid[T] | None:
+    """The value of what was repaired in place, where coercion would leave all of it as it is; else None."""
+    codes = {edit.code for edit in found.edits}
+    if "unquoted-value" in codes or (worst(found.edits) or Risk.LOSSLESS) > ceiling:
+        return None
+    if _holds_dots(text, start, found.end):
+        return None
+    valid = read_strict(found.json, contract)
+    values = contract.values
+    known = isinstance(values, TypeValues) and not (values.is_open or values.shape.has_aliases)
+    if valid is None or (known and not codes & BRACKETS):
+        return valid
+    plain = parse_json(found.json)
+    if fit(plain, values.shape) & (OTHER_KEYS | CONVERTS if codes & BRACKETS else OTHER_KEYS):
+        return None  # coercion may rename keys that nobody asked for
+    return None if codes & BRACKETS and _holds_mixed_list(plain) else valid
+
+
+def _holds_mixed_list(value: Any) -> bool:
+    """Whether lists stand beside other items, so that a bracket that was repaired may have belonged elsewhere."""
+    parts: list[Any] = list(value.values()) if is_dict(value) else value if is_list(value) else []
+    mixed = is_list(value) and 0 < sum(map(is_list, parts)) < len(parts)
+    return mixed or any(_holds_mixed_list(part) for part in parts if is_dict(part) or is_list(part))
 
 
 def _split_text(parsed: Parsed, text: str) -> Issue | None:

@@ -15,6 +15,7 @@ from flujo_aros.contract import ANY, TIMES, Counts, Shape, fold, is_misread, pat
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.amounts import Amount, Scale, read_amount
+from flujo_aros.reading.as_is import CONVERTS, fit
 from flujo_aros.reading.choose import (
     Company,
     is_no_value,
@@ -36,6 +37,7 @@ from flujo_aros.reading.envelope import (
     means_object,
     payload_of,
 )
+from flujo_aros.reading.json_scan import Scanned
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Placement, place
@@ -130,6 +132,8 @@ class Coercion:
         self.work -= 1
         if self.work < 0:
             return self._issue(path, "too_complex", "the schema allows too many readings of this value", node)
+        if path is not None and isinstance(node, Scanned) and self._stays(node, shape):
+            return node.plain
         if shape.anything:
             return self._free(node, path)
         if shape.branches and not shape.properties:
@@ -144,6 +148,10 @@ class Coercion:
             listed = shape.allows("array") and not (path is None and means_object(shape))
             return self._array(node, shape, path) if listed else self._misplaced_array(node, shape, path)
         return self._scalar(node, shape, path)
+
+    def _stays(self, node: Scanned, shape: Shape) -> bool:
+        """Whether a container of valid JSON stays as it is."""
+        return not fit(node.plain, shape) & CONVERTS and not (self.bent and self._is_bent(node))
 
     def _free(self, node: Node, path: Path) -> Any:
         if node.kind == OBJECT:

@@ -10,9 +10,10 @@ from flujo_aros.contract import ANY, Contract, EventContract, TypeValues, Writte
 from flujo_aros.outcome import Issue, Reason, Risk
 from flujo_aros.reading.anew import written_anew
 from flujo_aros.reading.boundaries import KEY_FIRST, begins_without_opener, key_without_opener
-from flujo_aros.reading.candidate import Candidate, find_json_end
+from flujo_aros.reading.candidate import Candidate
 from flujo_aros.reading.gather import ESCAPED, Pick, Region
 from flujo_aros.reading.grown import Grown, Rules, as_json
+from flujo_aros.reading.json_scan import find_json_end
 from flujo_aros.reading.live import NOTHING
 from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
 from flujo_aros.reading.parser import Failure, Parsed, Parser

@@ -12,13 +12,15 @@ from flujo_aros.contract import Contract, Valid
 from flujo_aros.json_data import unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Risk
 from flujo_aros.reading.boundaries import goes_on, is_fragment, is_held, key_without_opener
-from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
+from flujo_aros.reading.candidate import Candidate, accept_spliced, judge, read_strict
 from flujo_aros.reading.edits import Edit
 from flujo_aros.reading.fast_path import rewrite
+from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
 from flujo_aros.reading.lenient import LenientParser
 from flujo_aros.reading.locate import INLINE, LINES, Scout, Spot, ends_line, is_citation, is_quoted
 from flujo_aros.reading.node import moved
-from flujo_aros.reading.parser import Failure, Parsed, Parser
+from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
+from flujo_aros.reading.splice import splices
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ _CANNOT: Final = re.compile(
 _BRACKETS: Final = re.compile(r'\\.|["{}\[\]]|```', re.S)
 _EMPTY: Final = re.compile(r"[{}\[\]\s]*")
 UNREADABLE: Final = (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
-DEPTH: Final = 200
+
 _QUICK: Final = 2
 """How many candidates are tried the quick way: each look goes to the end of the text."""
 NESTED: Final = 2
@@ -196,18 +198,33 @@ class Gathering(ABC, Generic[T]):
     def _try(self, spot: Spot, *, quick: bool = True) -> Candidate[T]:
         text = self.text
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
-        end = find_json_end(text, spot.start)
+        extent = json_extent(text, spot.start)
+        end = extent.end
         if self.quick and end is not None and not goes_on(text, end):
             valid = read_strict(text[spot.start : end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        if quick and self.quick and end is None and self._rewritten(candidate):
+        if quick and self.quick and end is None and (self._spliced(candidate, extent) or self._rewritten(candidate)):
             return self._placed(candidate)
         if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
         machine = self._machine(spot)
         return self._judged(candidate, machine, machine.parse())
+
+    def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
+        """A few places repaired where they are, and the result taken strictly or not at all."""
+        text, start, shape = self.text, candidate.start, self.shape
+        if self.contract.counts is not None or shape.has_risks or text.startswith("{{", start):
+            return False
+        for found in splices(text, start, extent, shape, ends=self.truncated is False):
+            if goes_on(text, found.end):
+                return False
+            valid = accept_spliced(found, text, start, self.contract, self.ceiling)
+            if valid is not None:
+                candidate.end, candidate.edits, candidate.valid = found.end, found.edits, valid
+                return True
+        return False
 
     def _machine(self, spot: Spot, *, growing: bool = False) -> Parser:
         doubled = self.text.startswith("{{", spot.start)

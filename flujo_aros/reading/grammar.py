@@ -94,3 +94,4 @@ ELEMENT: Final = re.compile(
 )
 FIRST_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?(\w{1,60})[\"'”]?\s{0,10}[:：]")
 GROUP: Final = re.compile(r"0\d\d(?!\d)")
+NEXT_CONTAINER: Final = re.compile(r"[ \t\r\n]*(,)[ \t\r\n]*(?=[{\[])")

@@ -16,6 +16,7 @@ then stops before the first thing that more text could change, and goes on from 
 from __future__ import annotations
 
 import re
+from sys import maxsize
 from typing import Any, Final, NamedTuple, cast
 
 from flujo_aros.contract import ANY, Shape, fold
@@ -23,7 +24,9 @@ from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar
 from flujo_aros.reading.ambiguity import JSON_MARK, is_doubtful
+from flujo_aros.reading.as_is import FOREIGN_KEYS, OTHER_KEYS, fit
 from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY, Edit, new_edit
+from flujo_aros.reading.json_scan import Scanned, Unreadable, scan
 from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_mark
 from flujo_aros.reading.node import (
     ARRAY,
@@ -47,6 +50,10 @@ _OTHER_ENDS: Final = frozenset("'’”»")
 _LONGEST_KEY: Final = 120
 _LOOK: Final = 20_000
 """How far ahead brackets are counted."""
+_MOST_IN_ONE_PLACE: Final = 12
+"""How many edits one damaged place may take: see `Parser.parse_from`."""
+DEPTH: Final = 200
+"""How deep containers may be nested, where nobody says otherwise."""
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
 
 
@@ -64,6 +71,10 @@ class Stop(Exception):
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
+
+
+class _Pause(Exception):
+    """What was damaged is read; caught by `parse_from`, never seen outside."""
 
 
 class Parsed(NamedTuple):
@@ -108,7 +119,7 @@ class Parser:
         start: int,
         shape: Shape = ANY,
         *,
-        max_depth: int = 200,
+        max_depth: int = DEPTH,
         ends: bool = False,
         doubled: bool = False,
         growing: bool = False,
@@ -137,6 +148,14 @@ class Parser:
         """How many characters were looked through to count brackets."""
         self.balanced = False
         """As many closers are left as containers are open: no bracket is missing from here on."""
+        self.around: list[Frame] = []
+        self.until = maxsize
+        """Where it was put down in the middle of a text, and from where on it may stop: see `parse_from`."""
+        self.expects_item = False
+        self.scans = max_depth >= DEPTH and not doubled and not growing
+        """What is valid JSON may be read by the C scanner, which knows one limit of depth only, its own."""
+        self.scanned = 0
+        """How many characters it has looked through in vain."""
         self.cut = False
         """What was read touches the end of the text."""
         self.doubtful = False
@@ -151,6 +170,35 @@ class Parser:
             return self._run()
         except Stop as stop:
             return stop.failure
+
+    def parse_from(self, pos: int, comma: int, frames: list[Frame], until: int) -> Parsed | Failure | None:
+        """Read on from `pos`, where an item is expected, behind the comma at `comma`, with these containers open.
+
+        None: at or behind `until`, something has been repaired, and what follows is an item of one of these
+        containers.
+        """
+        self.pos, self.comma, self.stack = pos, comma, [*frames]
+        self.around, self.until, self.expects_item = frames, until, True
+        try:
+            return self._run()
+        except _Pause:
+            return None
+        except Stop as stop:
+            return stop.failure
+
+    def _pauses(self) -> bool:
+        """Whether what was repaired lies behind, in the innermost of the containers that it was put down in."""
+        depth = len(self.stack)
+        if len(self.edits) > _MOST_IN_ONE_PLACE:
+            raise self._stop("more damage than one place has", "everywhere")
+        behind = bool(self.edits) and self.edits[-1].start < self.pos
+        return behind and depth <= len(self.around) and self.stack[-1] is self.around[depth - 1]
+
+    def tree_so_far(self) -> Node | None:
+        """The value, with all containers closed that are open."""
+        while self.stack:
+            self._pop()
+        return self.root
 
     def go_on(self, text: str) -> Parsed | Failure | None:
         """Read on in a text that has grown; None: more of it is needed to tell. Never raises."""
@@ -170,7 +218,7 @@ class Parser:
             return None
 
     def _run(self) -> Parsed:
-        if not self.stack:
+        if not (self.stack or self._scan_root()):
             self._open(self.text[self.pos], self.root_shape)
         while self.stack:
             if self.stack[-1].kind == OBJECT:
@@ -193,10 +241,12 @@ class Parser:
         members, plain, keys = frame.items, frame.plain, frame.keys
         growing = self.growing
         pattern = (grammar.MEMBER_OF_BARE if frame.bare else grammar.MEMBER)[growing]
-        fresh = not members
+        fresh, self.expects_item = not members or self.expects_item, False
         while True:
             if not fresh and not self._separator("}"):
                 return
+            if self.pos >= self.until and self._pauses():
+                raise _Pause
             found = None if self.doubled or self.opened is not None else pattern.match(text, self.pos)
             if found is None:
                 fresh = False
@@ -215,7 +265,12 @@ class Parser:
             if group == 8:
                 frame.key, frame.key_at = key, at
                 self.pos = found.start(8)
-                self._open(text[self.pos], frame.shape.member(keys.get(key, key)))
+                shape = frame.shape.member(keys.get(key, key))
+                if self.scans and (whole := self._scan(shape)) is not None:
+                    self._add_member(frame, whole, whole.plain)
+                    fresh = False
+                    continue
+                self._open(text[self.pos], shape)
                 return
             node = self._plain(found, 4)
             members.append(new_member(Member, (key, at, node)))
@@ -349,11 +404,13 @@ class Parser:
         """The elements of the innermost array, until it closes or another container opens."""
         text, frame = self.text, self.stack[-1]
         nodes, plain = frame.items, frame.plain
-        fresh = not nodes
+        fresh, self.expects_item = not nodes or self.expects_item, False
         growing = self.growing
         while True:
             if not fresh and not self._separator("]"):
                 return
+            if self.pos >= self.until and self._pauses():
+                raise _Pause
             found = None if self.opened is not None else grammar.ELEMENT.match(text, self.pos)
             if found is None:
                 fresh = False
@@ -362,6 +419,10 @@ class Parser:
                 continue
             if found.lastindex == 5:
                 self.pos = found.start(5)
+                if self.scans and self._scan_elements(frame):
+                    # where the last comma was taken and no container followed, the next one is damaged
+                    fresh = self.comma >= nodes[-1].end
+                    continue
                 self._open(text[self.pos], frame.shape.element(len(nodes)))
                 return
             node = self._plain(found, 1)
@@ -495,6 +556,10 @@ class Parser:
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char in ("{", "[") and char:
+            whole = self._scan(shape)
+            if whole is not None:
+                self._add(whole, whole.plain)
+                return True
             self._open(char, shape)
             return False
         if char == "(":
@@ -862,6 +927,53 @@ class Parser:
             self._skip()
 
     # --- containers ---------------------------------------------------------------------------------------------------
+
+    def _scan(self, shape: Shape) -> Scanned | None:
+        """The container that begins here, read by the C scanner; None where the parser has to read it itself."""
+        text, start = self.text, self.pos
+        if not self.scans or text[start] not in "{[":
+            return None
+        found = scan(text, start, self.max_depth - len(self.stack))
+        if isinstance(found, Unreadable):
+            self.scanned += found.at - start
+            self.scans = self.scanned <= 2 * len(text)
+            return None
+        fits = fit(found.plain, shape)
+        if fits & FOREIGN_KEYS and not self.balanced:
+            return None  # one of them may belong to an object around, whose closer is at the wrong place
+        if fits & OTHER_KEYS:
+            self.doubtful = True
+        self.pos = found.end
+        return found
+
+    def _scan_root(self) -> bool:
+        """Read the whole value by the C scanner."""
+        start = self.pos
+        found = self._scan(self.root_shape)
+        if found is None:
+            return False
+        if found.kind == OBJECT and self.text[self._blank_end(found.end) :][:1] == ",":
+            self.pos, self.doubtful = start, False
+            return False  # more members may follow
+        self.root, self.plain = found, found.plain
+        return True
+
+    def _scan_elements(self, frame: Frame) -> bool:
+        """Read the containers that follow one another in a list, as far as they are valid JSON."""
+        text, shape = self.text, frame.shape
+        items, plain = frame.items, frame.plain
+        found = self._scan(shape.element(len(items)))
+        if found is None:
+            return False
+        while found is not None:
+            items.append(found)
+            plain.append(found.plain)
+            following = grammar.NEXT_CONTAINER.match(text, found.end)
+            if following is None:
+                break
+            self.comma, self.pos = following.start(1), following.end()
+            found = self._scan(shape.element(len(items)))
+        return True
 
     def _open(self, bracket: str, shape: Shape) -> None:
         if len(self.stack) >= self.max_depth:

@@ -29,9 +29,9 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.candidate import find_json_end
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.garnish import Look, tidied
+from flujo_aros.reading.json_scan import find_json_end
 from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
 from flujo_aros.reading.parser import Failure, Parser

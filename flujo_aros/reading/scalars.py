@@ -30,7 +30,7 @@ NON_FINITE: Final = re.compile(r"[+-]?(?:nan|inf(?:inity)?)\Z", re.I)
 NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
 _LOOSE_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.A)
 _GROUPED: Final = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A)
-_MAX_DIGITS: Final = 4_000
+MAX_DIGITS: Final = 4_000
 
 
 class Reading(NamedTuple):
@@ -46,7 +46,7 @@ def read_number(raw: str) -> Reading | None:
 
     Takes thousands groups (`1,234,567`), `+5`, `.5` and `5.` as INFERRED.
     """
-    if len(raw) > _MAX_DIGITS:
+    if len(raw) > MAX_DIGITS:
         return None
     match = NUMBER.fullmatch(raw)
     if match:

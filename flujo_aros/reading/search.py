@@ -17,11 +17,12 @@ from typing import Any, Final, TypeVar
 from flujo_aros.contract import TIMES, Invalid, Valid, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
-from flujo_aros.reading.candidate import Candidate, find_json_end, judge, read_strict
+from flujo_aros.reading.candidate import Candidate, judge, read_strict
 from flujo_aros.reading.choose import boolean_word
 from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.gather import NESTED, UNREADABLE, Gathering
 from flujo_aros.reading.grown import as_json
+from flujo_aros.reading.json_scan import find_json_end
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.locate import CODE, FENCE, FENCED, INLINE, LINES, Spot
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node
@@ -54,7 +55,7 @@ class Search(Gathering[T]):
 
     def run(self) -> Reading[T]:
         """The outcome. The one place that decides."""
-        whole = self._whole_scalar() or self._whole_mended()
+        whole = self._whole_scalar()
         if whole is not None:
             return whole
         encoded = self._encoded()
@@ -90,17 +91,6 @@ class Search(Gathering[T]):
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
         return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
-
-    def _whole_mended(self) -> Reading[T] | None:
-        """A text that is one value with common damage, and nothing else: the quick way needs no search."""
-        text = self.text
-        start = len(text) - len(text.lstrip())
-        if not self.quick or text[start : start + 1] not in _OPENERS or text.rstrip()[-1:] not in _CLOSERS:
-            return None
-        if self.truncated is True or find_json_end(text, start) is not None:
-            return None
-        candidate: Candidate[T] = Candidate(start, start + 1, LINES)
-        return self._accept(candidate) if self._rewritten(candidate) else None
 
     def _text_as_written(self) -> Reading[T]:
         if self.truncated is True and self.ceiling < Risk.LOSSY:

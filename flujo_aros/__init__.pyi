@@ -33,6 +33,7 @@ from flujo_aros.outcome import (
     Risk as Risk,
     Trust as Trust,
 )
+from flujo_aros.pipeline.agree import Agree as Agree
 from flujo_aros.pipeline.bound import Bound as Bound, bound as bound
 from flujo_aros.pipeline.branch import Branch as Branch
 from flujo_aros.pipeline.cached import Cached as Cached

@@ -81,6 +81,14 @@ class StepFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepNoted:
+    """What a step says beside its value, as plain JSON: the votes of an `agreement`, an event of an `ensemble`."""
+
+    note: str
+    data: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCalled:
     """The function of a step is called with this input."""
 
@@ -225,6 +233,7 @@ Event: TypeAlias = (
     | RunFinished
     | StepStarted
     | StepFinished
+    | StepNoted
     | FunctionCalled
     | AgentStarted
     | AgentFinished

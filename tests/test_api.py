@@ -15,6 +15,7 @@ PUBLIC = [
     "ABSENT",
     "Accepted",
     "AgentSpec",
+    "Agree",
     "Agreement",
     "Aros",
     "ArosError",

@@ -343,6 +343,20 @@ class CacheBlock(StepKeys):
     wrapped_step: StepNode
 
 
+class AgreeBlock(StepKeys):
+    """`kind: agree`: several independent readings, and what they agree on."""
+
+    readings: list[StepNode] = []
+    reading: StepNode | None = None
+    wordings: int | list[str] | None = Field(
+        default=None, description="In how many other words the reading is asked, or texts with {input} in them."
+    )
+    models: list[str] = Field(default=[], description="The models that are asked for the reading.")
+    need: float | int | None = Field(default=None, description="A share of the readings such as 0.66, or a number.")
+    contested: Literal["refuse", "ask", "accept", "person"] = "refuse"
+    at_once: int = Field(default=1, ge=1, description="How many readings may run side by side.")
+
+
 BLOCKS: Final[Mapping[str, type[StepKeys]]] = {
     "step": StepBlock,
     "parallel": ParallelBlock,
@@ -351,6 +365,7 @@ BLOCKS: Final[Mapping[str, type[StepKeys]]] = {
     "map": MapBlock,
     "hitl": HitlBlock,
     "cache": CacheBlock,
+    "agree": AgreeBlock,
 }
 """Every `kind` of step that a blueprint may have."""
 

@@ -16,6 +16,7 @@ from flujo_aros.blueprint.environment import referenced
 from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
 from flujo_aros.contract import WrittenContract
 from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT
 from flujo_aros.pipeline.cached import Cached
@@ -235,6 +236,17 @@ def _cached(writing: _Writing, step: Cached) -> Plain:
     return {"wrapped_step": writing.step(step.step)}
 
 
+def _agree(writing: _Writing, step: Agree) -> Plain:
+    plain: Plain = {"readings": [writing.step(each) for each in step.readings]} if step.readings else {}
+    if step.reading is not None:
+        plain["reading"] = writing.step(step.reading)
+    if step.wordings is not None:
+        plain["wordings"] = step.wordings if isinstance(step.wordings, int) else list(step.wordings)
+    if step.asked_models:
+        plain["models"] = list(step.asked_models)
+    return {**plain, **_changed(step, Agree, ("need", "contested", "at_once"))}
+
+
 WRITERS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Step: _step,
     Extraction: _extraction,
@@ -246,6 +258,7 @@ WRITERS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Map: _map,
     Human: _human,
     Cached: _cached,
+    Agree: _agree,
 }
 """How each kind of step is written."""
 

@@ -14,6 +14,7 @@ from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits
 from flujo_aros.blueprint.plain import META_KEYS, build_plain, prepared, with_meta
 from flujo_aros.blueprint.references import Unready, checks_of
 from flujo_aros.errors import FilterError, UsageError
+from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch, branch_key
 from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.flow import Mistake, Pipeline, find_mistakes, name_is_taken
@@ -308,6 +309,28 @@ def _cache(making: Making, block: blocks.CacheBlock) -> PipelineStep | None:
     return None if step is None else Cached(block.name, step, **making.common)
 
 
+def _agree(making: Making, block: blocks.AgreeBlock) -> PipelineStep | None:
+    listed = making.member("readings")
+    steps = build_steps(making.loading, listed.elements, making.where.body("readings", "*")) if listed else []
+    node = making.member("reading")
+    reading = None
+    if node is not None and node.value is not None:
+        reading = build_step(making.loading, node, making.where.body("reading", "*"))
+    making.without_input()
+    if steps is None or (node is not None and reading is None):
+        return None
+    return Agree(
+        block.name,
+        readings=steps,
+        reading=cast("Any", reading),
+        contested=block.contested,
+        at_once=block.at_once,
+        models=block.models,
+        **said(block, "wordings", "need"),
+        **making.common,
+    )
+
+
 Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
 
 _BUILDERS: Final[Mapping[str, Build]] = {
@@ -318,4 +341,5 @@ _BUILDERS: Final[Mapping[str, Build]] = {
     "map": _map,
     "hitl": _hitl,
     "cache": _cache,
+    "agree": _agree,
 }

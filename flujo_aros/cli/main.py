@@ -69,6 +69,7 @@ COMMANDS: Final = {
     "runs": _Command("runs:runs_command", "List the runs in the journal, newest first."),
     "show": _Command("show:show_command", "Show one run from the journal."),
     "explain": _Command("explain_run:explain_run_command", "Explain what became of each reply of a run."),
+    "review": _Command("review:review_command", "List the fields of agreement steps, the least trusted first."),
     "health": _Command("health:health_command", "Say which models, steps and schemas misbehave."),
     "replay": _Command("replay:replay_command", "Read the recorded replies of a run again."),
     "report": _Command("report:report_command", "Write one run as an HTML file, with its replies and repairs."),

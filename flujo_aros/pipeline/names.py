@@ -17,6 +17,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "loop": "inside a loop",
     "iteration": "inside a loop",
     "resume_input": "after a step that asked a person",
+    "contested": "in what an agree step asks about fields that are not agreed",
 }
 """What only some steps see, and where."""
 

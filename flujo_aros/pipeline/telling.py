@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,6 +13,7 @@ from flujo_aros.events import (
     RunFinished,
     RunStarted,
     StepFinished,
+    StepNoted,
     StepStarted,
     emit,
     is_heard,
@@ -79,3 +81,9 @@ def tell_step(finish: Finish, run_id: str, slot: Slot) -> None:
             input_trust=None if ended.input_trust is None else ended.input_trust.value,
         )
     )
+
+
+def tell_note(note: str, data: Callable[[], dict[str, Any]]) -> None:
+    """Say what a step has to say beside its value, where anybody listens."""
+    if is_heard():
+        emit(StepNoted(note=note, data=data()))

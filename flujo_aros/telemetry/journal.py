@@ -34,6 +34,7 @@ from flujo_aros.events import (
     StagePassed,
     StageStarted,
     StepFinished,
+    StepNoted,
     StepStarted,
 )
 from flujo_aros.recovery import Evidence
@@ -42,7 +43,7 @@ from flujo_aros.telemetry.diagnosis import Span, diagnose
 from flujo_aros.telemetry.health import Health
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.opening import DEFAULT, open_database, said, shown
-from flujo_aros.telemetry.records import JournalRun, Story
+from flujo_aros.telemetry.records import JournalNote, JournalRun, Story
 from flujo_aros.telemetry.tables import LARGEST, RUNS, WITH_IDS
 from flujo_aros.telemetry.where import Where, own_scope, step_place, steps_around, value_place, where
 from flujo_aros.telemetry.words import value_words
@@ -111,6 +112,7 @@ class Journal:
             StepStarted: self._step_started,
             StepFinished: self._step_finished,
             FunctionCalled: self._function_called,
+            StepNoted: self._step_noted,
             StageStarted: self._stage_started,
             StageFinished: self._stage_finished,
             StagePassed: self._stage_passed,
@@ -202,6 +204,11 @@ class Journal:
         span = Span(since, until or datetime.now(UTC), step, model)
         with self._reading() as connection:
             return diagnose(connection, span, trend=trend)
+
+    def agreements(self, *, limit: int = 1_000) -> list[tuple[str, str, JournalNote]]:
+        """What agreement steps have come to lately, newest first, each with its run and the name of its step."""
+        with self._reading() as connection:
+            return told.agreements(connection, limit=limit)
 
     def evidence(self, *, since: datetime | None = None) -> Evidence:
         """What each stage has achieved for each model and contract: what a ladder with `adaptive` goes by."""
@@ -308,6 +315,12 @@ class Journal:
             return
         self._inputs[scope] = given = self._text(value_words(event.input))
         self._put("aros_values", {"run_id": row["run_id"], "id": row["id"], "input": given, "output": None})
+
+    def _step_noted(self, event: StepNoted) -> None:
+        around = where()
+        if around.run_id is not None and self._content:
+            data = json.dumps(event.data, ensure_ascii=False, default=str)
+            self._put("aros_notes", {**self._own(around, ""), "note": event.note, "data": data})
 
     def _stage_started(self, event: StageStarted) -> None:
         row = self._row_of_stage(event.stage, because=event.reason, outcome="running")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from flujo_aros.outcome import Issue
 from flujo_aros.usage import Usage
@@ -109,6 +109,16 @@ class JournalStage:
     seconds: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalNote:
+    """What a step said beside its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
+
+    id: int
+    step_id: int
+    note: str
+    data: dict[str, Any]
+
+
 Part: TypeAlias = JournalAsk | JournalReading | JournalStage
 """What happens in a step."""
 
@@ -147,6 +157,7 @@ class Chapter:
     stages: tuple[JournalStage, ...] = ()
     asks: tuple[JournalAsk, ...] = ()
     readings: tuple[JournalReading, ...] = ()
+    notes: tuple[JournalNote, ...] = ()
 
     @property
     def name(self) -> str:

@@ -116,6 +116,14 @@ VALUES: Final = Table(
     _free("output"),
 )
 
+NOTES: Final = Table(
+    "aros_notes",  # what steps say beside their values: votes, events of ensembles
+    METADATA,
+    *_of_a_step(),
+    Column("note", String(32)),
+    _free("data"),  # JSON
+)
+
 STAGES: Final = Table(
     "aros_stages",
     METADATA,
@@ -198,10 +206,10 @@ CONTRACTS: Final = Table(
     _free("spec"),  # mode, schema, and where the payload stands, as JSON
 )
 
-OF_A_RUN: Final = (REPAIRS, READINGS, ASKS, STAGES, VALUES, STEPS, RUNS)
+OF_A_RUN: Final = (REPAIRS, READINGS, ASKS, STAGES, NOTES, VALUES, STEPS, RUNS)
 """All tables with rows of runs, in the order in which they are pruned."""
 
-WITH_IDS: Final = (STEPS, STAGES, ASKS, READINGS, REPAIRS)
+WITH_IDS: Final = (STEPS, STAGES, ASKS, READINGS, REPAIRS, NOTES)
 
 BY_NAME: Final = {table.name: table for table in METADATA.sorted_tables}
 

@@ -19,6 +19,7 @@ from flujo_aros.recovery import Achieved, Evidence
 from flujo_aros.telemetry.records import (
     Chapter,
     JournalAsk,
+    JournalNote,
     JournalReading,
     JournalRepair,
     JournalRun,
@@ -26,7 +27,7 @@ from flujo_aros.telemetry.records import (
     JournalStep,
     Story,
 )
-from flujo_aros.telemetry.tables import ASKS, CONTRACTS, OF_A_RUN, READINGS, REPAIRS, RUNS, STAGES, STEPS, VALUES
+from flujo_aros.telemetry.tables import ASKS, CONTRACTS, NOTES, OF_A_RUN, READINGS, REPAIRS, RUNS, STAGES, STEPS, VALUES
 from flujo_aros.usage import Usage
 
 T = TypeVar("T")
@@ -86,11 +87,11 @@ def story(connection: Connection, run: str) -> Story:
     stages = _by_step(_stage(row) for row in _rows(connection, STAGES, run_id))
     asks = _by_step(_ask(row) for row in _rows(connection, ASKS, run_id))
     readings = _by_step(_reading(row, repairs) for row in _rows(connection, READINGS, run_id))
-
+    notes = _by_step(_notes(connection, run_id))
     gone_on = _gone_on(steps)
 
     def chapter(step: JournalStep | None, keys: Iterable[int]) -> Chapter:
-        return Chapter(step, _of(stages, keys), _of(asks, keys), _of(readings, keys))
+        return Chapter(step, _of(stages, keys), _of(asks, keys), _of(readings, keys), _of(notes, keys))
 
     def within(step: JournalStep) -> Chapter:
         before = [old for old, new in gone_on.items() if new == step.id]
@@ -100,6 +101,32 @@ def story(connection: Connection, run: str) -> Story:
     chapters = (*outside, *(within(step) for step in steps if step.id not in gone_on))
     hashes = {reading.schema_hash for each in chapters for reading in each.readings if reading.schema_hash}
     return Story(head, chapters, _contracts(connection, hashes))
+
+
+def agreements(connection: Connection, *, limit: int) -> list[tuple[str, str, JournalNote]]:
+    """What agreement steps have noted lately, newest first, each with its run and the name of its step."""
+    if not connection.dialect.has_table(connection, NOTES.name):
+        return []
+    query = select(NOTES).where(NOTES.c.note == "agreement").order_by(NOTES.c.id.desc()).limit(limit)
+    found = ((row.run_id, row.step_place or "", _note(row)) for row in connection.execute(query))
+    return [(run_id, place, note) for run_id, place, note in found if note is not None]
+
+
+def _notes(connection: Connection, run_id: str) -> Iterable[JournalNote]:
+    if not connection.dialect.has_table(connection, NOTES.name):  # a journal of before they were kept
+        return
+    for row in _rows(connection, NOTES, run_id):
+        note = _note(row)
+        if note is not None:
+            yield note
+
+
+def _note(row: Row[Any]) -> JournalNote | None:
+    try:
+        data = json.loads(row.data or "")
+    except ValueError:  # a masked secret can have taken a quote along
+        return None
+    return JournalNote(id=row.id, step_id=row.step_id, note=row.note, data=data)
 
 
 def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:

@@ -18,6 +18,7 @@ from flujo_aros.blueprint.dump import WRITERS, dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import built_in_step, stringify
 from flujo_aros.pipeline.cached import Cached
@@ -163,6 +164,15 @@ def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchSt
             "merge_strategy": st.sampled_from(MERGES),
         },
         Cached: {"step": body.filter(lambda step: not isinstance(step, Human))},
+        Agree: {
+            "readings": st.lists(body, min_size=2, max_size=3) | st.just(()),
+            "reading": st.sampled_from([None, Step("r", AgentSpec(model="m"), input="{{ input }}")]),
+            "wordings": st.sampled_from([None, 2, ["{input}", "{input}!"]]),
+            "models": st.sampled_from([(), ("m", "n")]),
+            "need": st.sampled_from([0.5, 1.0, 1, 2]),
+            "contested": st.sampled_from(["refuse", "ask", "accept", "person"]),
+            "at_once": st.integers(1, 3),
+        },
         Import: {
             "pipeline": body.map(lambda step: Pipeline([step], name="kid")),
             "alias": st.just("kid"),
@@ -181,7 +191,7 @@ FIRST: dict[type[Any], tuple[str, st.SearchStrategy[Any]]] = {
     Call: ("function", FUNCTION | st.just(stringify)),
     Step: ("agent", AGENTS),
 }
-NEEDED = ("branches", "condition", "body", "iterable_input", "step", "pipeline", "alias", "message")
+NEEDED = ("readings", "branches", "condition", "body", "iterable_input", "step", "pipeline", "alias", "message")
 ABROAD = {
     (Cached, "cache"),  # where a value is kept is said in Python alone
     (AgentSpec, "name"),  # its key is its name

@@ -13,7 +13,7 @@ from flujo_aros.cli.main import COMMANDS
 from .conftest import Aros
 
 DOCUMENTED = (
-    *("run", "resume", "plan", "read", "lint", "rule", "runs", "show", "explain", "health", "replay"),
+    *("run", "resume", "plan", "read", "lint", "rule", "runs", "show", "explain", "review", "health", "replay"),
     *("report", "init", "schema"),
     "bench",
 )

@@ -1,0 +1,270 @@
+"""`Agree`: several independent readings of the same input, and one value made of what they agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from flujo_aros.agents.agent import AgentSpec
+from flujo_aros.agents.faults import USED_UP
+from flujo_aros.agreement import Agreement, Field, agree
+from flujo_aros.contract.output import Contract, compile_contract
+from flujo_aros.contract.values import Invalid
+from flujo_aros.errors import UsageError
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.context import BodyResult, StepContext, as_json, as_plain
+from flujo_aros.pipeline.fanout import FanOut
+from flujo_aros.pipeline.flow import Pipeline, as_body
+from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.option_types import one_of
+from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.telling import tell_note
+
+Contested: TypeAlias = Literal["refuse", "ask", "accept", "person"]
+
+WORDINGS: Final = (
+    "{input}",
+    (
+        "{input}\n\nGo through the fields of the output one by one. For each, find the one passage that states it, and "
+        "take the value as it is written there. What no passage states has no value."
+    ),
+    (
+        "Read what follows from its beginning to its end and take in every fact that it states; only then fill in the "
+        "output, from those facts alone. Do not guess.\n\n{input}"
+    ),
+    (
+        "{input}\n\nFor each value of the output make sure that the text says exactly this, and not something similar "
+        "about something else."
+    ),
+    "Somebody else will check the output against the text that follows, word by word.\n\n{input}",
+)
+"""The ways to put one question that `wordings: 2` to `wordings: 5` take in turn; `{input}` is the step's own."""
+
+_ASK: Final = (
+    "Several readers have read this, and do not agree on these fields:\n{{ contested }}\n"
+    "Look at the passages for these fields once more, and give the whole output again."
+)
+
+
+@dataclass(frozen=True)
+class Agree(Common):
+    """Lets several readers read the same input, each without the drafts of the others, and takes what they agree on.
+
+    The readings are steps of your own (`readings`), or one step (`reading`) asked in other words (`wordings`: how many,
+    or a list of texts in which `{input}` is its input) or of other models (`models`). `need` is as in `agree()`.
+    A reading that fails abstains; no reading is made that could change nothing any more.
+
+    `contested` says what becomes of fields that are not agreed: "refuse" fails the step and names them, and stops at
+    once when one of them cannot be saved; "ask" puts them to one more reading; "accept" takes what most, or the first,
+    said, at trust `degraded`; "person" pauses the run with them. `at_once` is how many readings may run side by side.
+
+    >>> step = Step("read", agent=AgentSpec(model="m"), contract={"type": "object"})
+    >>> list(Agree("order", reading=step, wordings=3).bodies)
+    ['1', '2', '3']
+    """
+
+    name: str
+    _: KW_ONLY
+    readings: Sequence[PipelineStep] = ()
+    reading: Step | None = None
+    wordings: int | Sequence[str] | None = None
+    models: Any = ()
+    """As an option the models to ask; on the step, as on every step, all that it asks for by name."""
+    need: float = 2 / 3
+    contested: Contested = "refuse"
+    at_once: int = 1
+    kind: str = field(default="agree", init=False, repr=False)
+    asked_models: tuple[str, ...] = field(default=(), init=False, repr=False)
+    """The models that the reading is asked of, in their order."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "asked_models", tuple(self.models))
+        for problem in self._problems():
+            raise UsageError(f"step {self.name!r}: {problem}")
+        made = list(self._steps())
+        if len(made) < 2:
+            raise UsageError(f"step {self.name!r}: agreement needs at least two readings")
+        object.__setattr__(self, "_bodies", {str(n): as_body(step, name=str(n)) for n, step in enumerate(made, 1)})
+        object.__setattr__(self, "readings", tuple(self.readings))
+        if self.wordings is not None and not isinstance(self.wordings, int):
+            object.__setattr__(self, "wordings", tuple(self.wordings))
+        object.__setattr__(self, "models", Common.models.fget(self))  # type: ignore[attr-defined]
+        agree([], {}, need=self.need, of=len(made))  # raises for a need that cannot be met
+        _ = self.contract
+
+    def _problems(self) -> Iterator[str]:
+        ways = [bool(self.readings), self.wordings is not None, bool(self.asked_models)]
+        if sum(ways) != 1:
+            yield "give one of `readings`, `wordings` and `models`"
+        if (self.reading is None) != bool(self.readings):
+            yield "`wordings` and `models` need a `reading`, the step that is asked; `readings` are steps of their own"
+        if self.reading is not None and not isinstance(cast("object", self.reading), Step):
+            yield "`reading` is a step with an agent"
+        if len({step.name for step in self.readings}) < len(self.readings):
+            yield "each reading needs a name of its own"
+        if isinstance(self.wordings, int) and not 2 <= self.wordings <= len(WORDINGS):
+            yield f"`wordings` is a number from 2 to {len(WORDINGS)}, or a list of texts with {{input}} in them"
+        if self.asked_models and self.reading is not None and not isinstance(self.reading.agent, AgentSpec):
+            yield "`models` needs a reading with an AgentSpec; give `readings` with Agents of your own"
+        wrong = one_of("contested", self.contested, get_args(Contested))
+        if wrong is not None:
+            yield wrong
+        if isinstance(cast("object", self.at_once), bool) or self.at_once < 1:
+            yield f"at_once must be a whole number of 1 or more, not {self.at_once!r}"
+        if self.contested == "ask" and self.reading is None:
+            yield "`contested: ask` needs a `reading` to ask; with `readings` let a later step ask"
+
+    def _steps(self) -> Iterator[PipelineStep]:
+        if self.reading is None:
+            yield from self.readings
+        elif self.asked_models:
+            yield from (replace(self.reading, model=model) for model in self.asked_models)
+        else:
+            texts = WORDINGS[: self.wordings] if isinstance(self.wordings, int) else self.wordings or ()
+            yield from (_worded(self.reading, text, self.name) for text in texts)
+
+    @cached_property
+    def contract(self) -> Contract[Any]:
+        """What the readings and the value must satisfy."""
+        first = self.reading or self.readings[0]
+        known = first.facts.contract if isinstance(first, Step) else None
+        return known if known is not None else compile_contract({})
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The readings, by number, and the question about what is contested."""
+        readings = cast("dict[str, Pipeline]", self.__dict__["_bodies"])
+        if self.contested != "ask" or self.reading is None:
+            return readings
+        return {**readings, "ask": as_body(_worded(self.reading, f"{{input}}\n\n{_ASK}", self.name), name="ask")}
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether the contract wants an object."""
+        kinds = self.contract.shape.types
+        return set(kinds) == {"object"} if kinds else None
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Read until nothing can change any more, and judge."""
+        scopes = [scope for scope in self.bodies if scope != "ask"]
+        ended: list[BodyResult] = []
+        made = agree([], self.contract, need=self.need, of=len(scopes))
+        while len(ended) < len(scopes) and not self._is_settled(made):
+            batch = scopes[len(ended) : len(ended) + max(self.at_once, 1)]
+            calls = [partial(self._read, scope, context) for scope in batch]
+            results = await FanOut.run(calls, at_once=len(batch), stop_on_failure=False)
+            if results.pause is not None:
+                raise results.pause
+            ended += cast("list[BodyResult]", results.results)
+            used_up = next((body for body in ended if body.failed and isinstance(body.failed.exception, USED_UP)), None)
+            if used_up is not None:
+                return Settlement[Any].of(used_up, what=f"reading {used_up.scope!r}")
+            made = agree([_reading(body) for body in ended], self.contract, need=self.need, of=len(scopes))
+        return await self._settled(made, ended, context)
+
+    def _is_settled(self, made: Agreement[Any]) -> bool:
+        return made.decided or (self.contested == "refuse" and bool(made.surely_contested))
+
+    async def _read(self, scope: str, context: StepContext, said: Mapping[str, Any] | None = None) -> BodyResult:
+        return await context.run_body(
+            self.bodies[scope], scope=scope, kind="reading", previous=context.previous, variables=said
+        )
+
+    async def _settled(self, made: Agreement[Any], ended: list[BodyResult], context: StepContext) -> Settlement[Any]:
+        excused = tuple(body.scope for body in ended if not body.ok)
+        if not made.voted:
+            return Settlement[Any].of(ended[0], what="every reading has failed; the first")
+        resolved: tuple[str, ...] = ()
+        if made.contested and self.contested == "ask":
+            asked = await self._read("ask", context, {"contested": _listed(made)})
+            excused = excused if asked.ok else (*excused, asked.scope)
+            before = made
+            made = agree([_reading(body) for body in (*ended, asked)], self.contract, need=2)
+            resolved = tuple(path for path in before.contested if path not in made.contested)
+        outcome = self._outcome(made, context)
+        tell_note("agreement", lambda: self._note(made, ended, outcome, resolved))
+        return Settlement(outcome, attempts=len(ended), excused=excused)
+
+    def _outcome(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:
+        if made.issues:
+            return Rejected(Reason.INVALID, made.issues, as_json(made.draft))
+        if not made.contested and made.voted:
+            return Accepted(made.value, made.trust, "agree", (), as_json(made.draft))
+        if self.contested == "person":
+            return self._answered(made, context)
+        verdict = self.contract.validate(made.draft)
+        if self.contested == "accept" and not isinstance(verdict, Invalid):
+            return Accepted(verdict.value, Trust.DEGRADED, "agree", (), as_json(made.draft))
+        issues = tuple(Issue(path, "contested", _told(made.fields[path])) for path in made.contested)
+        return Rejected(Reason.AMBIGUOUS, issues, as_json(made.draft))
+
+    def _answered(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:
+        question = f"The readings do not agree:\n{_listed(made)}\nMost, or the first, say: {as_json(made.draft)}"
+        schema = self.contract.json_schema or None
+        if context.answer is None:
+            raise PauseRun(question, schema)
+        verdict = self.contract.validate(context.answer.value)
+        if isinstance(verdict, Invalid):
+            told = "; ".join(f"{issue.path}: {issue.message}" for issue in verdict.issues[:5])
+            raise PauseRun(f"{question}\nThe answer was not taken: {told}", schema)
+        return Accepted(verdict.value, Trust.CLEAN, "person", (), as_json(context.answer.value))
+
+    def _note(
+        self, made: Agreement[Any], ended: Sequence[BodyResult], outcome: Outcome[Any], resolved: Sequence[str]
+    ) -> dict[str, Any]:
+        planned = len(cast("dict[str, Pipeline]", self.__dict__["_bodies"]))
+        readers = [
+            {
+                "scope": body.scope,
+                "model": _model_of(self.bodies[body.scope.rpartition("/")[2]]),
+                "value": as_plain(body.value) if isinstance(body.outcome, Accepted) and body.ok else None,
+            }
+            for body in ended
+        ]
+        return {
+            **made.to_dict(),
+            "planned": planned,
+            "asked": list(resolved),
+            "accepted": isinstance(outcome, Accepted),
+            "readers": readers,
+        }
+
+
+def _worded(step: Step, text: str, name: str) -> Step:
+    """The step, asked in other words."""
+    if "{input}" not in text:
+        raise UsageError(
+            f"step {name!r}: a wording has {{input}} where the input of the reading goes, not {text[:60]!r}"
+        )
+    if text == "{input}":
+        return step
+    if isinstance(step.input, str):
+        return replace(step, input=text.replace("{input}", step.input))
+    before, _, after = text.partition("{input}")
+    parts = step.input if isinstance(step.input, list) else [step.input]
+    return replace(step, input=[*([before.strip()] if before.strip() else []), *parts, after.strip() or ""])
+
+
+def _reading(body: BodyResult) -> Outcome[Any]:
+    """What one reader has to say; one that failed abstains."""
+    if body.ok and isinstance(body.outcome, Accepted):
+        return body.outcome
+    return Rejected(Reason.NO_JSON, (), "")
+
+
+def _model_of(body: Pipeline) -> str:
+    return ", ".join(sorted(body.models))
+
+
+def _listed(made: Agreement[Any]) -> str:
+    return "\n".join(f"- {path}: {_told(made.fields[path])}" for path in made.contested)
+
+
+def _told(field: Field) -> str:
+    """Who says what about a contested field."""
+    said = [(field.value, field.votes), *field.dissent]
+    return ", ".join(f"{as_json(value)} ({votes} of {field.of})" for value, votes in said)

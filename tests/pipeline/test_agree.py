@@ -1,0 +1,186 @@
+"""An agree step lets several readers read, and hands on what they agree on, or names what they do not."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros import (
+    AgentSpec,
+    Agree,
+    Journal,
+    Processing,
+    Reason,
+    Rejected,
+    Runner,
+    RunStatus,
+    Step,
+    Trust,
+    UsageError,
+)
+from flujo_aros.blueprint.dump import dump
+from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.events import StepNoted
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.telemetry.report import report_html
+from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+
+
+class Bill(BaseModel):
+    seller: str
+    total: float
+
+
+def reply(seller: str = "Ada", total: float = 9.5) -> str:
+    return json.dumps({"seller": seller, "total": total})
+
+
+def reading(**options: Any) -> Step:
+    return Step("read", agent=AgentSpec(model="local:m"), contract=Bill, input="Read: {{ input }}", **options)
+
+
+def ran(step: Agree, *replies: Any, **options: Any) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(*replies)
+    return Runner(step, models=ScriptedModels({"local:m": model}), **options).run_sync("a bill"), model
+
+
+def test_three_wordings_that_agree_give_the_value() -> None:
+    result, model = ran(Agree("bill", reading=reading(), wordings=3, need=1.0), reply(), reply(), reply())
+    assert result.output == Bill(seller="Ada", total=9.5)
+    assert result.step("bill").outcome.trust is Trust.CLEAN
+    assert len({asked.prompt for asked in model.asked}) == 3
+
+
+def test_no_reader_sees_the_draft_of_another() -> None:
+    _, model = ran(
+        Agree("bill", reading=reading(), wordings=3, need=1.0),
+        reply("Secretive"),
+        reply("Secretive"),
+        reply("Secretive"),
+    )
+    assert not any("Secretive" in asked.prompt for asked in model.asked)
+
+
+def test_no_reading_is_made_that_could_change_nothing() -> None:
+    _, model = ran(Agree("bill", reading=reading(), wordings=3), reply(), reply())
+    assert model.calls == 2
+
+
+def test_a_contested_field_is_refused_and_named() -> None:
+    result, _ = ran(Agree("bill", reading=reading(), wordings=2), reply("Ada"), reply("Bob"))
+    assert result.status is RunStatus.FAILED
+    outcome = result.step("bill").outcome
+    assert isinstance(outcome, Rejected)
+    assert (outcome.reason, [issue.path for issue in outcome.issues]) == (Reason.AMBIGUOUS, ["$.seller"])
+    assert '"Ada" (1 of 2), "Bob" (1 of 2)' in outcome.issues[0].message
+
+
+def test_a_refusal_that_is_sure_ends_the_readings() -> None:
+    _, model = ran(Agree("bill", reading=reading(), wordings=5, need=5), reply("Ada"), reply("Bob"))
+    assert model.calls == 2
+
+
+def test_a_contested_field_is_asked_for_once_more() -> None:
+    step = Agree("bill", reading=reading(), wordings=2, contested="ask")
+    result, model = ran(step, reply("Ada"), reply("Bob"), reply("Bob"))
+    assert result.output.seller == "Bob"
+    assert '$.seller: "Ada" (1 of 2), "Bob" (1 of 2)' in model.asked[2].prompt
+
+
+def test_what_is_still_contested_after_that_is_refused() -> None:
+    step = Agree("bill", reading=reading(), wordings=2, contested="ask")
+    result, model = ran(step, reply("Ada"), reply("Bob"), reply("Cy"))
+    assert (result.status, model.calls) == (RunStatus.FAILED, 3)
+
+
+def test_contested_fields_can_be_accepted_at_no_trust() -> None:
+    result, _ = ran(Agree("bill", reading=reading(), wordings=2, contested="accept"), reply("Ada"), reply("Bob"))
+    assert (result.output.seller, result.trust) == ("Ada", Trust.DEGRADED)
+
+
+def test_contested_fields_can_be_handed_to_a_person() -> None:
+    step = Agree("bill", reading=reading(), wordings=2, contested="person")
+    models = ScriptedModels({"local:m": ScriptedModel(reply("Ada"), reply("Bob"))})
+    paused = Runner(step, models=models).run_sync("a bill")
+    assert paused.status is RunStatus.PAUSED
+    assert "$.seller" in paused.paused.message  # type: ignore[union-attr]
+    runner = Runner(step, models=models)
+    ended = asyncio.run(runner.resume(paused.paused, {"seller": "Ada Ltd", "total": 9.5}))  # type: ignore[arg-type]
+    assert ended.output == Bill(seller="Ada Ltd", total=9.5)
+    assert ended.step("bill").outcome.origin == "person"  # type: ignore[union-attr]
+
+
+def test_a_reading_that_fails_abstains_and_does_not_count_against_the_run() -> None:
+    step = Agree("bill", reading=reading(processing=Processing(stages=[])), wordings=3)
+    result, _ = ran(step, reply(), "no idea", reply())
+    assert result.status is RunStatus.COMPLETED
+    assert result.output == Bill(seller="Ada", total=9.5)
+
+
+def test_models_are_asked_for_the_same_reading() -> None:
+    models = {"local:a": ScriptedModel(reply()), "local:b": ScriptedModel(reply())}
+    step = Agree("bill", reading=reading(), models=["local:a", "local:b"])
+    result = Runner(step, models=ScriptedModels(models)).run_sync("a bill")
+    assert result.output == Bill(seller="Ada", total=9.5)
+    assert step.models == {"local:a", "local:b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "give one of"),
+        ({"wordings": 2}, "need a `reading`"),
+        ({"wordings": 9, "reading": reading()}, "from 2 to 5"),
+        ({"wordings": 2, "models": ["a"], "reading": reading()}, "give one of"),
+        ({"models": ["a"], "reading": reading()}, "at least two"),
+        ({"wordings": ["{input}", "other"], "reading": reading()}, "{input}"),
+        ({"wordings": 2, "reading": reading(), "contested": "shrug"}, "contested must be one of"),
+        ({"wordings": 2, "reading": reading(), "need": 3}, "need=3"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words.replace("{", r"\{")):
+        Agree("bill", **options)
+
+
+def test_the_votes_are_told_to_observers_and_shown_in_the_report(tmp_path: Path) -> None:
+    heard: list[Any] = []
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        step = Agree("bill", reading=reading(), wordings=3)
+        ran(step, reply(), reply("Bob"), reply(), observers=[journal, heard.append])
+        story = journal.story()
+        assert journal.agreements()[0][1] == "bill"
+    noted = [event for event in heard if isinstance(event, StepNoted)]
+    assert [field["votes"] for field in noted[0].data["fields"]] == [2, 3]
+    page = report_html(story)
+    assert "<code>$.seller</code>" in page
+    assert "2 of 3" in page
+
+
+YAML = """
+version: "0.1"
+name: bills
+agents:
+  reader:
+    model: m
+    output_schema: {type: object, required: [seller], properties: {seller: {type: string}}}
+steps:
+  - kind: agree
+    name: bill
+    wordings: 3
+    need: 2
+    contested: ask
+    reading: {name: read, uses: agents.reader, input: "{{ input }}"}
+"""
+
+
+def test_a_blueprint_says_the_same_and_is_written_back() -> None:
+    pipeline = parse_blueprint(YAML)
+    step = pipeline.steps[0]
+    assert isinstance(step, Agree)
+    assert (step.wordings, step.need, step.contested) == (3, 2, "ask")
+    assert parse_blueprint(dump(pipeline)) == pipeline
+    assert Pipeline([step]).models == {"m"}

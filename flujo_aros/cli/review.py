@@ -14,7 +14,7 @@ from flujo_aros.agreement import alike
 from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.journalled import open_to_read
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, worded
-from flujo_aros.contract.schema import is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Trust
 from flujo_aros.telemetry.records import JournalNote
 

@@ -42,6 +42,30 @@ class Pattern:
         return None
 
 
+_MOST_STATES: Final = 1 << 26
+"""Bytes that the automaton of a long list of words may take."""
+
+
+def contains(source: str) -> Callable[[str], bool]:
+    """Tells whether a text contains a match of an expression, in one pass and some hundred times faster than `re`.
+
+    The expression has no look-around. Compiling it takes milliseconds.
+
+    >>> contains(r"\\b(?:wrong|incorrect)\\b")("that is wrong")
+    True
+    """
+    engine = jsonschema_rs.RegexOptions(size_limit=_MOST_STATES)
+    validator = jsonschema_rs.validator_for({"pattern": source}, pattern_options=engine)
+
+    def found(text: str) -> bool:
+        try:
+            return validator.is_valid(text)
+        except UnicodeEncodeError:  # half of a surrogate pair: nobody can tell
+            return True
+
+    return found
+
+
 _BOUNDS: Final = (
     "minimum",
     "maximum",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -40,7 +41,7 @@ from flujo_aros.reading.envelope import (
 from flujo_aros.reading.json_scan import Scanned
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.parser import Failure, Parser
-from flujo_aros.reading.remainder import Placement, place
+from flujo_aros.reading.remainder import Names, Placement, is_telling, place
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})
@@ -210,15 +211,18 @@ class Coercion:
         """Rename, move, refuse or ignore the members that no field holds; how many are ignored."""
         lost = shape.properties if self.drops or shape.additional is False else shape.required
         empty = {name: shape.member(name) for name in lost if name not in out}
-        if len(rest) * len(empty) > _MOST_COMPARED:
-            words = f"{len(rest)} keys that are not asked for are too many to compare with {len(empty)} without a value"
-            self._issue(path, "no_known_key", words, rest[0].node)
-            return len(rest)
         written: dict[str, list[str]] = {}
         for key, name in shape.keys.items():
             written.setdefault(name, []).append(key)
+        near = self._near(rest, empty, written)
+        if near is None:
+            words = f"{len(rest)} keys that are not asked for are too many to compare with {len(empty)} without a value"
+            self._issue(path, "no_known_key", words, rest[0].node)
+            return len(rest)
+        fits = partial(self._fits, shape=shape)
         places = [
-            place(member, empty, written, partial(self._fits, shape=shape)) if empty else Placement() for member in rest
+            place(member, empty, names, written, fits) if empty else Placement()
+            for member, names in zip(rest, near, strict=True)
         ]
         taken = [where.name for where in places if where.name]
         ignored = 0
@@ -240,6 +244,21 @@ class Coercion:
                 self._put(out, member.key, value, member, path, declared=False)
         self._move_up(out, below, {name: part for name, part in empty.items() if name not in out}, shape, path)
         return ignored
+
+    @staticmethod
+    def _near(
+        rest: list[Member], empty: dict[str, Shape], written: Mapping[str, Sequence[str]]
+    ) -> Sequence[Iterable[str]] | None:
+        """The empty fields that each of the other keys is to be compared with; None: too many."""
+        if len(rest) * len(empty) <= _MOST_COMPARED:
+            return [empty] * len(rest)
+        telling = sum(map(is_telling, empty.values()))
+        if (len(rest) + len(empty)) > _MOST_COMPARED or len(rest) * telling > _MOST_COMPARED:
+            return None
+        real = {key: name for name in empty for key in (name, *written.get(name, ()))}
+        names = Names(real)
+        near = [{real[key]: None for key in names.near(member.key)} for member in rest]
+        return None if sum(map(len, near)) > _MOST_COMPARED else near
 
     def _fits(self, node: Node, name: str, shape: Shape) -> bool:
         """Whether a value can be read as that of a field; nothing is logged."""

@@ -8,7 +8,11 @@ and one that is listed wrongly costs a refusal. Every expression takes time line
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Final
+
+from flujo_aros.contract.patterns import contains
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -16,27 +20,97 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def _any(*parts: str, flags: int = 0) -> re.Pattern[str]:
-    opening = [part.removeprefix(_START) for part in parts if part.startswith(_START)]
-    if opening:  # the beginnings of sentences are looked for once
+class Phrases:
+    """A list of expressions that are looked for together.
+
+    Each search asks a linear automaton first, made of the same expressions without their look-around: most texts have
+    none of the phrases, and that is known at once. Both are compiled when they are first needed.
+    """
+
+    def __init__(self, *parts: str) -> None:
+        opening = [part.removeprefix(_START) for part in parts if part.startswith(_START)]
         rest = [part for part in parts if not part.startswith(_START)]
-        parts = (f"{_START}(?:{'|'.join(opening)})", *rest)
-    return re.compile("|".join(f"(?:{part})" for part in parts), re.I | flags)
+        if opening:  # the beginnings of sentences are looked for once
+            rest.insert(0, f"{_START}(?:{'|'.join(opening)})")
+        self.source = "|".join(f"(?:{part})" for part in rest)
+
+    @cached_property
+    def exact(self) -> re.Pattern[str]:
+        """What decides."""
+        return re.compile(self.source, re.I | re.M)
+
+    def may_match(self, text: str) -> bool:
+        """Whether a match is possible: never wrong where it says no."""
+        return self._in_ascii(text) if text.isascii() else self._in_any(text)
+
+    @cached_property
+    def _in_ascii(self) -> Callable[[str], bool]:
+        return contains(f"(?im){_without_lookaround(self.source)}")
+
+    @cached_property
+    def _in_any(self) -> Callable[[str], bool]:  # word boundaries among other letters are slow
+        return contains(f"(?im){_without_lookaround(self.source).replace(_BOUNDARY, '')}")
+
+    def search(self, text: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
+        """The first match in a text, or in a part of it."""
+        if end is None:
+            return self.exact.search(text, start) if self.may_match(text) else None
+        return self.exact.search(text, start, end) if self.may_match(text[start:end]) else None
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Every match in a text."""
+        return self.exact.finditer(text) if self.may_match(text) else iter(())
+
+    def sub(self, new: str, text: str) -> str:
+        """The text with every match replaced."""
+        return self.exact.sub(new, text) if self.may_match(text) else text
+
+
+_BOUNDARY: Final = r"\b"
+_TOKENS: Final = re.compile(
+    r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<look>\(\?<?[=!])|(?P<open>\()|(?P<close>\))"
+    r"|(?P<end>\\Z)|(?P<word>\\[wd])|(?P<space>\\s)|(?P<least>\{(?P<from>\d+),\d*\})|\\.|.",
+    re.S,
+)
+
+
+_SPACE: Final = r"\s\x1c-\x1f\x85"
+"""What `re` calls white space."""
+
+
+def _without_lookaround(source: str) -> str:
+    """An expression that matches wherever this one does, in the words of an engine without look-around and counters."""
+    out: list[str] = []
+    depth = 0  # of parentheses within a look-around
+    for token in _TOKENS.finditer(source):
+        if depth or token["look"]:
+            depth += bool(token["look"] or token["open"]) - bool(token["close"])
+        elif token["least"]:
+            out.append("*" if token["from"] == "0" else "+")
+        elif token["class"]:
+            out.append(token[0].replace(r"\s", _SPACE).replace(r"\w", r"\S").replace(r"\d", r"\S"))
+        elif token["space"]:
+            out.append(f"[{_SPACE}]")
+        else:
+            out.append(r"\z" if token["end"] else r"\S" if token["word"] else token[0])
+    return "".join(out)
 
 
 _LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"
 """What an apology behind an answer may be about without taking it back."""
 _START: Final = (
     r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}"
-    r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay),?\s)?"
+    r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay|ma|mas|maar),?\s)?"
 )
 """Where a sentence begins."""
 
-CORRECTS: Final = _any(
+CORRECTS: Final = Phrases(
     # English: what opens a sentence that takes something back
-    _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|wait(?! for\b)|hold on|oops|whoops|correction"
-    r"|corrigend\w+|errat\w+|edit\s?\d?[:：]|update[:：]|scratch that"
-    r"|strike that|never ?mind|on second thoughts?|on reflection|my (?:mistake|bad|apologies)"
+    _START + r"(?:actually(?! (?:quite|pretty|very|a|easy|simple)\b)|(?:no )?wait(?! for\b)|hold on|hang on|whoa|oops"
+    r"|whoops|correction"
+    r"|corrigend\w+|errat\w+|(?:edit|update)\s?\d?(?=\s?[:：])|scratch (?:that|the|my)"
+    r"|strike (?:that|the|my)|never ?mind|on (?:second|further) (?:thoughts?|look|reflection)|on reflection"
+    r"|my (?:mistake|bad|apologies)"
     rf"|(?:apologies|sorry)(?!{_LATENESS})|no, (?!no |nothing|there|thank|that'?s all)|nope"
     r"|rather, |i (?:meant|mean|misread|misspoke|mistyped|miscounted|mixed up|confused|forgot|overlooked|missed"
     r"|was wrong"
@@ -45,18 +119,29 @@ CORRECTS: Final = _any(
     r"|it) back|retract)"
     r"|let me (?:correct|fix|revise|redo|rephrase|amend|change|re-?check|reconsider|try)|looking again|upon review"
     r"|disregard|cancel that|to correct|in fact, |ps?\.?s\.? (?:the|it))\b",
+    # anywhere in a sentence
+    r"\b(?:is|are|was|were) (?:actually|in fact|really) (?!(?:quite|pretty|very|a|an|easy|simple|not)\b)\w",
+    r"\b(?:is|was|are|were) the (?:other|old|wrong|previous|outdated) \w+|\bsorry about (?:that|this|the mix)",
+    r"\b(?:should|must) have (?:written|said|put|been|read|used|returned|given|listed|set)\b",
+    r"\bi (?:have|need|want|would like) to (?:revise|correct|fix|amend|take back|change my)\b",
+    r"\b(?:can't|can(?:no| no)t|could not|should not|shouldn't) be (?:trusted|relied|used)\b|\bunreliable\b",
+    r",\s*(?:sorry|pardon|désolée?|perdón|entschuldigung|scusa(?:te)?|desculpe?|извини\w*)\s*(?:[.!]|$)",
     r"\bi(?:'ve| have)? (?:made|see|spotted|noticed|found) (?:a|an|one|my|the|several|some"
     r"|two) (?:\w+ )?(?:mistakes?|errors?|typos?)\b",
     r"\b(?:ignore|disregard|discard|do not use|don't use|please replace) (?:the|this|that|my|it|what|all|both)\b",
-    r"\b(?:this|that|it|the above|which|answer|value|json|output|result) (?:is|was|are|were|seems|looks) (?:\w+ly )?"
+    r"\b(?:this|that|it|the above|which|answer|value|json|output|result)"
+    r"(?:'s| is| was| are| were| seems| looks) (?:\w+ly )?"
     r"(?:wrong|incorrect|not (?:the |an |my |a )?(?:\w+ )?(?:right|correct|valid|answer|final|real|result"
     r"|output)|a mistake|an error|invalid"
-    r"|inaccurate|outdated|mistaken|withdrawn|retracted|superseded)\b",
+    r"|inaccurate|outdated|mistaken|withdrawn|retracted|superseded|hallucinat\w+|(?:a|my) hallucination"
+    r"|(?:n't|not) (?:right|correct))\b|\b(?:this|that|it)(?: is|'s)? (?:n't|isn't|wasn't|aren't) (?:right|correct)\b",
     r"\b(?:should|must|ought to|has to|have to|needs to|need to) (?:\w+ )?(?:have been|be|read"
     r"|say) (?:changed|corrected|set|replaced|fixed|removed|ignored|discarded)\b",
     # "The id above is wrong.", "That is the wrong invoice."
     _START + r"(?:the|this|that|these|those|my) (?:\w+ ){1,2}(?:above )?(?:is|was|are|were) (?:\w+ly )?"
-    r"(?:wrong|incorrect|mistaken|incomplete|withdrawn|retracted|void|swapped|reversed)\s*(?:[.,;!]|$)",
+    r"(?:wrong|incorrect|mistaken|incomplete|inaccurate|withdrawn|retracted|void|swapped|reversed|outdated|obsolete"
+    r"|out of date|off|false|untrue|a (?:typo|mistake|guess|hallucination)|misspel(?:led|t)|missing)"
+    r"\s*(?:[.,;!]|by\b|$)",
     r"\b(?:that|this|it|above)(?:'s| is| was| are)(?: for| from| about)? (?:the|a) wrong\b",
     r"\b(?:was|were) (?:\w+ly )?(?:transcribed|copied|read|extracted|entered) (?:incorrectly|wrongly)\b",
     r"\b(?:i|are|were|got) (?:\w+ly )?(?:swapped|reversed|interchanged|mixed up)\b|\boff by (?:a |\d)",
@@ -69,7 +154,8 @@ CORRECTS: Final = _any(
     r"[(\[](?:corrected|updated|revised|korrigiert|corrigée?|corregid[oa]|更正|訂正)[)\]]",
     r"\b(?:belongs? to|is about|refers to|is for|came from) (?:another|a different|the other|someone else)\b",
     # German
-    _START + r"(?:eigentlich|moment|warte|halt, |korrektur|berichtigung|ups|hoppla|nein, |doch nicht"
+    _START + r"(?:eigentlich|moment|warte|halt, |stopp?(?=[,.! ])|korrigiere|korrektur|berichtigung|ups|hoppla|nein, "
+    r"|doch nicht"
     r"|entschuldigung(?! für (?:die|das) (?:späte|lange|warte|verspät))"
     r"|verzeihung"
     r"|mein fehler|nachtrag[:：]|genauer gesagt|vielmehr|ich (?:meinte|habe mich (?:geirrt|vertan"
@@ -79,6 +165,10 @@ CORRECTS: Final = _any(
     r"\b(?:das|dies|es|die antwort|der wert) (?:ist|war) (?:\w+ )?(?:falsch|nicht richtig|nicht korrekt"
     r"|nicht die antwort|ein fehler|ungültig|veraltet)\b",
     r"\bvergiss (?:das|es|die)\b|\bignorier\w* (?:das|die|den|dies)\b",
+    r"\b(?:falsch|fehlerhaft|verkehrt|irrtümlich) (?:geschrieben|angegeben|übernommen|abgelesen"
+    r"|ausgelesen|notiert|gesetzt)\b"
+    r"|\b(?:stimmt|stimmen) (?:so )?nicht\b"
+    r"|\b(?:ist|sind|beträgt|betragen|heißt|lautet) (?:tatsächlich|eigentlich|in wirklichkeit|in wahrheit)\b",
     # French
     _START + r"(?:en (?:fait|réalité)|attendez|attends|correction|rectification|erratum|oups|non, |pardon"
     r"|désolée?(?! pour (?:le retard|l'attente))|plutôt, "
@@ -86,38 +176,49 @@ CORRECTS: Final = _any(
     r"|recopié)|raté)|finalement|après réflexion)\b",
     r"\b(?:c'est|c'était|ceci est|cela est|la réponse est|la valeur est) (?:\w+ )?(?:faux|fausse"
     r"|incorrecte?|erronée?|une erreur|pas la (?:bonne )?réponse)\b",
+    r"\b(?:indiquée?s?|donnée?s?|saisie?s?|ci-dessus|valeur|champ|l'[\w]+) (?:est|sont|était|étaient) (?:\w+ )?(?:faux"
+    r"|fausses?|incorrecte?s?|erronée?s?|inexacte?s?)\b",
     r"\berreur s'est glissée\b|\bincomplète?s?\b|\bj'ai inversé\b",
+    r"\b(?:est|sont|était|étaient) (?:en fait|en réalité|plutôt)\b|\berreur de (?:ma|notre) part\b|\baurait dû\b",
     r"\bignorez (?:le|la|les|ce|cela)\b",
     # Spanish
-    _START + r"(?:en realidad|de hecho|espera|esperen?|un momento|corrección|corrijo|fe de erratas|ups|no, (?!no "
+    _START
+    + r"(?:en realidad|de hecho|rectifico|espera|esperen?|un momento|corrección|corrijo|fe de erratas|ups|no, (?!no "
     r"|nothing|nada|there)|perdón"
     r"|disculp\w+|lo siento"
-    r"|mejor dicho|más bien|mi error|(?:se me )?olvidé|se me olvidó|confundí|me (?:faltó|equivoqué"
+    r"|mejor dicho|más bien|mi error|(?:se me )?olvidé|se me olvidó|(?:me )?confundí|me (?:faltó|equivoqué"
     r"|he equivocado)|quise decir|pensándolo (?:bien|mejor))\b",
     r"\b(?:esto|eso|la respuesta|el valor) (?:es|era|está|estaba) (?:\w+ )?(?:mal|incorrect[oa]"
     r"|equivocad[oa]|errón[oe]a?|un error)\b",
+    r"\b(?:es|está|son|están) (?:\w+ )?(?:incorrect[oa]s?|equivocad[oa]s?|errón[oe][oa]s?)\b",
     r"\bhay un error(?:[:：]| en (?:el json|la respuesta|lo anterior))|\bincomplet[oa]s?\b|\bintercambiado\b",
+    r"\b(?:es|son|está|están) (?:en realidad|de hecho|más bien)\b",
     r"\bignor[ae]n? (?:lo|la|el|esto|eso)\b",
+    # Italian, Portuguese, Dutch, Russian, Korean: what opens a correction
+    _START + r"(?:anzi|correzione|scusa(?:te)?(?=[,.!: ])|mi correggo|(?:mi )?(?:sono|ero) sbagliat[oa]"
+    r"|ho sbagliato|in realtà"
+    r"|na verdade|correção|desculpe?(?=[,.!: ])|me enganei|errei|aliás|eigenlijk|correctie|foutje|ik bedoel(?:de)?"
+    r"|на самом деле|исправл\w+|извини\w*|прости\w*|ошиб\w+|поправка|정정|사실은|사실|죄송\w*|실수\w*|아니요?(?=,))\b",
     # Chinese
     r"(?:^|[。！？\n，,：:\s])(?:其实|实际上|事实上|等等|等一下|更正|纠正|修正|勘误|抱歉|对不起|不对|不好意思|我(?:搞|弄|写|看|说)?错了|我?(?:漏|忘)(?:了|掉|记)"
     r"|我?(?:搞|弄|看)混|应该是|应当是|应为|改为|改成|请忽略)",
     r"(?:这|那|上面|以上|上述)[^。！？\n]{0,8}(?:是错|错误|不对|不正确|有误|作废)",
-    r"(?:有误|写错|填错|弄错|搞错)(?:了|[。！，,!]|$)|(?:有一?个?|存在)错误|不完整|[写弄搞]反",
+    r"(?:有误|写错|填错|弄错|搞错)(?:了|[。！，,!]|$)|[^。！？\n没沒]不(?:对|正确)(?:[。！，,!]|$)|弄错|搞错|(?:有一?个?|存在)错误|不完整|[写弄搞]反",
     # Japanese
     r"(?:^|[。！？\n、\s])(?:実は|訂正|修正[:：します]|すみません|申し訳|失礼|間違え|間違い|いや、|いえ、|待って|やっぱり|正しくは|無視して)",
-    r"(?:忘れ|見落とし|見落として|漏れて?)(?:ました|いました|てい)|(?:間違って|間違えて|誤って)(?:い|おり|しま)|誤りがあ|不完全|逆でし",
+    r"(?:忘れ|見落とし|見落として|漏れて?)(?:ました|いました|てい)|(?:間違って|間違えて|誤って)(?:い|おり|しま)|誤りがあ|が正解|の(?:誤り|間違い)(?:です|でし|でした)|に訂正|不完全|逆でし",
     r"(?:これ|それ|上記|上の)[^。！？\n]{0,8}(?:間違|誤り|違います|正しくありません)",
-    flags=re.M,
 )
 """Takes back, corrects or denies what was said before."""
 
-SAMPLE: Final = _any(
+SAMPLE: Final = Phrases(
     r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical"
     r"|dummy|mock|fictional|made[- ]up"
     r"|(?<!in the )(?<!to the )(?<!following the )(?<!matching the )(?:expected|required|desired|correct|right"
     r"|target) (?:json |output |response )?(?:format|structure|schema|shape)"
     r"|(?:format|structure|schema) (?:is|would|should|looks)|would look like|could look like"
-    r"|might look like|looks? like this|something like (?:this|the following)|(?:of|in|have|has|takes?) th(?:is"
+    r"|might look like|(?:would|could|might|should) (?:\w+ )?(?:look|be)\b"
+    r"|typically|usually|looks? like this|something like (?:this|the following)|(?:of|in|have|has|takes?) th(?:is"
     r"|e following) (?:form|kind|shape)|for instance|e\.g\.)\b",
     r"\b(?:beispiel\w*|muster|vorlage|platzhalter|(?:erwartetes?|gewünschtes?) format|so (?:würde|könnte|sähe))\b",
     r"\b(?:par exemple|exemples?|modèle|gabarit|format attendu|fictif|fictive)\b",
@@ -127,13 +228,14 @@ SAMPLE: Final = _any(
 )
 """Speaks of an example or a form."""
 
-DECLINES: Final = _any(
+DECLINES: Final = Phrases(
     r"\b(?:can(?:'|’)?t|cannot|can not|could(?:n't|n’t| not)|(?:am|was|were|are|'m"
     r"|'re) (?:\w+ )?(?:unable|not able)|unable to|not able to|failed to"
     r"|won(?:'|’)t|will not|must decline|did(?:n't|n’t| not) (?:find|see|contain|include|provide|mention|get|receive)"
     r"|do(?:es)?(?:n't|n’t| not) (?:find|see|contain|have|include|provide|mention)|there (?:is|was|are"
     r"|were) no\b|no \w+ (?:was|were|is|are|could be) (?:found|given|provided|present|attached|mentioned)"
     r"|(?:is|was|are|seems|appears|looks) (?:empty|blank|missing)|not (?:enough|sufficient)|insufficient"
+    r"|(?:is|are|was|were)(?:n't|n’t| not) (?:any|enough|sufficient|given|provided|there)|cannot|lacks?"
     r"|nothing (?:to|was)|no (?:text|document|input|data"
     r"|information|attachment)\b|missing (?:text|document|input)"
     r"|i(?:'m| am) (?:sorry|afraid)|sorry|apologi[sz]e|refuse|impossible|without (?:the|more|any|a) )",
@@ -146,7 +248,7 @@ DECLINES: Final = _any(
 )
 """Says that something could not be done or found."""
 
-ASKS: Final = _any(
+ASKS: Final = Phrases(
     r"\b(?:please|kindly|could you|can you|would you|you can|if you) (?:\w+ ){0,3}(?:provide|share|send"
     r"|paste|supply|attach|upload|give|tell|include|add)\b",
     r"\b(?:waiting for|i(?:'ll| will)? (?:\w+ )?need|we need|once you|as soon as you|after you)\b",
@@ -159,14 +261,14 @@ ASKS: Final = _any(
 )
 """Asks for what would be needed for an answer."""
 
-INVENTS: Final = _any(
+INVENTS: Final = Phrases(
     # The whole of a sentence says that what stands there is no answer: an example, a form, made up.
     r"\b(?:this|that|these|those|it|they|above|(?:values?|data|json|output|object|answer|result|response|record"
     r"|details|numbers?|fields)(?: above| here| shown)?) (?:is|are|was|were) (?:(?:just|only|merely|simply|purely|all"
     r"|an?|the|some) ){0,3}(?:(?:made[- ]up|illustrative|generic|hypothetical|fictional|fictitious|possible|dummy|mock"
     r"|invented) )?(?:examples?|samples?|templates?|placeholders?|skeletons?|illustrations?|mock-?ups?"
     r"|made[- ]up|fictional|fictitious|hypothetical|invented|fabricated|illustrative|dummy|mock)\b",
-    r"\bi (?:\w+ )?(?:made (?:up|them up|it up|this up)|invented|fabricated|used (?:\w+ )?(?:placeholder|dummy"
+    r"\bi (?:\w+ )?(?:made (?:[\w ]{1,30} )?up\b|invented|fabricated|used (?:\w+ )?(?:placeholder|dummy"
     r"|sample|example|fictional))\b",
     r"\b(?:fictional|fictitious|fabricated|invented|made[- ]up|dummy) (?:data|values?|details|content|example"
     r"|record)\b",
@@ -179,11 +281,12 @@ INVENTS: Final = _any(
     r"|únicamente )?(?:un |una "
     r"|unos )?(?:ejemplos?|plantillas?|muestras?|ficticios?|inventad[oa]s?)\b",
     r"(?:以上|上述|上面|这|這)[^。！？\n]{0,6}(?:仅为|只是|仅是|为|是|均为|都是)[^。！？\n]{0,4}(?:示例|例子|样例|模板|虚构|占位)",
-    r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)",
+    r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
+    r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
 )
 """Says of the answer that it is an example, a form or made up."""
 
-DISOWNS: Final = _any(
+DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"
     r"|original|old|older|oldest|previous|previously|prior"
     r"|before|former|formerly|earlier|initial|initially|first draft|draft|input|source|request|wrong"
@@ -208,7 +311,7 @@ DISOWNS: Final = _any(
 )
 """Directly before a value: it is another than the answer."""
 
-OWNS: Final = _any(
+OWNS: Final = Phrases(
     r"\b(?:corrected|correct|final|finally|updated?|revised|fixed|right|actual|new|newer|after|outputs?"
     r"|answer is|result is|ended up|improved|amended|proper|accurate|good|better)\b",
     r"[✅✔✓👍]",
@@ -223,7 +326,7 @@ OWNS: Final = _any(
 )
 """Directly before a value: it is the answer."""
 
-NEVER: Final = _any(
+NEVER: Final = Phrases(
     r"\b(?:this|that|it|the following|below|here|what follows) (?:is|are) (?:not|n't|never)\b|\bisn't\b"
     r"|\b(?:not|no) (?:the|an|my|a) (?:\w+ )?(?:answer|result|output|invoice|final)\b"
     r"|\b(?:wrong|incorrect|invalid|bad|faulty|erroneous|rejected|counter-?example|do not (?:use|return"
@@ -238,15 +341,15 @@ NEVER: Final = _any(
 )
 """Directly before the only value: even so it is not the answer."""
 
-CHOICE_BETWEEN: Final = _any(
-    r"\A[\s,;.…)\]*_`-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|o|o bien|或者?"
-    r"|还是|または|あるいは|もしくは)[\s,:*_`(\[-]*\Z",
+CHOICE_BETWEEN: Final = Phrases(
+    r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|o|o bien|或者?"
+    r"|还是|または|あるいは|もしくは)[\s,:*_`~(\[-]*(?:(?<=[`~])[\w+#.-]+\s*)?\Z",
     r"\b(?:options?|versions?|variants?|alternatives?|candidates?|possibilit(?:y|ies)|choice|variante"
     r"|möglichkeit|opción|opcion|选项|方案|案)\s{0,3}(?:\d|[a-d一二三四]\b|one|two|three|eins|zwei|uno|dos)",
 )
 """Between two values: they are offered side by side."""
 
-ELIDES: Final = _any(
+ELIDES: Final = Phrases(
     r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*$",
     r"[(\[]\s{0,3}(?:and |plus |\+ ?)?\d+ (?:more|other|further|additional)\b",
     r"\b(?:and|plus) \d+ (?:more|others)\b",
@@ -257,18 +360,19 @@ ELIDES: Final = _any(
     r"\b(?:omitted|truncated|abbreviated|shortened|elided|left out|cut short) (?:for|here|to|due|because)\b",
     r"\b(?:rest|übrige[sn]?|reste|resto)\b[^.!?\n]{0,20}\b(?:wie|comme|como|as|like) (?:oben|vorher|bisher|zuvor|gehabt"
     r"|ci-dessus|avant|antes|arriba|above|before)\b",
-    r"^[ \t]*[(\[*_]*(?:and so on|etc|continued|to be continued|remaining|unchanged|rest unchanged)\b",
+    r"^[ \t]*[(\[*_.…]*\s?(?:and so on|and so forth|etc|continued|to be continued|remaining|truncated|unchanged"
+    r"|rest unchanged)\b",
     r"\b(?:weitere|übrige|restliche|restlichen|rest)\b[^.!?\n]{0,40}\b(?:ausgelassen|weggelassen|gekürzt"
     r"|unverändert)\b|\bgekürzt\b",
     r"\b(?:autres?|reste|suite)\b[^.!?\n]{0,40}\b(?:omise?s?|tronquée?s?|inchangée?s?|abrégée?s?)\b",
     r"\b(?:otr[oa]s|resto|demás)\b[^.!?\n]{0,40}\b(?:omitid[oa]s?|truncad[oa]s?|sin cambios|igual)\b",
+    r"\b(?:omit\w+|omiss?\w*|tralascia\w+)\b[^.!?\n]{0,40}\b(?:otr[oa]s|resto|demás|altr[ie]|outr[oa]s|restante?s?)\b",
     r"省略|其余(?:不变|相同|略)|其他(?:不变|相同|略)|以下略|略去|篇幅",
     r"以下同様|残りは|他は同じ|変更なし|略[)）]",
-    flags=re.M,
 )
 """Stands for something that was left out."""
 
-ABSENT: Final = _any(
+ABSENT: Final = Phrases(
     r"\b(?:optional|null|empty|missing|absent|unmentioned|unknown|unspecified|unavailable|not (?:\w+ ){0,2}(?:present"
     r"|mentioned|given|provided|specified|stated|available|found|included|in the)|n't (?:\w+ ){0,2}(?:present|mentioned"
     r"|given|provided|specified|stated|available|found|included|in the))\b",
@@ -277,7 +381,7 @@ ABSENT: Final = _any(
 )
 """Says that there was nothing to give: what was left out for that is no loss."""
 
-ASSERTS: Final = _any(
+ASSERTS: Final = Phrases(
     _START + r"(?:please )?(?:make (?:it|that|this)|(?:it|that|this) (?:should|must|ought to|has to|needs to)"
     r"(?: have)?(?: be| been| read| say)?|better|rather|use|set|change|correct)\b",
     r"\b(?:(?:change|set|update|correct|switch) (?:it|that|this|the)\b[^.!?\n]{0,40}\b(?:to|as)|should read|must read"
@@ -289,22 +393,28 @@ ASSERTS: Final = _any(
     _START + r"(?:richtig|korrekt|besser|lieber|doch|eigentlich|vielmehr|stattdessen|es (?:sind|ist) doch)\b",
     r"\b(?:(?:richtig|korrekt) (?:wäre|ist)|richtige[rs]? [\wäöü]+ (?:ist|lautet|wäre)"
     r"|auf [^!?\n]{1,40} (?:ändern|setzen)"
-    r"|(?:muss|müsste|sollte) [^!?\n]{1,30} (?:lauten|heißen))\b",
+    r"|(?:muss|müsste|soll|sollte) [^!?\n]{1,30} (?:lauten|heißen|sein))\b",
     _START + r"(?:plutôt|mieux|mejor|más bien|en realidad|finalement)\b",
-    r"\b(?:correcte?s? (?:est|sont)|correct[oa]s? (?:es|son)|doit être|devrait être|debe ser|debería ser)\b",
+    r"\b(?:correcte?s? (?:est|sont)|correct[oa]s? (?:es|son)|doi(?:t|vent) être|devrai(?:t|ent) être|deben? ser"
+    r"|debería ser|tendría que ser)\b",
     r"应该|应当|应为|正确|还是|改为|改成|换成|更好",
     r"正し|やはり|やっぱり|変更|べき|に直|のほうが|の方が",
-    flags=re.M,
 )
 """Asserts that something is otherwise than was said: counts where a value follows that the answer does not hold."""
 
-DENIES: Final = (
-    r"(?:\b(?:not|instead of|rather than|nicht|statt|anstatt|anstelle von|pas|au lieu de|plutôt que|en lugar de"
-    r"|en vez de)"
-    r"\b\s+|不是|而不是|而非)(?:(?:the|a|an|der|die|das|le|la|les|el|los)\s+)?"
+CLAIMS: Final = Phrases(
+    _START
+    + r"(?:(?:it|that|this|they|there)(?:'s|’s| is|'re| are| was| were)|c['’]est|ce sont|es (?:ist|sind)|es|son|è|sono"
+    r"|é|são|i'd (?:now )?say|i would (?:now )?say)\b",
+)
+"""A pronoun and a copula that open a sentence: they assert a choice that follows."""
+
+DENIES: Final = Phrases(
+    r"(?:(?:\b(?:not|instead of|rather than|nicht|statt|anstatt|anstelle von|kein|pas|non|no|au lieu de|plutôt que"
+    r"|en lugar de|en vez de)|n't|n’t)\b\s+|不是|而不是|而非)(?:(?:the|a|an|der|die|das|le|la|les|el|los)\s+)?"
 )
 """Directly before a value: it is not that one."""
-CONDITION: Final = _any(
+CONDITION: Final = Phrases(
     r"\b(?:if|unless|when|whether|in case|once|could|might|would|possible values?|one of|any of|either"
     r"|for example|e\.g)\b",
     r"\b(?:wenn|falls|sofern|sobald|könnte|würde|möglich\w*|zum beispiel|z\.\s?b)\b",
@@ -312,3 +422,60 @@ CONDITION: Final = _any(
     r"如果|若|可以是|可能|例如|もし|場合|例えば",
 )
 """Speaks of what could be, not of what is."""
+
+LABEL_AT_END: Final = Phrases(
+    r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?"
+    r"|revised|fixed|answer|result|output|json|response|endgültige?|antwort|ergebnis"
+    r"|korrigierte?|réponse|résultat|corrigée?|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答"
+    r"|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
+)
+"""The label of an answer at the end of a reply, with nothing behind it."""
+
+ANNOUNCED: Final = Phrases(
+    r"^[ \t#>*_-]{0,8}(?:(?:my|the)\s+)?(?:final|corrected|revised|fixed|endgültige?|korrigierte?|finale?|corrigée?"
+    r"|respuesta final|corregid[oa]|最终|最終)(?:\s+\w+){0,2}\s*[*_]*[:：]",
+)
+"""A line that announces another answer."""
+
+TURN: Final = Phrases(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しかし")
+"""Where a sentence turns to what counts."""
+
+TURNS: Final = Phrases(r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was) (?:wrong|incorrect|a typo)\b)")
+"""Directly behind a value: another one takes its place."""
+
+NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")
+"""Says that something was not done: no value is given."""
+
+BEARS: Final = Phrases(
+    r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|with|by|be|been|as|ist|sind|war|sein|auf|durch|mit|est|sont"
+    r"|était|être|à|par|es|son|era|ser|a|por|como|von|into|is now|instead|gleich)\b"
+    r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
+    r"|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
+)
+"""Between the name of a field and a value that is said to be its own."""
+
+OUGHT: Final = Phrases(
+    r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?"
+    r"|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
+    r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直",
+)
+"""Says that something is to be otherwise."""
+
+REVISES: Final = Phrases(
+    _START + r"(?:please |bitte |por favor |veuillez )?(?:change|fix|correct|replace|revise|amend|update"
+    r"|drop|remove|delete|strike|scratch|swap|flip|ändern? sie|ändere|korrigiere?n?|ersetzen?|streiche?n?"
+    r"|changez|corrigez|remplacez|supprimez|cambia|cambie|corrija|corrige|reemplac[ea]|quit[ae])(?: \w+)?\s+"
+    r"(?:the |my |its |das |die |den |le |la |les |el |los )?[\"'`*]*\Z",
+)
+"""Directly before the name of a field: it is to be changed."""
+
+UNTRUE: Final = Phrases(r"(?:\b(?:not|nicht|kein\w*|no longer|no|pas|non)\b|n['’]t\b|不是|不|非)\s*(?:\w+ )?\Z")
+"""Directly before the name of a boolean: it is false."""
+
+HOLDS: Final = Phrases(
+    r"\b(?:is|are|was|were|ist|sind|est|es)\s+(?:actually |indeed |in fact |now |already |doch |jetzt |bien )?\Z"
+)
+"""Directly before the name of a boolean: it is true."""
+
+TRUE: Final = word_set("true yes wahr ja vrai oui verdadero sí 是 真 はい")
+FALSE: Final = word_set("false no falsch nein faux non falso 否 假 いいえ")

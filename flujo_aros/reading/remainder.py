@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from functools import lru_cache
-from itertools import pairwise
+from functools import cache, lru_cache, partial
+from itertools import combinations, islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold, mask_reasoning
@@ -233,13 +233,25 @@ def likeness(key: str, name: str) -> Likeness:
         return Likeness.LIKE if shared <= (_GENERIC | _UNITS) - {"hour", "minute"} else Likeness.SURE
     if shared - _GENERIC - _NEUTRAL - _UNITS and 2 * len(shared) >= min(len(mine), len(its)):
         return Likeness.LIKE
+    if _is_negation(key, name) or _is_negation(name, key):
+        return Likeness.LIKE
     akin = _are_synonyms(set(mine), set(its)) or any(_are_akin(one, two) for one in less for two in more)
     return Likeness.LIKE if akin else Likeness.NONE
+
+
+def _is_negation(key: str, name: str) -> bool:
+    """Whether a key is a field's name with a word before it that turns it around: `uninsured`, `not_insured`."""
+    return any(fold(key) == prefix + fold(name) for prefix in _NEGATIONS)
+
+
+_NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
 
 
 def _are_akin(one: str, two: str) -> bool:
     """Whether two words have so long a beginning in common that they may be forms of one: `toxic`, `toxicity`."""
     short, long = sorted((one, two), key=len)
+    if len(short) == _LEAST_ROOT - 1 and long.startswith(short):
+        return len(long) > 2 * _LEAST_ROOT and short not in _SUFFIXES  # `ack` for `acknowledged`
     if len(short) >= _LEAST_ROOT and long.startswith(short):
         return long[len(short) :] in _SUFFIXES or len(short) > _LEAST_ROOT
     common = next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(short))
@@ -273,7 +285,7 @@ def _slipped(one: str, two: str, least: int = 3) -> bool:
         return len(long) > 4 and one[0] == two[0]
     if one[0] != two[0] and not swapped:
         return len(long) > 5 and distance == 1
-    return distance <= (1 if len(long) < 8 else 2)
+    return distance <= (1 if len(long) < _LONG else 2)
 
 
 def _distance(one: str, two: str) -> int:
@@ -291,6 +303,52 @@ def _distance(one: str, two: str) -> int:
     return last[-1]
 
 
+class Names:
+    """Field names by what a key must have in common with one to be like it, for objects with too many pairs to try."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._by_trait: dict[object, list[str]] = {}
+        for name in names:
+            for trait in _traits(name):
+                self._by_trait.setdefault(trait, []).append(name)
+
+    def near(self, key: str) -> list[str]:
+        """Every name that `likeness` finds like a key, and some more."""
+        found = (name for trait in _traits(key) for name in self._by_trait.get(trait, ()))
+        return list(dict.fromkeys(found))
+
+
+def _traits(name: str) -> set[object]:
+    """What two names have in common, in part, if one is like the other: a word, a root, a synonym, most letters."""
+    words, folded = words_of(name), fold(name)
+    traits: set[object] = {folded[len(prefix) :] for prefix in ("", *_NEGATIONS) if folded.startswith(prefix)}
+    for word in words:
+        traits |= {word, word[:_LEAST_ROOT]}
+        traits |= {("short for", word[: _LEAST_ROOT - 1])} if len(word) == 3 or len(word) > 2 * _LEAST_ROOT else set()
+        traits |= {("synonym", group) for group, synonyms in enumerate(_SYNONYMS) if word in synonyms}
+        traits |= {("antonym", *pair) for pair in _ANTONYMS if word in pair}
+    for each in {folded, *words}:
+        traits |= _misspellings(each)
+    return traits
+
+
+def _misspellings(word: str) -> set[object]:
+    """What two words have in common that differ by one slip, or by two if they are long."""
+    found: set[object] = {word}
+    if len(word) < _LONG:
+        found |= {word[:at] + word[at + 1 :] for at in range(len(word))}
+    if _LONG - 2 <= len(word) <= 2 * _LONG:
+        kept = (combinations(range(len(word)), len(word) - lost) for lost in (1, 2))
+        found |= {"".join(word[at] for at in places) for each in kept for places in each}
+    if len(word) >= 2 * _LONG - 3:  # two slips leave three letters in a row as they were
+        found |= {(word[at : at + 3],) for at in range(len(word) - 2)}
+    return found
+
+
+_LONG: Final = 8
+"""From this length on a word may have two slips."""
+
+
 # --- members that no field holds -------------------------------------------------------------------------------------
 
 
@@ -303,21 +361,28 @@ class Placement(NamedTuple):
 
 
 def place(
-    member: Member, empty: Mapping[str, Shape], written: Mapping[str, Sequence[str]], fits: Callable[[Node, str], bool]
+    member: Member,
+    empty: Mapping[str, Shape],
+    near: Iterable[str],
+    written: Mapping[str, Sequence[str]],
+    fits: Callable[[Node, str], bool],
 ) -> Placement:
     """The field that an undeclared member was meant for.
 
-    `empty` are the declared fields without a value, `written` the keys that stand for each, `fits` tells whether a
-    value can be read as that of a field. A name decides first, then what the value is made of.
+    `empty` are the declared fields without a value, `near` those of them whose names may be like its key, `written`
+    the keys that stand for each. `fits` says whether a value can be read as that of a field. A name decides first,
+    then what the value is made of.
     """
     if _is_blank(member.node) or member.key[:1] in _PRIVATE:
         return Placement()
-    found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in empty}
+    found = {name: max(likeness(member.key, key) for key in (*written.get(name, ()), name)) for name in near}
     sure = [name for name, how in found.items() if how is Likeness.SURE]
     if sure:
         fitting = [name for name in sure if fits(member.node, name)]
         return Placement(fitting[0]) if len(sure) == len(fitting) == 1 else Placement(unsure=(fitting or sure)[0])
-    made_of = [name for name, shape in empty.items() if _is_made_for(member.node, shape) and fits(member.node, name)]
+    brackets = member.node.kind in (ARRAY, OBJECT)
+    made_for = (name for name in empty if brackets and _is_made_for(member.node, empty[name]))
+    made_of = list(islice((name for name in made_for if fits(member.node, name)), 2))
     if len(made_of) == 1:
         return Placement(made_of[0])
     words = set(words_of(member.key))
@@ -333,10 +398,14 @@ def place(
         return Placement(unsure=(like or made_of)[0])
     if words <= _BOOKKEEPING or words <= _WORKING:
         return Placement()
-    telling = [
-        name for name, shape in empty.items() if _tells_its_field(member.node, shape) and fits(member.node, name)
-    ]
-    return Placement(unsure=telling[0]) if telling else Placement()
+    telling = (name for name, shape in empty.items() if _tells_its_field(member.node, shape))
+    return Placement(unsure=next((name for name in telling if fits(member.node, name)), ""))
+
+
+def is_telling(shape: Shape) -> bool:
+    """Whether a field holds values of so special a kind that one may be known by its value."""
+    parts = (shape, *shape.branches)
+    return any(p.choices or p.format in _SPECIAL or p.allows("array") or p.allows("object") for p in parts)
 
 
 _BOOKKEEPING: Final = _stems(
@@ -440,35 +509,7 @@ _OPEN_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
 _SENTENCE: Final = re.compile(r"\n|(?<=[.!?])\s|[。！？]")
 _CLAUSE: Final = re.compile(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
 _QUOTED: Final = re.compile(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
-_LABEL_AT_END: Final = re.compile(
-    r"(?:^|\n)[ \t#>*_-]{0,8}(?:(?:the|my|here(?:'s| is)|die|la|el|le)\s+)?(?:final|corrected|updated?"
-    r"|revised|fixed|answer|result|output|json|response|endgültige?|antwort|ergebnis"
-    r"|korrigierte?|réponse|résultat|corrigée?|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答"
-    r"|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
-    re.I,
-)
-_ANNOUNCED: Final = re.compile(
-    r"^[ \t#>*_-]{0,8}(?:(?:my|the)\s+)?(?:final|corrected|revised|fixed|endgültige?|korrigierte?|finale?|corrigée?"
-    r"|respuesta final|corregid[oa]|最终|最終)(?:\s+\w+){0,2}\s*[*_]*[:：]",
-    re.I | re.M,
-)
-_TURN: Final = re.compile(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しかし", re.I)
 _NUMBER: Final = re.compile(r"-?\d[\d.,]*")
-_BEARS: Final = (
-    r"[\"'`*_)\]]*\s*(?:[:：=→]|->|=>|(?:is|are|was|were|to|be|been|as|ist|sind|war|sein|auf|est|sont"
-    r"|était|être|à|es|son|era|ser|a|como|von|into|is now|instead|gleich)\b"
-    r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
-    r"|meant to be|to be|be|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
-)
-"""Between the name of a field and a value that is said to be its own."""
-_OUGHT: Final = re.compile(
-    r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?"
-    r"|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
-    r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直",
-    re.I,
-)
-_TRUE_WORDS: Final = word_set("true yes wahr ja vrai oui verdadero sí 是 真 はい")
-_FALSE_WORDS: Final = word_set("false no falsch nein faux non falso 否 假 いいえ")
 _NEAR: Final = 300
 
 
@@ -572,9 +613,9 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
         before = mask_reasoning(text[: chosen.start], unopened=True)
         if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
             return f"it is introduced as another than the answer, and what precedes it cannot be read: {label[-60:]!r}"
-    if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label) and _ANNOUNCED.search(behind):
+    if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label) and phrases.ANNOUNCED.search(behind):
         return f"it is introduced as another than the answer, which is announced behind it: {label[-60:]!r}"
-    last = _TURN.split(label)[-1]
+    last = phrases.TURN.exact.split(label)[-1]
     if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub(" ", last)):
         return f"the words before it say that it is not the answer: {label[-60:]!r}"
     if phrases.SAMPLE.search(label):
@@ -586,13 +627,15 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
 
 def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | None:
     names = shape.named
-    behind = _QUOTED_LINE.sub("", _FENCE_END.sub("", behind))
-    if (begun := _LABEL_AT_END.search(behind)) is not None:
+    fenced = "```" in behind or "~~~" in behind
+    behind = _FENCE_END.sub("", behind) if fenced else behind
+    behind = _QUOTED_LINE.sub("", behind) if ">" in behind else behind
+    if (begun := phrases.LABEL_AT_END.search(behind)) is not None:
         return f"an answer is announced behind it and does not come: {begun[0].strip()[:40]!r}"
-    for fence in _FENCE.finditer(behind):
+    for fence in _FENCE.finditer(behind) if fenced else ():
         if fence[1].lower() not in CODE_FENCES and _names_in(fence[2], names):
             return "another answer begins in a fence behind it, and cannot be read"
-    prose = _FENCE.sub(" ", behind)
+    prose = _FENCE.sub(" ", behind) if fenced else behind
     if (elided := _elision(prose)) is not None:
         return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
     if (taken_back := phrases.CORRECTS.search(prose)) is not None:
@@ -637,6 +680,8 @@ _KEY_LINE: Final = re.compile(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：
 
 def _other_lines(prose: str, shape: Shape) -> str | None:
     """An answer in lines of its keys: as many as the contract asks for, and more than one."""
+    if ":" not in prose and "：" not in prose:
+        return None
     written = {shape.keys.get(name) or shape.folded.get(fold(name)) for name in _KEY_LINE.findall(prose)} - {None}
     if len(written) > 1 and shape.required <= written:
         return f"another answer stands behind it in lines: {', '.join(sorted(map(str, written)))[:60]}"
@@ -645,6 +690,8 @@ def _other_lines(prose: str, shape: Shape) -> str | None:
 
 def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
     """An answer in a form that is not read: a call with arguments, a table, a row of tags."""
+    if not any(sign in prose for sign in "(|<"):
+        return None
     for found in _FORMS.finditer(prose):
         if sum(fold(word) in {fold(name) for name in names} for word in _TOKEN.findall(found[0])) > 1:
             return f"another answer stands behind it in a form that is not read: {_excerpt(found[0], 0)!r}"
@@ -670,67 +717,144 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], d
 def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: Callable[[], Any]) -> str | None:
     """A sentence that names a field and gives it another value than the one read."""
     any_name, cjk, by_fold = _naming(tuple(names))
-    leaves: dict[str, list[Any]] | None = None
+    named = any_name if prose.isascii() else cjk
+    asserts = _may_assert(prose)
+    if not asserts and named.search(prose) is None and prose.isascii():
+        return None
+
+    @cache
+    def leaves() -> dict[str, list[Any]]:
+        return _leaves(value(), shape)
+
     for sentence in _SENTENCE.split(prose):
-        if len(sentence) <= _LONGEST_ASSERTION and _may_assert(sentence):
-            if leaves is None:
-                leaves = _leaves(value(), shape)
-            if _asserts_another(sentence, leaves, names):
-                return f"what follows says something else than it: {_excerpt(sentence, 0)!r}"
+        if len(sentence) <= _LONGEST_ASSERTION:
+            if asserts and _may_assert(sentence) and _asserts_another(sentence, leaves(), names):
+                return f"what follows says otherwise: {_excerpt(sentence, 0)!r}"
+            if not sentence.isascii() and _names_another_choice(sentence, leaves, names):
+                return f"what follows gives another choice: {_excerpt(sentence, 0)!r}"
         for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
             key = by_fold.get(fold(found[0]))
             if key is None:
                 continue
-            if leaves is None:
-                leaves = _leaves(value(), shape)
-            if _differs(sentence, found.end(), names[key], leaves.get(fold(key), [])):
+            if _revises(sentence, found.start()):
+                return f"what follows asks for another {key!r}: {_excerpt(sentence, 0)!r}"
+            if _gives_another(sentence, found, names[key], partial(_leaf, leaves, key)):
                 return f"what follows gives {key!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 
 
+def _revises(sentence: str, at: int) -> bool:
+    """Whether a sentence begins by asking for a change of the field whose name stands at `at`."""
+    return (
+        at <= _NEAR_WORDS
+        and phrases.REVISES.search(sentence[:at]) is not None
+        and not phrases.CONDITION.search(sentence)
+    )
+
+
+def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:
+    return leaves().get(fold(key), [])
+
+
+def _gives_another(sentence: str, name: re.Match[str], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
+    """Whether a sentence gives the field that it names a value that it did not get."""
+    said = _said_of(sentence, name.start(), shape)
+    if said is not None:
+        return accepted() == [not said]
+    rest = _value_after(sentence, name.end())
+    return bool(rest or _choices(shape)) and _differs(sentence, name.end(), rest, shape, accepted())
+
+
+def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
+    """What a sentence says of a boolean by its name, which stands at `at`: `is not vegan`; None: nothing."""
+    if not shape.allows("boolean") or shape.allows("string"):
+        return None
+    before = sentence[max(0, at - _NEAR_WORDS) : at]
+    said = False if phrases.UNTRUE.search(before) else True if phrases.HOLDS.search(before) else None
+    return None if said is None or phrases.CONDITION.search(sentence) else said
+
+
+def _value_after(sentence: str, at: int) -> str:
+    """What a sentence gives to the field whose name ends at `at`; empty: nothing."""
+    bears = phrases.BEARS.search(sentence, at, at + 60)
+    far = bears is None or sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2
+    return "" if bears is None or far else sentence[bears.end() :]
+
+
+def _names_another_choice(
+    sentence: str, leaves: Callable[[], dict[str, list[Any]]], names: Mapping[str, Shape]
+) -> bool:
+    """Whether a sentence in letters without case names a choice, in the letters of the schema, that was not made."""
+    if _CASELESS.search(sentence) is None or phrases.CONDITION.search(sentence):
+        return False
+    for name, shape in names.items():
+        said = {choice for choice in _choices(shape) if choice.isascii() and _stands_in(choice, sentence)}
+        made = {str(part) for part in leaves().get(fold(name), ())} if said else set[str]()
+        if made and not said & made:
+            return True
+    return False
+
+
+def _stands_in(word: str, sentence: str) -> bool:
+    if word.lower() not in sentence.lower():
+        return False
+    return re.search(rf"(?<![A-Za-z\d_-]){re.escape(word)}(?![A-Za-z\d_-])", sentence, re.I) is not None
+
+
+_CASELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Chinese, Japanese, Korean."""
 _LONGEST_ASSERTION: Final = 120
 _NEAR_WORDS: Final = 40
-_DENIES: Final = re.compile(phrases.DENIES, re.I)
 _REPLACES: Final = re.compile(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 
 def _may_assert(sentence: str) -> bool:
-    return any(pattern.search(sentence) for pattern in (_DENIES, _TURNS, phrases.ASSERTS, _REPLACES))
+    """Whether the words of a denial or an assertion are in a text at all."""
+    lists = (phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS)
+    return any(each.search(sentence) for each in lists) or "s/" in sentence
 
 
 def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
     """Whether a short sentence denies a value that the answer holds, or puts another one in the place of one."""
-    if phrases.CONDITION.search(sentence) or _NEGATES.search(sentence):
+    if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
         return False
     held = {
         _said(part) for parts in leaves.values() for part in parts if part is not None and not isinstance(part, bool)
     }
     if (swap := _REPLACES.search(sentence)) is not None and swap[1].casefold() in held:
         return True
-    if any(_begins_with(sentence[denied.end() :], held) for denied in _DENIES.finditer(sentence)):
+    if any(_begins_with(sentence[denied.end() :], held) for denied in phrases.DENIES.finditer(sentence)):
         return True
-    for turned in _TURNS.finditer(sentence):
+    for turned in phrases.TURNS.finditer(sentence):
         before = sentence[max(0, turned.start() - 60) : turned.start()].rstrip(" \"'`*“”‘’").casefold()
         if any(len(part) > 1 and re.search(rf"(?<![\w-]){re.escape(part)}\Z", before) for part in held):
             return True
     said = phrases.ASSERTS.search(sentence)
     if said is None:
-        return False
+        return phrases.CLAIMS.search(sentence) is not None and _ends_with_another(sentence, held, names)
+    if any(not any(quoted.casefold() in part for part in held) for quoted in _IN_QUOTES.findall(sentence)):
+        return True
     near = sentence[said.start() : said.end() + _NEAR_WORDS] if sentence.isascii() else sentence
     tokens = {token.casefold().rstrip(".") for token in _VALUE_TOKEN.findall(near)}
     if any(_is_held(token, held) for token in tokens):
         return False
     if any(char.isdigit() for token in tokens for char in token):
         return True
+    if not sentence.isascii() and _CASELESS.search(sentence) is not None:
+        return any(len(token) > 2 and not any(token in part for part in held) for token in tokens)
+    return bool(tokens) and _ends_with_another(sentence, held, names)
+
+
+_IN_QUOTES: Final = re.compile(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘’'「」『』«»\n]{2,60})[\"”’'」』»](?!\w)")
+
+
+def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
+    """Whether a sentence ends in a choice of the contract that was not made, and names none that was."""
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
     last = sentence.rstrip(" \"'`*.!。”’)").casefold()
-    ends = any(re.search(rf"(?<![\w-]){re.escape(choice)}\Z", last) for choice in (choices - held) & tokens)
-    return (ends or not sentence.isascii()) and bool((choices - held) & tokens) and not choices & held & tokens
-
-
-_TURNS: Final = re.compile(
-    r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was) (?:wrong|incorrect|a typo)\b)", re.I
-)
+    if any(_stands_in(choice, sentence) for choice in choices & held):
+        return False
+    return any(re.search(rf"(?<![\w-]){re.escape(choice)}\Z", last) for choice in choices - held)
 
 
 def _begins_with(text: str, held: set[str]) -> bool:
@@ -761,6 +885,10 @@ def _said(part: Any) -> str:
     return (f"{part:g}" if isinstance(part, float) else str(part)).casefold()
 
 
+def _spellings(shape: Shape, name: str) -> Iterator[str]:
+    return (alias for alias, real in shape.keys.items() if real == name)
+
+
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
     """All scalars of a value, by the folded keys that stand for their field."""
     found: dict[str, list[Any]] = {}
@@ -770,25 +898,20 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
         if is_dict(here):
             for key, part in here.items():
                 real = known.keys.get(key, key)
-                for spelled in {key, *(alias for alias, name in known.keys.items() if name == real)}:
-                    parts = part if is_list(part) else [part]
-                    found.setdefault(fold(spelled), []).extend(p for p in parts if not isinstance(p, (dict, list)))
-                pending.append((part, known.member(real)))
+                parts = part if is_list(part) else [part]
+                scalars = [each for each in parts if not isinstance(each, (dict, list))]
+                spelled = {key} if len(known.keys) == len(known.properties) else {key, *_spellings(known, real)}
+                for each in spelled if scalars else ():
+                    found.setdefault(fold(each), []).extend(scalars)
+                if len(scalars) < len(parts):
+                    pending.append((part, known.member(real)))
         elif is_list(here):
             pending += [(part, known.element(at)) for at, part in enumerate(here)]
     return found
 
 
-_NEGATES: Final = re.compile(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b", re.I)
-_BEARING: Final = re.compile(_BEARS, re.I)
-
-
-def _differs(sentence: str, at: int, shape: Shape, accepted: list[Any]) -> bool:
-    """Whether a sentence gives a field, named before `at`, a value that it did not get."""
-    bears = _BEARING.search(sentence, at, at + 60)
-    rest = (
-        sentence[bears.end() :] if bears and not sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2 else ""
-    )
+def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any]) -> bool:
+    """Whether what a sentence says of a field, named before `at`, is another value than it got."""
     choices = _choices(shape)
     if choices and accepted:
         named = {
@@ -796,19 +919,23 @@ def _differs(sentence: str, at: int, shape: Shape, accepted: list[Any]) -> bool:
             for choice in choices
             if re.search(
                 rf"(?<![\w-]){re.escape(choice)}(?![\w-])",
-                sentence[at:] if rest or not _OUGHT.search(sentence) else sentence,
+                sentence[at:] if rest or not phrases.OUGHT.search(sentence) else sentence,
                 re.I,
             )
         }
         others = named - {str(part) for part in accepted}
-        if phrases.CONDITION.search(sentence) or _NEGATES.search(sentence):
+        if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
             return False
-        return bool(others) and not named & {str(part) for part in accepted} and bool(rest or _OUGHT.search(sentence))
+        return (
+            bool(others)
+            and not named & {str(part) for part in accepted}
+            and bool(rest or phrases.OUGHT.search(sentence))
+        )
     if not rest:
         return False
     if shape.allows("boolean") and not shape.allows("string"):
         word = (_TOKEN.match(rest) or [""])[0].lower()
-        said = True if word in _TRUE_WORDS else False if word in _FALSE_WORDS else None
+        said = True if word in phrases.TRUE else False if word in phrases.FALSE else None
         return said is not None and bool(accepted) and said not in accepted
     if shape.allows("integer") and not shape.allows("string"):
         return _other_number(rest, accepted)
@@ -817,12 +944,16 @@ def _differs(sentence: str, at: int, shape: Shape, accepted: list[Any]) -> bool:
     if accepted and (whole := _WHOLE.match(rest)) is not None:
         other = (whole[1] or whole[2]).strip()
         return all(other.casefold() not in str(part).casefold() for part in accepted)
-    if _OUGHT.search(sentence) is None:
+    if phrases.OUGHT.search(sentence) is None:
         return False
+    if accepted and (plain := _PLAIN.match(rest)) is not None:
+        return all(plain[1].casefold() not in str(part).casefold() for part in accepted)
     quoted = re.match(r"([^\"'”’`\n]{1,80})[\"'”’`]", rest)
     return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
 
 
+_PLAIN: Final = re.compile(r"((?=[A-Z\u00c0-\u00de])[\w'’.-]{2,40}(?: [\w'’.-]{1,40}){0,3}?)\s*[.!。]?\s*\Z")
+"""A name without quotes up to the end of its sentence."""
 _WHOLE: Final = re.compile(
     r"(?:([^\"'”’`\n]{1,80})[\"'”’`][*_]*|(?=[A-Z\d-]*\d)([A-Z]+-?\d+[A-Z\d-]*|\d+[A-Z][A-Z\d-]*))\s*[.!。]?\s*\Z"
 )

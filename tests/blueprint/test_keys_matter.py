@@ -1,16 +1,20 @@
-"""No key lies: each key of an agent, a step and its `processing` changes what can be seen, or is said to be useless."""
+"""No key lies: each key that an editor offers changes what can be seen of a run, or is said to be useless."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flujo_aros import Processing, Runner
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.blueprint.editor import blueprint_schema
+from flujo_aros.blueprint.load import load_blueprint
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.lint.check import lint_text
 from flujo_aros.testing.scripted import ScriptedModel
@@ -18,6 +22,38 @@ from flujo_aros.testing.scripted import ScriptedModel
 GOOD = '{"n": 1}'
 OBJECT = "{type: object, required: [n], properties: {n: {type: integer}}}"
 TEXT = "nothing useful"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what blueprints name: another blueprint, prompts, and functions."""
+    files = {"child.yaml": CHILD, "asking.yaml": ASKING, "keyed.py": KEYED}
+    files |= {"prompt.md": "Be {{ how }}.", "other.md": "Be {{ how }}, please."}
+    made = tmp_path_factory.mktemp("keys")
+    for name, text in files.items():
+        (made / name).write_text(text, encoding="utf-8")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def beside_the_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+class Counting(ScriptedModel):
+    """A scripted model that knows how many of its calls were open at once."""
+
+    now = most = 0
+
+    async def request(self, *given: Any, **named: Any) -> Any:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        try:
+            return await super().request(*given, **named)
+        finally:
+            self.now -= 1
 
 
 class Source:
@@ -30,16 +66,49 @@ class Source:
 
 def seen(blueprint: str, *replies: Any) -> Any:
     """All that can be seen of a run: what was warned of, what the model was asked, and what came of it."""
-    model = ScriptedModel(*replies, then=replies[-1])
+    model = Counting(*replies, then=replies[-1])
+    Path("b.yaml").write_text(blueprint, encoding="utf-8")
     try:
-        pipeline = parse_blueprint(blueprint, allow=["builtins"])
+        pipeline = load_blueprint("b.yaml", allow=["builtins", "./keyed.py"])
         run = Runner(pipeline, models=Source(model)).run_sync("7", {"known": 1})
+        resumed = asyncio.run(Runner(pipeline).resume(run.paused, "5")) if run.paused else None
     except (BlueprintError, UsageError) as error:
         return str(error)
-    told = re.sub(r"'(run_id|seconds)': [^,}]+", "", str(run.to_dict()))
+    told = [re.sub(r"'(run_id|seconds)': [^,}]+", "", str(each.to_dict())) for each in (run, resumed) if each]
     asked = [(each.prompt, dict(each.settings), each.output_mode) for each in model.asked]
     found = [(each.code, each.severity) for each in lint_text(blueprint).findings]
-    return pipeline.warnings, found, told, asked, run.context, [str(step.meta) for step in pipeline.steps]
+    named = pipeline.name, pipeline.description, [(step.name, str(step.meta)) for step in pipeline.steps]
+    return pipeline.warnings, found, told, asked, model.most, run.context, named
+
+
+CHILD = """
+version: "0.1"
+name: child
+agents: {c: {model: "local:x"}}
+steps:
+  - {name: inner, uses: agents.c, input: "{{ previous_step }}{{ context }}", sink_to: said}
+"""
+ASKING = """
+version: "0.1"
+name: asking
+steps: [{kind: hitl, name: inner, message: Well?}]
+"""
+KEYED = """
+def enough(output, context=None):
+    return True
+
+def never(output, context=None):
+    return False
+
+def first(value, context=None):
+    return f"first {value}"
+
+def again(output, context=None, iteration=0):
+    return f"again {output}"
+
+def last(output, context=None):
+    return f"last {output}"
+"""
 
 
 def step(more: str, agent: str = "", schema: str = OBJECT, then: str = "", name: str = "name: s") -> str:
@@ -129,10 +198,303 @@ KEYS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
         (GOOD,),
     ),
 }
+HEAD = f'agents:\n  a: {{model: "local:x", output_schema: {OBJECT}}}\n  p: {{model: "local:x"}}\n'
+ASK = "{name: a, uses: agents.a, input: '{{ input }}'}"
+ECHO = "{name: b, uses: flujo.builtins.passthrough, input: '{{ input }}'}"
+KINDS = {
+    "ParallelBlock": f"{{kind: parallel, name: k, branches: {{one: [{ASK}], two: [{{uses: echo, name: b}}]}}MORE}}",
+    "ConditionalBlock": (
+        f"{{kind: conditional, name: k, condition_expression: 'true', branches: {{'true': [{ASK}]}}MORE}}"
+    ),
+    "LoopBlock": f"{{kind: loop, name: k, loop: {{max_loops: 2, on_max_loops: accept, body: [{ASK}]}}MORE}}",
+    "MapBlock": f"{{kind: map, name: k, map: {{iterable_input: '{{{{ [1, 2] }}}}', body: [{ASK}]}}MORE}}",
+    "HitlBlock": "{kind: hitl, name: k, message: 'Well?'MORE}",
+    "CacheBlock": f"{{kind: cache, name: k, wrapped_step: {ASK}MORE}}",
+}
+"""A step of each kind but the plain one."""
+
+
+def whole(*steps: str, top: str = "") -> str:
+    return f"{top}{HEAD}steps:\n" + "".join(f"  - {step}\n" for step in steps)
+
+
+def of_kind(block: str, more: str = "") -> str:
+    return whole(KINDS[block].replace("MORE", more))
+
+
+def loop(more: str, body: str = ASK, limits: str = "max_loops: 2, on_max_loops: accept") -> str:
+    return whole(f"{{kind: loop, name: k, loop: {{{limits}, body: [{body}]{more}}}}}", AFTER[4:].strip())
+
+
+def mapped(more: str, items: str = "{{ [1, 2] }}") -> str:
+    return whole(f"{{kind: map, name: k, map: {{iterable_input: '{items}', body: [{ASK}]{more}}}}}", AFTER[4:].strip())
+
+
+def forked(more: str, merging: str = "updates_context: true") -> str:
+    two = f"{{name: c, uses: agents.a, input: '{{{{ input }}}}', {merging}}}"
+    return whole(f"{{kind: parallel, name: k, branches: {{one: [{two}], two: [{two}]}}{more}}}")
+
+
+def imported(config: str) -> str:
+    step = f"{{name: i, uses: imports.c, input: '{{{{ input }}}}', updates_context: true, config: {{{config}}}}}"
+    return whole(step, top="imports: {c: child.yaml}\n")
+
+
+def set_by(operation: str) -> str:
+    return loop(f", init: [{operation}]")
+
+
+def prompted(prompt: str) -> str:
+    return step("", f", system_prompt: {prompt}")
+
+
+def called(agent: str) -> str:
+    return whole(f"{{name: s, agent: {{{agent}}}, input: {{a: 1}}}}")
+
+
+def limited(limits: str) -> str:
+    return step(f", usage_limits: {{{limits}}}")
+
+
+SETTINGS = {
+    "temperature": 0.5,
+    "top_p": 0.5,
+    "top_k": 3,
+    "max_tokens": 9,
+    "seed": 3,
+    "timeout_s": 1e-6,
+    "timeout": 1e-6,
+}
+NESTED: dict[str, tuple[str, str, tuple[Any, ...]]] = {
+    # of the whole
+    "version": (whole(ASK, top="version: '0.1'\n"), whole(ASK, top="version: '7'\n"), (GOOD,)),
+    "name": (whole(ASK, top="name: one\n"), whole(ASK, top="name: two\n"), (GOOD,)),
+    "description": (whole(ASK), whole(ASK, top="description: What it is for.\n"), (GOOD,)),
+    "agents": (whole(ASK), whole(ASK).replace("  a:", "  z:"), (GOOD,)),
+    "imports": (imported(""), imported("").replace("child.yaml", "absent.yaml"), (GOOD,)),
+    "steps": (whole(ASK), whole(ASK, ECHO), (GOOD,)),
+    # of a part
+    "PromptFile.from_file": (
+        prompted("{from_file: prompt.md, variables: {how: brief}}"),
+        prompted("{from_file: other.md, variables: {how: brief}}"),
+        (GOOD,),
+    ),
+    "PromptFile.variables": (
+        prompted("{from_file: prompt.md, variables: {how: brief}}"),
+        prompted("{from_file: prompt.md, variables: {how: kind}}"),
+        (GOOD,),
+    ),
+    "Skill.id": (called("id: flujo.builtins.stringify"), called("id: flujo.builtins.passthrough"), (GOOD,)),
+    "Skill.path": (called("path: keyed:first"), called("path: keyed:last"), (GOOD,)),
+    "Skill.params": (
+        called("id: flujo.builtins.wrap_dict, params: {key: a}"),
+        called("id: flujo.builtins.wrap_dict, params: {key: b}"),
+        (GOOD,),
+    ),
+    "Limits.max_requests": (limited("max_requests: 9"), limited("max_requests: 1"), (TEXT,)),
+    "Limits.max_tokens": (limited("max_tokens: 9000"), limited("max_tokens: 60"), (TEXT,)),
+    "Limits.max_cost": (limited("max_cost: 9"), limited("max_cost: 0"), (TEXT,)),
+    "Limits.total_tokens_limit": (limited("total_tokens_limit: 9000"), limited("total_tokens_limit: 60"), (TEXT,)),
+    "Limits.total_cost_usd_limit": (limited("total_cost_usd_limit: 9"), limited("total_cost_usd_limit: 0"), (TEXT,)),
+    "Config.max_retries": (step(""), step(", config: {max_retries: 1}"), (ConnectionError("gone"), GOOD)),
+    **{f"Config.{key}": (step(""), step(f", config: {{{key}: {value}}}"), (GOOD,)) for key, value in SETTINGS.items()},
+    "Config.inherit_context": (imported("inherit_context: false"), imported("inherit_context: true"), (GOOD,)),
+    "Config.input_to": (imported("input_to: initial_prompt"), imported("input_to: import_artifacts"), (GOOD,)),
+    "Config.outputs": (imported("outputs: {said: here}"), imported("outputs: {said: there}"), (GOOD,)),
+    "Config.on_failure": (imported(""), imported("on_failure: skip"), (RuntimeError("no"),)),
+    "Config.propagate_hitl": (
+        imported("").replace("child", "asking"),
+        imported("propagate_hitl: false").replace("child", "asking"),
+        (GOOD,),
+    ),
+    "Config.default": (
+        imported("on_failure: continue_with_default, default: {n: 1}"),
+        imported("on_failure: continue_with_default, default: {n: 2}"),
+        (RuntimeError("no"),),
+    ),
+    "OutputMapping.child": (
+        imported("outputs: [{child: said, parent: here}]"),
+        imported("outputs: [{child: known, parent: here}]"),
+        (GOOD,),
+    ),
+    "OutputMapping.parent": (
+        imported("outputs: [{child: said, parent: here}]"),
+        imported("outputs: [{child: said, parent: there}]"),
+        (GOOD,),
+    ),
+    "ParallelBlock.branches": (forked(""), forked("").replace("two: [", "three: ["), (GOOD,)),
+    "ParallelBlock.merge_strategy": (forked(""), forked(", merge_strategy: overwrite"), (GOOD, '{"n": 2}')),
+    "ParallelBlock.on_branch_failure": (
+        forked(""),
+        forked(", on_branch_failure: ignore"),
+        (RuntimeError("no"), GOOD),
+    ),
+    "ParallelBlock.context_include_keys": (forked(""), forked(", context_include_keys: [other]"), (GOOD,)),
+    "ParallelBlock.field_mapping": (
+        forked(", merge_strategy: context_update"),
+        forked(", merge_strategy: context_update, field_mapping: {one: [n], two: []}"),
+        (GOOD, '{"n": 2}'),
+    ),
+    "ParallelBlock.ignore_branch_names": (
+        forked(", updates_context: true"),
+        forked(", updates_context: true, ignore_branch_names: true"),
+        (GOOD,),
+    ),
+    "ParallelBlock.reduce": (forked(""), forked(", reduce: first"), (GOOD,)),
+    "ParallelBlock.max_concurrency": (forked(""), forked(", max_concurrency: 1"), (GOOD,)),
+    "ConditionalBlock.branches": (
+        of_kind("ConditionalBlock"),
+        of_kind("ConditionalBlock").replace("'true': [", "'false': ["),
+        (GOOD,),
+    ),
+    "ConditionalBlock.condition": (
+        of_kind("ConditionalBlock").replace("condition_expression: 'true'", "condition: keyed:enough"),
+        of_kind("ConditionalBlock").replace("condition_expression: 'true'", "condition: keyed:never"),
+        (GOOD,),
+    ),
+    "ConditionalBlock.condition_expression": (
+        of_kind("ConditionalBlock"),
+        of_kind("ConditionalBlock").replace("'true', branches", "'false', branches"),
+        (GOOD,),
+    ),
+    "ConditionalBlock.default_branch": (
+        of_kind("ConditionalBlock").replace("'true', branches", "'false', branches"),
+        of_kind("ConditionalBlock", f", default_branch: [{ECHO}]").replace("'true', branches", "'false', branches"),
+        (GOOD,),
+    ),
+    "LoopBlock.loop": (of_kind("LoopBlock"), of_kind("LoopBlock").replace("max_loops: 2", "max_loops: 3"), (GOOD,)),
+    "LoopKeys.body": (loop(""), loop("", ECHO), (GOOD,)),
+    "LoopKeys.max_loops": (loop(""), loop("", limits="max_loops: 3, on_max_loops: accept"), (GOOD,)),
+    "LoopKeys.max_iterations": (loop(""), loop("", limits="max_iterations: 3, on_max_loops: accept"), (GOOD,)),
+    "LoopKeys.on_max_loops": (
+        loop(", exit_expression: 'false'"),
+        loop(", exit_expression: 'false'", limits="max_loops: 2, on_max_loops: fail"),
+        (GOOD,),
+    ),
+    "LoopKeys.exit_expression": (loop(""), loop(", exit_expression: 'true'"), (GOOD,)),
+    "LoopKeys.exit_condition": (loop(""), loop(", exit_condition: keyed:enough"), (GOOD,)),
+    "LoopKeys.completion_signal": (
+        loop("", "{name: a, uses: agents.p, input: '{{ input }}'}"),
+        loop(", completion_signal: DONE", "{name: a, uses: agents.p, input: '{{ input }}'}"),
+        ("All of it.\nDONE",),
+    ),
+    "LoopKeys.initial_input_mapper": (
+        loop("", "{name: a, uses: agents.a}"),
+        loop(", initial_input_mapper: keyed:first", "{name: a, uses: agents.a}"),
+        (GOOD,),
+    ),
+    "LoopKeys.iteration_input_mapper": (
+        loop("", "{name: a, uses: agents.a}"),
+        loop(", iteration_input_mapper: keyed:again", "{name: a, uses: agents.a}"),
+        (GOOD,),
+    ),
+    "LoopKeys.loop_output_mapper": (loop(""), loop(", loop_output_mapper: keyed:last"), (GOOD,)),
+    "LoopKeys.init": (loop(""), loop(", init: [{set: context.n, value: 3}]"), (GOOD,)),
+    "LoopKeys.state": (loop(""), loop(", state: {append: [{target: context.list, value: 1}]}"), (GOOD,)),
+    "LoopKeys.propagation": (
+        loop("", "{name: a, uses: agents.a}"),
+        loop(", propagation: {next_input: context}", "{name: a, uses: agents.a}"),
+        (GOOD,),
+    ),
+    "LoopKeys.output": (loop(""), loop(", output: {text: '{{ previous_step.n }}'}"), (GOOD,)),
+    "LoopKeys.output_template": (loop(""), loop(", output_template: 'Got {{ previous_step.n }}'"), (GOOD,)),
+    "LoopKeys.conversation": (loop(""), loop(", conversation: true"), (GOOD,)),
+    "Operation.set": (set_by("{set: context.n, value: 3}"), set_by("{set: context.m, value: 3}"), (GOOD,)),
+    "Operation.value": (set_by("{set: context.n, value: 3}"), set_by("{set: context.n, value: 4}"), (GOOD,)),
+    "Operation.append": (loop(""), set_by("{append: {target: context.list, value: 1}}"), (GOOD,)),
+    "Operation.merge": (loop(""), set_by("{merge: {target: context.map, value: {a: 1}}}"), (GOOD,)),
+    "Placed.target": (
+        set_by("{append: {target: context.list, value: 1}}"),
+        set_by("{append: {target: context.more, value: 1}}"),
+        (GOOD,),
+    ),
+    "Placed.value": (
+        set_by("{append: {target: context.list, value: 1}}"),
+        set_by("{append: {target: context.list, value: 2}}"),
+        (GOOD,),
+    ),
+    "MapBlock.map": (of_kind("MapBlock"), of_kind("MapBlock").replace("[1, 2]", "[1, 2, 3]"), (GOOD,)),
+    "MapKeys.iterable_input": (mapped(""), mapped("", "{{ [1, 2, 3] }}"), (GOOD,)),
+    "MapKeys.body": (mapped(""), mapped("").replace(ASK, ECHO), (GOOD,)),
+    "MapKeys.init": (mapped(""), mapped(", init: [{set: context.n, value: 3}]"), (GOOD,)),
+    "MapKeys.finalize": (mapped(""), mapped(", finalize: [{set: context.n, value: 3}]"), (GOOD,)),
+    "MapKeys.max_concurrency": (mapped(""), mapped(", max_concurrency: 1"), (GOOD,)),
+    "MapKeys.merge_strategy": (
+        mapped("").replace(ASK, ASK[:-1] + ", updates_context: true}"),
+        mapped(", merge_strategy: overwrite").replace(ASK, ASK[:-1] + ", updates_context: true}"),
+        (GOOD, '{"n": 2}'),
+    ),
+    "HitlBlock.message": (of_kind("HitlBlock"), of_kind("HitlBlock").replace("Well?", "Now?"), (GOOD,)),
+    "HitlBlock.input_schema": (of_kind("HitlBlock"), of_kind("HitlBlock", ", input_schema: {type: integer}"), (GOOD,)),
+    "CacheBlock.wrapped_step": (of_kind("CacheBlock"), of_kind("CacheBlock").replace(ASK, ECHO), (GOOD,)),
+    "Coercion.tolerant_level": (
+        processing("coercion: {}, stages: []"),
+        processing("coercion: {tolerant_level: 0}, stages: []"),
+        ('{"n": "1"}',),
+    ),
+    "Coercion.max_unescape_depth": (
+        processing("coercion: {}"),
+        processing("coercion: {max_unescape_depth: 2}"),
+        (GOOD,),
+    ),
+    "Coercion.anyof_strategy": (
+        processing("coercion: {anyof_strategy: first-pass}"),
+        processing("coercion: {anyof_strategy: best}"),
+        (GOOD,),
+    ),
+    "Coercion.allow": (
+        processing("coercion: {}, stages: []"),
+        processing("coercion: {allow: {boolean: [str->bool]}}, stages: []"),
+        ('{"n": "1"}',),
+    ),
+}
+COMMON = {
+    "kind": "step",
+    "name": "other",
+    "step": "other",
+    "input": "other",
+    "on_degraded": "fail",
+    "updates_context": "true",
+    "mergeable_output": "true",
+    "sink_to": "here",
+    "checks": "['output == 5']",
+    "validators": "['output == 5']",
+    "fallback": "{name: f, uses: flujo.builtins.passthrough}",
+    "usage_limits": "{max_requests: 0}",
+    "config": "{timeout_s: 0.000001}",
+    "retries": "1",
+    "timeout": "0.000001",
+    "meta": "{note: mine}",
+}
+"""What every kind of step has, with another value than the usual one."""
 ELSEWHERE = {
     "kind": "each kind has tests of its own",
     "processing.adaptive": "needs the evidence of a journal: tests/recovery and tests/telemetry hold it",
 }
+USELESS = {
+    ("ParallelBlock", "mergeable_output"): "its value is an object in any case",
+    ("CacheBlock", "mergeable_output"): "the value is that of the step inside, which may say it",
+}
+"""Keys that a kind has without a use for them, and why."""
+PARTS = {"Agent", "StepBlock", "Processing", "Step", "Body", "Operations", "JsonValue"}
+"""Definitions whose keys have probes above, and those that only refer to others."""
+
+
+def offered() -> Iterator[str]:
+    """Every key that an editor offers, by the part that it belongs to; not those that are said to have no effect."""
+    schema = blueprint_schema()
+    useless = {block.__name__: set(block.ignored) for block in blocks_of(blocks.Block)}
+    yield from (key for key in schema["properties"] if key not in blocks.Top.ignored)
+    for part, definition in schema["$defs"].items():
+        own = set(definition.get("properties", {})) - useless.get(part, set())
+        common = set(COMMON) if part in KINDS else set[str]()
+        yield from (f"{part}.{key}" for key in own - common if part not in PARTS)
+
+
+def blocks_of(block: type[blocks.Block]) -> Iterator[type[blocks.Block]]:
+    yield block
+    for inner in block.__subclasses__():
+        yield from blocks_of(inner)
 
 
 def test_every_documented_key_has_a_probe() -> None:
@@ -140,6 +502,9 @@ def test_every_documented_key_has_a_probe() -> None:
     of_agent = {f"agent.{name}" for name in blocks.Agent.model_fields}
     of_processing = {f"processing.{each.name}" for each in fields(Processing)}
     assert of_step | of_agent | of_processing == {*KEYS, *ELSEWHERE}
+    assert set(offered()) == set(NESTED)
+    assert set(blocks.StepKeys.model_fields) == set(COMMON) - {"step"}  # which is another word for the name
+    assert {block.__name__ for block in blocks.BLOCKS.values()} == {*KINDS, "StepBlock"}
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -147,3 +512,26 @@ def test_a_key_changes_what_can_be_seen(key: str) -> None:
     usual, other, replies = KEYS[key]
     assert seen(usual, *replies) == seen(usual, *replies)
     assert seen(usual, *replies) != seen(other, *replies)
+
+
+@pytest.mark.parametrize("key", NESTED)
+def test_a_key_of_a_part_or_of_a_kind_changes_what_can_be_seen(key: str) -> None:
+    usual, other, replies = NESTED[key]
+    before = seen(usual, *replies)
+    assert before == seen(usual, *replies)
+    assert isinstance(before, tuple) or key == "ConditionalBlock.default_branch", before
+    assert before != seen(other, *replies)
+
+
+@pytest.mark.parametrize("block", KINDS)
+@pytest.mark.parametrize("key", COMMON)
+def test_a_key_of_every_kind_changes_what_can_be_seen_of_each(block: str, key: str) -> None:
+    merged = ", updates_context: true" if key == "mergeable_output" else ""
+    usual = of_kind(block, merged)
+    if key in ("kind", "name", "step"):
+        written = r"kind: \w+" if key == "kind" else "name: k"
+        other = re.sub(written, f"{key}: {COMMON[key]}", usual, count=1)
+    else:
+        other = of_kind(block, f"{merged}, {key}: {COMMON[key]}")
+    replies: tuple[tuple[Any, ...], ...] = (GOOD,), (TEXT,), (ConnectionError("gone"), GOOD)
+    assert any(seen(usual, *each) != seen(other, *each) for each in replies) != ((block, key) in USELESS)

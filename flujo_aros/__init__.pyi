@@ -6,10 +6,14 @@ from flujo_aros.agents.capability import Aros as Aros
 from flujo_aros.agents.outputs import output_type as output_type
 from flujo_aros.agents.record import recording as recording
 from flujo_aros.blueprint.load import load_blueprint as load_blueprint
-from flujo_aros.contract.checks import winner_in as winner_in
-from flujo_aros.contract.output import Output as Output, with_checks as with_checks
-from flujo_aros.contract.payload import Block as Block, Event as Event
-from flujo_aros.contract.signal import CompletionSignal as CompletionSignal
+from flujo_aros.contract import (
+    Block as Block,
+    CompletionSignal as CompletionSignal,
+    Event as Event,
+    Output as Output,
+    winner_in as winner_in,
+    with_checks as with_checks,
+)
 from flujo_aros.errors import (
     ArosError as ArosError,
     BlueprintError as BlueprintError,

@@ -86,4 +86,4 @@ def test_no_module_is_imported_by_a_string(name: str) -> None:
 def test_the_contract_alone_uses_the_public_face() -> None:
     """`Contract.as_output` is the host's: it takes the public name, which loads the host when it is called."""
     users = {name for name, tree in MODULES.items() if FACE in imported_by(tree)}
-    assert users == {"flujo_aros.contract.output"}
+    assert users == {"flujo_aros.contract.contracts"}

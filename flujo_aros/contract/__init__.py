@@ -1,18 +1,18 @@
 """What a step promises to return: where the payload is in a reply, and what its value must satisfy.
 
 What comes in is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or the
-same written in a blueprint (`written`). What comes out is a frozen `Contract`, compiled once for each content:
+same written in a blueprint (`spec`). What comes out is a frozen `Contract`, compiled once for each content:
 
-- its *mode* and markers say where the payload is (`output`): the whole reply, between tags, before the prose;
+- its *mode* and markers say where the payload is (`contracts`): the whole reply, between tags, before the prose;
 - its `Shape` (`schema`) guides parsing and coercion: names, types, alternatives and bounds with every `$ref` resolved.
   It never decides whether a value is valid;
-- its `Values` (`values`) decide that: pydantic for types, jsonschema-rs for schemas. Both judge plain JSON, report
+- its `Values` (`validators`) decide that: pydantic for types, jsonschema-rs for schemas. Both judge plain JSON, report
   each key they ignore, and never raise for bad data;
 - its *checks* (`checks`) are functions of the finished value, sync or async.
 
-Laws, and where they hold: a schema that makes validation exponential is refused when it is compiled (`references`);
-the validator has the last word on what a schema means (`values`); the same content gives the same `fingerprint` in
-every process.
+Laws, and where they hold: a schema that makes validation exponential is refused when it is compiled
+(`validation_cost`); the validator has the last word on what a schema means (`validators`); the same content gives the
+same `fingerprint` in every process.
 
 Pure: no I/O, no clock, no agent framework. `Contract.as_output` is the one method that needs the host.
 """
@@ -28,20 +28,25 @@ from flujo_aros.contract.checks import (
     winner_in,
     written_as,
 )
-from flujo_aros.contract.output import (
+from flujo_aros.contract.contracts import (
     OF_CONTRACT,
+    PLACEHOLDER,
+    WELL_KNOWN,
+    Block,
     BlockContract,
     Contract,
     ContractLike,
     Counts,
+    Event,
     EventContract,
     JsonContract,
+    LooseEvent,
     Output,
     TaggedContract,
+    WrittenEvent,
     compile_contract,
     with_checks,
 )
-from flujo_aros.contract.payload import PLACEHOLDER, WELL_KNOWN, Block, Event, LooseEvent, WrittenEvent
 from flujo_aros.contract.reasoning import (
     END_OF_TURN,
     REASONING_TAGS,
@@ -50,10 +55,10 @@ from flujo_aros.contract.reasoning import (
     reasoning_in,
     without_reasoning,
 )
-from flujo_aros.contract.schema import ANY, JsonSchema, Shape, compile_shape, fold
+from flujo_aros.contract.schema import ANY, TIMES, JsonSchema, Shape, compile_shape, fold, is_misread
 from flujo_aros.contract.signal import COMPLETE, CompletionSignal, refuse_iterations
-from flujo_aros.contract.times import TIMES, is_misread
-from flujo_aros.contract.values import (
+from flujo_aros.contract.spec import WrittenContract, contract_from, written_contract
+from flujo_aros.contract.validators import (
     NOT_JSON,
     Invalid,
     SchemaValues,
@@ -64,7 +69,6 @@ from flujo_aros.contract.values import (
     parse_json,
     path_of,
 )
-from flujo_aros.contract.written import WrittenContract, contract_from, written_contract
 
 __all__ = [
     "ANY",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from flujo_aros.contract.output import Contract, TaggedContract
+from flujo_aros.contract.contracts import Contract, TaggedContract
 from flujo_aros.contract.reasoning import mask_reasoning
 from flujo_aros.errors import ContractError, UsageError
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from flujo_aros import Accepted, Rejected, Trust, read
 from flujo_aros.contract import compile_shape
-from flujo_aros.contract.effort import Effort
+from flujo_aros.contract.validation_cost import Effort
 
 LEFT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]}
 RIGHT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}, "b": {}}, "required": ["a", "b"]}

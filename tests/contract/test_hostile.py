@@ -6,7 +6,7 @@ import pytest
 
 from flujo_aros import Accepted, ContractError, Output, Reason, Rejected, Repair, StreamReader, read
 from flujo_aros.contract import with_checks
-from flujo_aros.contract.instruction import EXAMPLE
+from flujo_aros.contract.contracts import EXAMPLE
 
 RESULT = Output.tagged("result", {"type": "object"})
 NOTE = Output.text("note")

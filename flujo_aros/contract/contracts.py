@@ -1,4 +1,4 @@
-"""Where in a reply the payload stands and what it must satisfy: the one idea behind every output shape."""
+"""Where the payload is in a reply and what it must satisfy: contracts, their instructions, and `Block` and `Event`."""
 
 from __future__ import annotations
 
@@ -8,32 +8,192 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    cast,
+    overload,
+)
 
-from pydantic import TypeAdapter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    create_model,
+    model_serializer,
+)
 
 from flujo_aros.contract.checks import Check, fields_in, is_async
-from flujo_aros.contract.instruction import (
-    EXAMPLE,
-    block_instruction,
-    event_instruction,
-    json_instruction,
-    tagged_instruction,
-)
-from flujo_aros.contract.payload import (
-    WELL_KNOWN,
-    Block,
-    Event,
-    LooseEvent,
-    WrittenEvent,
-    event_model,
-    is_taken,
-    written_model,
-)
 from flujo_aros.contract.schema import JsonSchema, Shape
-from flujo_aros.contract.values import SchemaValues, TypeValues, Values, Verdict, fingerprint
+from flujo_aros.contract.validators import SchemaValues, TypeValues, Values, Verdict, fingerprint
 from flujo_aros.errors import ContractError
 from flujo_aros.outcome import Risk
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The leading JSON object of a reply, and the rest of it. `fields` is empty where the contract is inert."""
+
+    fields: JsonObject
+    prose: str
+
+
+PLACEHOLDER: Final = "…"
+"""The text of an event whose reply held nothing that was meant to be said."""
+
+
+class Event(BaseModel):
+    """One event: its kind, its text, and whatever else the model said about it.
+
+    Further keys are kept as attributes and in `model_extra`. `winner` and `scores` are typed where they stand.
+    """
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+    kind: str
+    text: str
+    winner: str | None = None
+    scores: dict[str, float] | None = {}
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A further key, as the model wrote it."""
+
+    @model_serializer(mode="wrap")
+    def _as_told(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
+        """Without the fields of a verdict that nobody has written: most events are none."""
+        told: JsonObject = plain(self)
+        return {name: value for name, value in told.items() if name in self.model_fields_set or name not in WELL_KNOWN}
+
+    @property
+    def is_raw_fallback(self) -> bool:
+        """Whether the model wrote no event, and its prose was taken for one."""
+        return bool((self.model_extra or {}).get("_raw_fallback"))
+
+    @property
+    def is_no_contest(self) -> bool:
+        """Whether the winner could not be settled, so that the event names none."""
+        return bool((self.model_extra or {}).get("no_contest"))
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the text is a placeholder: the reply held nothing that was meant to be said."""
+        return self.text.strip(" .…") == ""
+
+
+class WrittenEvent(BaseModel):
+    """An event as a model wrote it: the kind may be missing or wrong."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+    kind: str | None = None
+    text: str
+    winner: str | None = None
+    scores: dict[str, float] | None = None
+
+
+class LooseEvent(BaseModel):
+    """An event with anything at all in the places that can be cleaned."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+    kind: Any = None
+    text: str
+    winner: Any = None
+    scores: Any = None
+
+
+EventT = TypeVar("EventT", bound=BaseModel)
+
+
+def written_model(fields: tuple[str, ...], base: type[EventT]) -> type[EventT]:
+    """`base` with these further fields, which may be absent."""
+    further: dict[str, Any] = {name: (Any, None) for name in fields if name not in base.model_fields}
+    return create_model(base.__name__, __base__=base, **further) if further else base
+
+
+WELL_KNOWN: Final[dict[str, Any]] = {"winner": (str | None, None), "scores": (dict[str, float], {})}
+"""Fields of a verdict: typed, and never required."""
+
+
+def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
+    """A strict event: one of these kinds, a text, every further field a text as well.
+
+    Its schema has the fields of a verdict only where they are among `fields`: a model fills in what it is shown.
+    """
+    members: dict[str, Any] = {name: WELL_KNOWN.get(name, (str, ...)) for name in fields}
+    members["kind"] = (Literal[kinds], ...)
+    unasked = [name for name in WELL_KNOWN if name not in fields]
+
+    class Asked(Event):
+        model_config = ConfigDict(json_schema_extra=lambda schema: _without(schema, unasked))
+
+    return create_model("Event", __base__=Asked, **members)
+
+
+def _without(schema: JsonObject, names: list[str]) -> None:
+    for name in names:
+        schema["properties"].pop(name, None)
+
+
+def is_taken(name: str) -> bool:
+    """Whether every event has something else under this name: `copy`, `model_dump`, `says_nothing`."""
+    return name not in Event.model_fields and hasattr(Event, name)
+
+
+def json_instruction(schema: JsonSchema) -> str:
+    """Ask for one JSON value of this schema and nothing around it."""
+    if not schema:
+        return "Answer with one JSON value and nothing else."
+    return (
+        "Answer with one JSON value that matches this JSON Schema, and nothing else: no prose, no Markdown fence.\n"
+        f"{json.dumps(schema, ensure_ascii=False)}"
+    )
+
+
+def tagged_instruction(tag: str, schema: JsonSchema | None) -> str:
+    """Ask for a payload between tags: JSON of this schema, or with None any text."""
+    if schema is None:
+        return f"Write your answer between <{tag}> and </{tag}>."
+    what = f" that matches this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}" if schema else "."
+    return f"Write your final answer between <{tag}> and </{tag}>, as one JSON value{what}"
+
+
+def block_instruction(keys: tuple[str, ...]) -> str:
+    """Ask for a leading JSON object with these keys, and prose after it."""
+    example = json.dumps(dict.fromkeys(keys, "…"), ensure_ascii=False)
+    return f"Begin your answer with one JSON object with these keys, none of them null: {example}\nThen go on in prose."
+
+
+EXAMPLE: Final = "A lantern hums behind the closed door."
+"""The text of an event in the example, which is never meant as an answer."""
+_SLOTS: Final[dict[str, Any]] = {"winner": "<a name, or null>", "scores": {"<name>": "<number>"}}
+
+
+def event_instruction(kinds: tuple[str, ...], fields: tuple[str, ...], text: str = EXAMPLE) -> str:
+    """Ask for one event: its form, the kinds, and an example, which `read` knows when it is repeated."""
+    form: dict[str, Any] = {"kind": "...", "text": "..."} | {name: _SLOTS.get(name, "...") for name in fields}
+    shown = {"kind": kinds[0], "text": text} | {name: f"<{name}>" for name in fields if name not in _SLOTS}
+    return (
+        "OUTPUT FORMAT\n"
+        "Answer with one JSON object and nothing else: no prose before or after it.\n"
+        f"Form: {json.dumps(form, ensure_ascii=False)}\n"
+        f"`kind` is one of: {' | '.join(kinds)}\n"
+        "`text` is one or two sentences, vivid and specific.\n"
+        f"Example (never repeat it): {json.dumps(shown, ensure_ascii=False)}"
+    )
+
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from flujo_aros.contract.checks import scores_of, winner_in
-from flujo_aros.contract.instruction import EXAMPLE
-from flujo_aros.contract.output import Contract, Output, compile_contract
+from flujo_aros.contract.contracts import EXAMPLE, Contract, Output, compile_contract
 from flujo_aros.errors import ContractError
 
 _FORMS: Final = "json, tagged:TAG, text:TAG, block:KEY,KEY… or event:KIND,KIND…"

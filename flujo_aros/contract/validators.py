@@ -1,30 +1,50 @@
-"""What makes a JSON value the value that was asked for: pydantic for types, jsonschema-rs for JSON Schemas."""
+"""What turns a JSON value into the typed value: pydantic for types, jsonschema-rs for JSON Schemas.
+
+Beside the verdict of the validator, two things are found that it does not report:
+
+- keys that it ignored, found by comparing the JSON value with the validated one. Whether a key is kept depends on the
+  model at its place: one of two alternatives may keep what the other drops;
+- keys that occur twice, of which a validator silently keeps the last. Counting the keys of the value costs a tenth of a
+  second parse; where they cannot be counted with certainty (UNKNOWN), the text is parsed a second time.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+import types
+import typing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from difflib import get_close_matches
+from enum import Enum
+from functools import lru_cache
 from itertools import islice
 from math import isfinite
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar, cast
+from uuid import UUID
 
 import jiter
 import jsonschema_rs
-from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    PydanticSchemaGenerationError,
+    PydanticUserError,
+    RootModel,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from flujo_aros.contract.effort import Effort
-from flujo_aros.contract.kept import Steps, lost_keys
-from flujo_aros.contract.keys import count_keys
 from flujo_aros.contract.patterns import engines
-from flujo_aros.contract.references import refuse_exponential
-from flujo_aros.contract.schema import JsonSchema, Shape, compile_shape
-from flujo_aros.contract.times import BEGINS, is_misread, misreadable
+from flujo_aros.contract.schema import BEGINS, JsonSchema, Shape, compile_shape, is_misread, misreadable
+from flujo_aros.contract.validation_cost import Effort, refuse_exponential
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import is_dict, is_list, objects_in
 from flujo_aros.outcome import Issue
@@ -341,3 +361,190 @@ def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.Referenc
 
 def _short(message: str, limit: int = 300) -> str:
     return message if len(message) <= limit else f"{message[:limit]}…"
+
+
+Steps = tuple[str | int, ...]
+
+
+def lost_keys(data: Any, value: Any) -> list[Steps] | None:
+    """Where the keys stand that `value`, made of the JSON value `data`, does not hold. None: that cannot be told."""
+    lost: list[Steps] = []
+    pending: list[tuple[Steps, Any, Any]] = [((), data, value)]
+    while pending:
+        path, here, made = pending.pop()
+        while _is_root(made):
+            made = made.root
+        if is_dict(here):
+            members = _members(here, made)
+            if members is None:
+                return None
+            lost += [(*path, key) for key in here if key not in members]
+            pending += [((*path, key), here[key], part) for key, part in members.items()]
+        elif is_list(here) and any(isinstance(part, (dict, list)) for part in here):
+            if not _is_sequence(made) or len(made) != len(here):
+                return None
+            pending += [((*path, index), part, made[index]) for index, part in enumerate(here)]
+    return lost
+
+
+def _is_root(value: object) -> TypeGuard[RootModel[Any]]:
+    return isinstance(value, RootModel)
+
+
+def _is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, (list, tuple))
+
+
+def _members(here: dict[str, Any], made: Any) -> dict[str, Any] | None:
+    """What became of the members of an object, by their keys; None where that cannot be told."""
+    if isinstance(made, BaseModel):
+        return _members_of_model(here, made)
+    if is_dict(made):
+        if len(made) == len(here) and not made.keys() <= here.keys():  # keys that are not texts, in the same order
+            return dict(zip(here, made.values(), strict=True))
+        return {key: made[key] for key in here if key in made}
+    return None
+
+
+def _members_of_model(here: dict[str, Any], made: BaseModel) -> dict[str, Any] | None:
+    names = _names_of(type(made))
+    if names is None:
+        return None
+    found: dict[str, Any] = {}
+    seen: set[str] = set()
+    extra = made.__pydantic_extra__ or {}
+    for key in here:
+        name = names.get(key)
+        if name is not None and name not in seen:
+            seen.add(name)
+            found[key] = made.__dict__.get(name)
+        elif name is None and key in extra:
+            found[key] = extra[key]
+    return found
+
+
+@lru_cache(maxsize=1_024)
+def _names_of(model: type[BaseModel]) -> dict[str, str] | None:
+    """The fields of a model by the keys that are read as theirs; None where a field is taken from deeper down."""
+    config = model.model_config
+    by_name = bool(config.get("populate_by_name") or config.get("validate_by_name"))
+    by_alias = config.get("validate_by_alias") is not False
+    names: dict[str, str] = {}
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias if by_alias else None
+        choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+        for choice in choices:
+            if isinstance(choice, str):
+                names[choice] = name
+            elif choice is not None:
+                return None
+        if alias is None or by_name:
+            names[name] = name
+    return names
+
+
+UNKNOWN: Final = -(10**12)
+"""Added to any count, the sum stays negative."""
+
+_SCALARS: Final = frozenset({str, int, bool, type(None), date, datetime, time, timedelta, UUID})
+_of_class: dict[type, Callable[[Any], int]] = {}
+
+
+def count_keys(value: Any) -> int:
+    """How many keys the JSON of this value had; negative where that is not certain, or where a number is not finite."""
+    kind = cast("type[object]", type(value))
+    counter = _of_class.get(kind)
+    if counter is not None:
+        return counter(value)
+    if kind in _SCALARS:
+        return 0
+    if kind is list:
+        return sum(map(count_keys, value))
+    if kind is float:
+        return 0 if isfinite(value) else UNKNOWN
+    if kind is Decimal:  # one that no float holds is parsed a second time
+        return 0 if value.is_finite() and isfinite(value) else UNKNOWN
+    if kind is dict:
+        return len(value) + sum(map(count_keys, value.values()))
+    if not isinstance(value, BaseModel):
+        return UNKNOWN
+    counter = _of_class[kind] = _counter_of(type(value))
+    return counter(value)
+
+
+def _counter_of(model: type[BaseModel]) -> Callable[[Any], int]:
+    """A counter for one model: plain fields are not looked at, numbers must be finite, the rest is counted."""
+    decorators = model.__pydantic_decorators__
+    if issubclass(model, RootModel) or model.model_config.get("extra") == "allow":
+        return _unknown
+    if decorators.model_validators or decorators.field_validators or decorators.root_validators:
+        return _unknown
+    fields = model.model_fields
+    floats = [name for name, field in fields.items() if field.annotation is float]
+    deep = [
+        (name, _counter_for(field.annotation))
+        for name, field in fields.items()
+        if field.annotation is not float and not _is_plain(field)
+    ]
+
+    def count(value: Any) -> int:
+        found: int = len(value.__pydantic_fields_set__)
+        data: dict[str, Any] = value.__dict__
+        for name in floats:
+            if not isfinite(data[name]):
+                return UNKNOWN
+        for name, counter in deep:
+            found += counter(data[name])
+        return found
+
+    return count
+
+
+def _counter_for(annotation: Any) -> Callable[[Any], int]:
+    """The counter for a field: straight to the model where the field is a list of one model."""
+    parts = typing.get_args(annotation) if typing.get_origin(annotation) is list else ()
+    if not (parts and isinstance(parts[0], type) and issubclass(parts[0], BaseModel)):
+        return count_keys
+    model = parts[0]
+    if any(not _is_plain(field) for field in model.model_fields.values() if field.annotation is not float):
+        return count_keys  # there may be a model in it, even this one once more
+    if _counter_of(model) is _unknown:
+        return lambda values: sum(map(_unknown, values))
+    floats = [name for name, field in model.model_fields.items() if field.annotation is float]
+    same = len(model.model_fields) if all(field.is_required() for field in model.model_fields.values()) else None
+
+    def count(values: list[Any]) -> int:
+        for name in floats:
+            # A sum is finite only if all its parts are; where it overflows, the text is parsed a second time.
+            if not isfinite(sum([value.__dict__[name] for value in values])):
+                return UNKNOWN
+        if same is not None:
+            return same * len(values)
+        return sum([len(value.__pydantic_fields_set__) for value in values])
+
+    return count
+
+
+def _unknown(_: Any) -> int:
+    return UNKNOWN
+
+
+def _is_plain(field: FieldInfo) -> bool:
+    return not any(_validates(item) for item in field.metadata) and _holds_no_keys(field.annotation)
+
+
+def _validates(item: Any) -> bool:
+    return type(item).__name__.endswith("Validator")
+
+
+def _holds_no_keys(annotation: Any) -> bool:
+    if annotation in _SCALARS or annotation is None:
+        return True
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return all(type(member.value) in _SCALARS for member in annotation)
+    origin = typing.get_origin(annotation)
+    if origin is typing.Literal:
+        return True
+    if origin in (list, typing.Union, types.UnionType):
+        return all(_holds_no_keys(part) for part in typing.get_args(annotation))
+    return False

@@ -76,7 +76,7 @@ class Examples:
         says. So it counts only with words or figures that are no coincidence.
 
         >>> prompt = 'Example: {"name": "Ada Lovelace", "born": 1815}. Now this: The pen of Bo Li, born 1990.'
-        >>> from flujo_aros.contract.output import compile_contract
+        >>> from flujo_aros.contract import compile_contract
         >>> [Examples(lambda: prompt).hold(v, compile_contract(dict)) for v in
         ...     ({"name": "Ada Lovelace", "born": 1815}, {"name": "Bo Li", "born": 1990})]
         [True, False]
@@ -213,7 +213,7 @@ def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = N
     surely left. The rest may be meant: words of types, and the dots of a single field. Dots that the prompt quotes,
     and those of a field that is about signs, such as a separator, are an answer.
 
-    >>> from flujo_aros.contract.output import compile_contract
+    >>> from flujo_aros.contract import compile_contract
     >>> forms = ({"name": "<name>", "age": 0}, {"a": "string", "b": "string"}, {"separator": "..."})
     >>> [blanks_in(form, compile_contract(dict)) for form in forms]
     ['left', 'maybe', None]

@@ -156,7 +156,7 @@ def grounded(
     choice may be made from all of it.
 
     >>> from flujo_aros import read
-    >>> from flujo_aros.contract.output import compile_contract
+    >>> from flujo_aros.contract import compile_contract
     >>> contract = compile_contract({"type": "object", "properties": {"days": {"type": "integer"}}})
     >>> made = grounded(read('{"days": 7}', contract), "a few", contract)
     >>> made.issues[0].message

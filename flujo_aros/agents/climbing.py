@@ -43,13 +43,12 @@ from flujo_aros.contract import (
     compile_contract,
     parse_json,
     path_of,
-    without_reasoning,
 )
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
-from flujo_aros.reading.payload import cut_prose
+from flujo_aros.reading.payload import cut_prose, prose_of
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.recovery import PLAIN_TEXT, Ask, Degrade, Examples, Ladder, Reply, Task, Way, read_first
 from flujo_aros.usage import Usage
@@ -413,7 +412,7 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
     if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
         record.exchange.settled, record.exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
         return record.exchange.appended
-    said = without_reasoning(text).strip()
+    said = prose_of(text)
     cut = record.exchange.fault is not None or was_cut(finish)
     if said and cut_prose(text, "$.prose", truncated=cut) is not None:
         return ""  # nothing behind a text that was cut makes it whole: another reply takes its place at the end

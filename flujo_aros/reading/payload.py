@@ -360,7 +360,7 @@ def _is_text(value: Any) -> bool:
 def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs: Sequence[Repair]) -> Accepted[Block]:
     """The block that stands at this place, and the prose around it, of which reasoning and calls are no part."""
     around = text[: at[0]], text[at[1] :]
-    said = [_TOOL_CALL.sub("", without_reasoning(part)) for part in around]
+    said = [_said(part) for part in around]
     aside = [
         Repair("reasoning", Risk.LOSSLESS, "$", span, text[slice(*span)][:80], part.strip()[:80])
         for span, part in zip(((0, at[0]), (at[1], len(text))), said, strict=True)
@@ -368,6 +368,15 @@ def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs:
     ]
     whole = (*repairs, *aside) if aside else repairs
     return Accepted(Block(fields, _prose(*said)), Trust.of(whole), "first", whole, text)
+
+
+def prose_of(text: str) -> str:
+    """The prose of a reply without a block: what was said, without reasoning and calls."""
+    return _said(text).strip()
+
+
+def _said(part: str) -> str:
+    return _TOOL_CALL.sub("", without_reasoning(part))
 
 
 def _prose(before: str, behind: str) -> str:

@@ -107,6 +107,22 @@ def test_prose_that_an_error_broke_off_is_no_success(broken: str) -> None:
     assert (run.outcome.text, shown) == (broken, broken)
 
 
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("first", [CUT, f"{BLOCK}\n{CUT}"])
+def test_no_block_is_made_up_before_prose_that_a_filter_has_cut(first: str, live: bool) -> None:
+    run, _ = ran(Part(first, finish="content_filter"), live=live)
+    assert reason_of(run) is Reason.REFUSED
+    assert isinstance(run.outcome, Degraded)
+    assert run.outcome.text == first
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_the_prose_of_a_made_up_block_is_the_same_in_a_stream(live: bool) -> None:
+    run, _ = ran(Part("<think>hm</think>\nOn it. "), Part("no"), live=live)
+    assert isinstance(run.outcome, Accepted)
+    assert run.outcome.value.prose == "On it."
+
+
 def test_the_host_gets_no_output_of_a_block_that_stays_cut() -> None:
     cut = [Part(f"{BLOCK}\n{CUT}", finish="length"), Part("and", finish="length")]
 

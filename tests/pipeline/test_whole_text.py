@@ -10,7 +10,20 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros import AgentSpec, Call, Degraded, Processing, Reason, Runner, RunStatus, Step, StepStatus, bound, check
+from flujo_aros import (
+    AgentSpec,
+    Call,
+    Degraded,
+    Output,
+    Processing,
+    Reason,
+    Runner,
+    RunStatus,
+    Step,
+    StepStatus,
+    bound,
+    check,
+)
 from flujo_aros.pipeline.flow import Pipeline
 
 CUT = "Dear Ann, I hope this mail finds you well and that "
@@ -53,6 +66,18 @@ def test_text_that_stays_cut_degrades(own: bool) -> None:
     assert (run.status, run.step("mail").status) == (RunStatus.DEGRADED, StepStatus.DEGRADED)
     assert isinstance(outcome, Degraded)
     assert outcome.because.reason is Reason.TRUNCATED
+
+
+@pytest.mark.parametrize("rest", ["the boat is ready.", "I have no idea.", "Dear Bob, all is well."])
+@pytest.mark.parametrize("contract", [None, {"type": "string"}, Output.block("")])
+def test_words_that_do_not_go_on_where_the_text_was_cut_are_no_rest_of_it(rest: str, contract: Any) -> None:
+    """Without a seam they may be the rest alone, and what was written before would be lost."""
+    run = ran(Replies((CUT, "length"), (rest, "stop")), own=False, contract=contract)
+    outcome = run.step("mail").outcome
+    assert (run.status, outcome.text) == (RunStatus.DEGRADED, CUT)
+    assert "no_seam" in {issue.code for issue in outcome.because.issues} | {
+        issue.code for attempt in outcome.because.attempts for issue in attempt.issues
+    }
 
 
 @pytest.mark.parametrize(

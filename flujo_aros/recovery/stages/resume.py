@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from flujo_aros.contract import Contract
+from flujo_aros.contract import Block, Contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.stream import doomed_in
@@ -115,13 +115,22 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
 def _anew(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
     """The outcome of a model that answered anew instead of going on: good, if it says what the cut reply had said."""
     outcome = keeping(outcome, cut, task.contract, cut=True)
-    # Any words at all could be wrapped as an event: without a seam nobody knows whether they are the rest of one.
-    wrapped = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
-    if not wrapped and (not isinstance(outcome, Rejected) or outcome.reason is Reason.REFUSED):
+    # Any words at all are a text, or could be wrapped as an event: without a seam they may be the rest of what was cut,
+    # which would be lost, or something else altogether.
+    if not (isinstance(outcome, Accepted) and _is_any_words(outcome, task.contract)) and (
+        not isinstance(outcome, Rejected) or outcome.reason is Reason.REFUSED
+    ):
         return outcome
     issues = outcome.issues if isinstance(outcome, Rejected) else ()
     issue = Issue("$", "no_seam", "the continuation does not begin with the last words before the cut")
     return Rejected(Reason.TRUNCATED, (issue, *issues), cut.text, draft=cut.draft)
+
+
+def _is_any_words(outcome: Accepted[Any], contract: Contract[Any]) -> bool:
+    """Whether any text at all would have been accepted: nothing frames the value, and nothing in it has a form."""
+    value, made_up = outcome.value, outcome.trust is Trust.SYNTHESIZED
+    unframed = isinstance(value, str) and contract.mode == "json"
+    return made_up or unframed or (isinstance(value, Block) and not value.fields)
 
 
 def _words_before(cut: str) -> str:

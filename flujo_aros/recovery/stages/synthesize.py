@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 from flujo_aros.contract import PLACEHOLDER, Block, BlockContract, Event, EventContract, judge
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.payload import event_kind, is_slot
+from flujo_aros.reading.payload import event_kind, is_slot, prose_of
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import before_runaway
 from flujo_aros.recovery.plan import Past, Plan, ReadReply, Rung, Task
@@ -42,7 +42,7 @@ class Synthesize(Rung):
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """Neither a block nor an event, a block before words that were cut, and an event that a filter has ended."""
         if isinstance(task.contract, BlockContract):
-            return "a block before words that were cut would hide the cut" if _is_cut(past) else None
+            return "a block before words that were cut would hide the cut" if _is_cut(past.current) else None
         if not isinstance(task.contract, EventContract):
             return "only a block or an event can be made up, and only openly"
         if past.current.reason is Reason.REFUSED:
@@ -57,14 +57,17 @@ class Synthesize(Rung):
         yield  # makes this a plan that asks nothing
 
 
-def _is_cut(past: Past) -> bool:
-    return past.current.reason is Reason.TRUNCATED
+def _is_cut(rejected: Rejected) -> bool:
+    """Whether the token limit, or the provider's filter, has ended a reply."""
+    filtered = any(issue.code == "content_filter" for issue in rejected.issues)
+    return rejected.reason is Reason.TRUNCATED or filtered
 
 
 def _block(contract: BlockContract, prose: str) -> Accepted[Block]:
     text = synthesized_text(contract, prose)
     made = Repair("synthesized", Risk.LOSSY, "$.fields", (0, 0), "", text[:80])
-    return Accepted(Block(dict.fromkeys(contract.keys, ""), prose), Trust.SYNTHESIZED, "synthesize", (made,), text)
+    block = Block(dict.fromkeys(contract.keys, ""), prose_of(prose))
+    return Accepted(block, Trust.SYNTHESIZED, "synthesize", (made,), text)
 
 
 def _event(contract: EventContract, past: Past) -> Outcome[Event]:

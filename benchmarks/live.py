@@ -33,7 +33,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros import Aros, Ladder, OutputError
-from flujo_aros.agents.local import LocalModels
+from flujo_aros.host.local import LocalModels
 
 Short = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 

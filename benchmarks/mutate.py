@@ -29,7 +29,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = {
     "recovery": (["flujo_aros/recovery"], ["tests/recovery"]),
-    "host": (["flujo_aros/agents"], ["tests/agents"]),
+    "host": (["flujo_aros/host"], ["tests/host"]),
     "ledger": (["flujo_aros/pipeline/ledger.py"], ["tests/pipeline"]),
     "budget": (
         ["flujo_aros/pipeline/budget.py", "flujo_aros/recovery/budget.py"],

@@ -31,8 +31,7 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 
-from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.agents.capability import Aros
+from flujo_aros import AgentSpec, Aros
 from flujo_aros.events import TextDelta
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.runner import Runner

@@ -22,8 +22,8 @@ BUDGETS = {
     "contract": 1_050,
     "reading": 4_000,
     "recovery": 1_350,
-    "agents": 2_050,
-    "agents/local": 430,
+    "host": 2_050,
+    "host/local": 430,
     "pipeline": 3_900,
     "blueprint": 1_450,
     "lint": 2_440,
@@ -31,7 +31,7 @@ BUDGETS = {
     "cli": 2_450,
     "testing": 390,
 }
-INNER = {TOP, "redaction", "contract", "reading", "recovery", "agents", "agents/local"}
+INNER = {TOP, "redaction", "contract", "reading", "recovery", "host", "host/local"}
 _BLANK = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeVar, cast
 
-from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.blueprint.blocks import VERSION
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.editor import FIRST_LINE
@@ -16,6 +15,7 @@ from flujo_aros.blueprint.environment import referenced
 from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
 from flujo_aros.contract import WrittenContract
 from flujo_aros.errors import UsageError
+from flujo_aros.host.agent import AgentSpec
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT

@@ -14,8 +14,6 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.agents.model_names import mistaken
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, Finding, Node, enough, parse_document
 from flujo_aros.blueprint.files import not_utf8, why_unread
@@ -32,6 +30,8 @@ from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, ContractError, Place
+from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host.model_names import mistaken
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file

@@ -150,7 +150,7 @@ async def _all(batch: Batch, rows: list[Row], writing: _Writing) -> None:
         models = None
         local = [model for model in batch.pipeline.models if model.startswith("local:")]
         if local:
-            from flujo_aros.agents.local import LocalModels, check_local
+            from flujo_aros.host.local import LocalModels, check_local
 
             check_local(local)
             models = await held.enter_async_context(LocalModels())  # one engine for all rows

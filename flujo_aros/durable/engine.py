@@ -20,13 +20,13 @@ from dbos import error as engine_errors
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.agents.recorded import Record
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.liveness import Liveness, liveness
 from flujo_aros.durable.recorder import Limiter, RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
 from flujo_aros.durable.store import OPEN, RunRow, Store, Superseded, workflow_of
 from flujo_aros.errors import ArosError, UsageError
+from flujo_aros.host.recorded import Record
 from flujo_aros.pipeline.context import Answer
 from flujo_aros.pipeline.ledger import Work
 from flujo_aros.pipeline.pause import fingerprint

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from flujo_aros.agents.recorded import CallMade, Record, recorded_by
 from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded
 from flujo_aros.events import LiveEvent, TextAppended, TextDelta, TextReplaced
+from flujo_aros.host.recorded import CallMade, Record, recorded_by
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot, Work

@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.agents.faults import USED_UP
 from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.errors import UsageError
+from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host.faults import USED_UP
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.context import BodyResult, StepContext, as_json, as_plain

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING
 
-from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.agents.prices import counted, most_for_call
+from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host.prices import counted, most_for_call
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.loop import Loop

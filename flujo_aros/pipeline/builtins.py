@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.agents.agent import AgentSpec
 from flujo_aros.errors import UsageError
+from flujo_aros.host.agent import AgentSpec
 from flujo_aros.pipeline.context import as_text
 from flujo_aros.pipeline.extraction import Extraction
 from flujo_aros.pipeline.names import nearest

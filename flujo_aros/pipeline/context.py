@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.agents.content import has_content, is_content
+from flujo_aros.host.content import has_content, is_content
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import Conversation, Live, ModelSource
+    from flujo_aros.host.run import Conversation, Live, ModelSource
     from flujo_aros.outcome import Outcome, Trust
     from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.ledger import StepResult

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias, cast
 
-from flujo_aros.agents.content import Prompt
 from flujo_aros.errors import TemplateError
+from flujo_aros.host.content import Prompt
 from flujo_aros.pipeline.context import as_parts, as_text
 from flujo_aros.pipeline.template import InputTemplate
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from flujo_aros.agents.content import has_content
 from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
+from flujo_aros.host.content import has_content
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.pipeline.ledger import Slot, Work
 from flujo_aros.pipeline.results import StepResult, StepStatus
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import StageRecord
+    from flujo_aros.host.run import StageRecord
 
 
 class Strict(BaseModel):
@@ -131,7 +131,7 @@ class RecordedWork(RecordedUsage):
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     """A settled step as plain JSON, with what was said in it if later steps may go on from there."""
-    from flujo_aros.agents.conversation import plain_conversation  # here: most runs have no need of the model host
+    from flujo_aros.host.conversation import plain_conversation  # here: most runs have no need of the model host
 
     result = slot.result
     kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
@@ -147,7 +147,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
     """The slot of a step as it had settled; its value is typed by its contract."""
-    from flujo_aros.agents.conversation import conversation_of  # as in `recorded_step`
+    from flujo_aros.host.conversation import conversation_of  # as in `recorded_step`
 
     result: StepResult[Any] = StepResult(
         name=step.name,
@@ -247,7 +247,7 @@ def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
 
 
 def _stage(stage: RecordedStage) -> StageRecord:
-    from flujo_aros.agents.drivers import StageRecord  # as in `recorded_step`
+    from flujo_aros.host.run import StageRecord  # as in `recorded_step`
 
     return StageRecord(stage.stage, stage.outcome, stage.reason, stage.calls, stage.usage, stage.seconds)
 

@@ -15,7 +15,7 @@ from flujo_aros.redaction.vault import Vault
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import StageRecord
+    from flujo_aros.host.run import StageRecord
     from flujo_aros.pipeline.pause import PausedRun
 
 T = TypeVar("T")

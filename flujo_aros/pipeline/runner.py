@@ -31,7 +31,7 @@ from flujo_aros.redaction.fields import secrets_among
 from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.drivers import ModelSource
+    from flujo_aros.host.run import ModelSource
     from flujo_aros.recovery import Evidence
 
 _LOCAL = "local:"
@@ -284,12 +284,12 @@ class Runner:
     def _check_local_models(self) -> None:
         """Raise `LocalModelError` for a model on this machine that is not there, unless somebody else serves it."""
         if self.models is None and self._local_models:
-            from flujo_aros.agents.local import check_local  # here, as in `_run_locally`
+            from flujo_aros.host.local import check_local  # here, as in `_run_locally`
 
             check_local(self._local_models)
 
     async def _run_locally(self, task: RunTask, ledger: RunLedger, recording: Recording | None) -> None:
-        from flujo_aros.agents.local import LocalModels  # here: only a run that needs a local model needs its engine
+        from flujo_aros.host.local import LocalModels  # here: only a run that needs a local model needs its engine
 
         async with LocalModels() as models:
             await self._execution(task, ledger, models, recording).steps(self.pipeline.steps, self._frame(task, ledger))

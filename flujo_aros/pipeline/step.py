@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
-from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.agents.model_names import unowned
 from flujo_aros.contract import (
     Check,
     CompletionSignal,
@@ -21,6 +19,8 @@ from flujo_aros.contract import (
     written_contract,
 )
 from flujo_aros.errors import UsageError
+from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host.model_names import unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.common import Common, StepLimits
@@ -37,8 +37,8 @@ from flujo_aros.reading.read import read
 from flujo_aros.redaction.fields import SecretsIn
 
 if TYPE_CHECKING:
-    from flujo_aros.agents.content import Prompt
-    from flujo_aros.agents.drivers import AgentRun, StageRecord
+    from flujo_aros.host.content import Prompt
+    from flujo_aros.host.run import AgentRun, StageRecord
     from flujo_aros.pipeline.condition import Condition
     from flujo_aros.pipeline.flow import Pipeline
 
@@ -307,7 +307,7 @@ class Step(Common):
 
 @cache
 def _driver() -> Callable[..., Awaitable[AgentRun[Any]]]:
-    from flujo_aros.agents.drivers import run_agent  # here: a pipeline of callables needs no model host
+    from flujo_aros.host.run import run_agent  # here: a pipeline of callables needs no model host
 
     return run_agent
 

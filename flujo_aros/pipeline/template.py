@@ -19,8 +19,8 @@ from jinja2 import nodes
 from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 
-from flujo_aros.agents.content import Prompt
 from flujo_aros.errors import FilterError, TemplateError
+from flujo_aros.host.content import Prompt
 from flujo_aros.pipeline.context import as_parts
 from flujo_aros.pipeline.names import (
     ROOTS,

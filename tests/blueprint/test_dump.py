@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from pydantic_ai import Agent
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.blueprint.document import parse_document, write_document
 from flujo_aros.blueprint.dump import WRITERS, dump
 from flujo_aros.blueprint.load import parse_blueprint

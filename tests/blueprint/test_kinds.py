@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.blueprint.load import inspect_blueprint, load_blueprint, parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
 from flujo_aros.errors import BlueprintError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.pipeline.flow import Pipeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.pipeline.runner import Runner

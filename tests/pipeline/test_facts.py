@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 from typing_extensions import TypedDict
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.contract import TaggedContract, contract_from, written_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Risk, Trust

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.step import Call, Processing, Step

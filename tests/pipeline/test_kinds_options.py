@@ -19,9 +19,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros.agents.agent import AgentSpec
-from flujo_aros.agents.prices import most_for_call
+from flujo_aros import AgentSpec
 from flujo_aros.events import Event, StepFinished
+from flujo_aros.host.prices import most_for_call
 from flujo_aros.pipeline.bound import bound
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.common import StepLimits

@@ -12,7 +12,7 @@ from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.events import AskFinished, AskStarted, Event, StepFinished, TextDelta
 from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.processing import Processing
@@ -140,9 +140,9 @@ def test_aros_5_callables_cause_no_noise_and_the_prompt_told_is_the_prompt_sent(
             return ScriptedModel(NEAR_JSON)
 
     spec = AgentSpec(model="local:m", system_prompt="You sort the post.", output_schema=SCHEMA)
-    from flujo_aros.agents.drivers import run_agent
     from flujo_aros.contract import compile_contract
     from flujo_aros.events import observing
+    from flujo_aros.host.run import run_agent
 
     with observing(told.append):
         asyncio.run(run_agent(spec, "go", compile_contract(SCHEMA), models=Models()))

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros.agents.agent import AgentSpec
+from flujo_aros import AgentSpec
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.contract import Output, compile_contract, with_checks
 from flujo_aros.errors import ContractError, TemplateError, UsageError
@@ -79,8 +79,8 @@ class Scripted:
 def local(monkeypatch: pytest.MonkeyPatch) -> Callable[[Model], Scripted]:
     def use(model: Model) -> Scripted:
         source = Scripted(model)
-        monkeypatch.setattr("flujo_aros.agents.local.LocalModels", lambda: source)
-        monkeypatch.setattr("flujo_aros.agents.local.check_local", lambda _names: None)
+        monkeypatch.setattr("flujo_aros.host.local.LocalModels", lambda: source)
+        monkeypatch.setattr("flujo_aros.host.local.check_local", lambda _names: None)
         return source
 
     return use

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from flujo_aros.agents.asking import drive
 from flujo_aros.contract import compile_contract
+from flujo_aros.host.nested_call import drive
 from flujo_aros.recovery import Ladder, Task
 
 

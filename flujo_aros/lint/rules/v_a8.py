@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from flujo_aros.agents.losses import schema_mode
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.errors import Place
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.lint.providers.provider_schema import schema_mode
 from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
 from flujo_aros.lint.schemas import under
 from flujo_aros.lint.subject import Subject

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from flujo_aros.agents.losses import Loss, schema_losses, schema_mode
-from flujo_aros.agents.schema_limits import refused_for_size
-from flujo_aros.agents.wire import object_schema
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.errors import Place
+from flujo_aros.host.envelope import object_schema
 from flujo_aros.lint.finding import Finding, Severity
+from flujo_aros.lint.providers.provider_schema import Loss, schema_losses, schema_mode
+from flujo_aros.lint.providers.schema_limits import refused_for_size
 from flujo_aros.lint.rule import Rule, key_span, span_of
 from flujo_aros.lint.schemas import under
 from flujo_aros.lint.subject import Subject

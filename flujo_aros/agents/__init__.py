@@ -1,1 +1,0 @@
-"""The host: the only importer of pydantic_ai."""

@@ -1,0 +1,264 @@
+"""Agents as data: what a blueprint says about one, and the pydantic-ai agent that is made of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+
+from flujo_aros.contract import Check, Contract, TaggedContract, with_checks
+from flujo_aros.errors import UsageError
+from flujo_aros.host.capability import Aros
+from flujo_aros.host.direct_run import DirectAgent
+from flujo_aros.host.envelope import object_schema
+from flujo_aros.host.model_names import made_model
+from flujo_aros.host.profiles import profile_of
+from flujo_aros.host.schema_request import SchemaRequest, schema_request
+from flujo_aros.recovery import Ladder
+
+if TYPE_CHECKING:
+    # `dict` is invariant: a schema that was kept in a variable first would be no `dict[str, JsonValue]`.
+    JsonObject: TypeAlias = dict[str, Any]
+else:
+    JsonObject = dict[str, JsonValue]
+
+T = TypeVar("T")
+
+OutputMode = Literal["auto", "prompted", "native", "tool"]
+
+
+class AgentSpec(BaseModel):
+    """One agent of a blueprint.
+
+    `model` is any model name of pydantic-ai (`openai:gpt-4o-mini`), or `local:NAME` for a model on this machine.
+    `output_mode` says how the output is asked for: `native` lets the provider enforce the schema, `prompted` puts it
+    in the instructions, `tool` wants a tool call, `auto` is native where the model can do it and prompted elsewhere.
+    `timeout` bounds a whole run of the agent, repairs included, in seconds. `name` is what traces and the journal call
+    it: for an agent of a blueprint its key under `agents`, or the step that describes it. `max_retries` is how often
+    the stage `retry` of the default ladder asks again after a reply that cannot be used; 0: as often as it does anyway.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(default="", exclude=True)
+    model: str = Field(min_length=1)
+    system_prompt: str = ""
+    output_schema: JsonObject | None = None
+    model_settings: JsonObject = {}
+    output_mode: OutputMode = "auto"
+    timeout: float | None = Field(default=None, gt=0)
+    max_retries: int = Field(default=0, ge=0, le=100)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both do the same, whatever they are called."""
+        return isinstance(other, AgentSpec) and self.model_dump() == other.model_dump()  # which leaves the name out
+
+    __hash__ = None  # type: ignore[assignment]  # its settings are mappings
+
+
+class ModelSource(Protocol):
+    """Gives the models that a pipeline names, whatever the names: those of a provider, too (tests, routing)."""
+
+    async def model(self, name: str) -> Model:
+        """The model of this name, ready to be asked."""
+        ...
+
+
+def _serves(models: ModelSource, name: str) -> bool:
+    """Whether a source is asked for a name: `LocalModels` for its own names only, any other for all of them."""
+    only = getattr(models, "only", "")
+    return isinstance(only, str) and name.startswith(only)
+
+
+@dataclass(frozen=True, slots=True)
+class HostedAgent(Generic[T]):
+    """An agent of one's own, which pydantic-ai runs, and what one run of it needs so that `Aros` is on it.
+
+    `schema_sent`: the provider is asked to enforce the schema.
+    """
+
+    agent: Agent[Any, Any]
+    contract: Contract[T] | None
+    output_type: Any = None
+    instructions: str | None = None
+    add: tuple[Aros, ...] = ()
+    schema_sent: bool = False
+
+
+async def direct_agent(
+    spec: AgentSpec,
+    contract: Contract[T] | None,
+    ladder: Ladder | None,
+    models: ModelSource | None,
+    *,
+    repeated: bool = False,
+) -> DirectAgent[T]:
+    """The agent of a spec, which needs no agent graph: it has no tools. The same one each time in an event loop.
+
+    `repeated`: whoever runs it repeats it after provider errors. Raises `UsageError` for a model that cannot be had.
+    """
+    model = await named_model(spec.model, models, repeated=repeated)
+    return _kept().of_spec(spec, model, contract, ladder)
+
+
+async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
+    """The model of a name, from the source where one is given, else from pydantic-ai. Raises `UsageError`.
+
+    With `repeated` its provider's client does not repeat by itself: then whoever runs it does, counts and waits.
+    """
+    if models is not None and _serves(models, name):
+        return await models.model(name)
+    if name.startswith("local:"):
+        message = f"the model {name!r} runs on this machine, but no source of local models was given (models=...)"
+        raise UsageError(message)
+    kept = _kept().models
+    key = name, repeated
+    if key not in kept:
+        _make_room(kept)
+        made = made_model(name)
+        kept[key] = _asking_once(made) if repeated else made
+    return kept[key]
+
+
+def _asking_once(model: Model) -> Model:
+    """The model without the retries of its provider's client."""
+    client = getattr(model, "client", None)
+    if isinstance(getattr(client, "max_retries", None), int):
+        cast("Any", client).max_retries = 0
+    return model
+
+
+_MOST_KEPT: Final = 128
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    """Forget what was made first if there is too much: a model on this machine is another one in each run."""
+    if len(kept) >= _MOST_KEPT:
+        del kept[next(iter(kept))]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The models and agents that were made in one event loop, since their connections can serve in no other.
+
+    A model of a provider takes as long to make as twenty runs of an agent, and has a pool of connections.
+    """
+
+    models: dict[tuple[str, bool], Model] = field(default_factory=dict[tuple[str, bool], Model])
+    agents: dict[tuple[int, ...], tuple[object, DirectAgent[Any]]] = field(
+        default_factory=dict[tuple[int, ...], tuple[object, DirectAgent[Any]]]
+    )
+    """By the identities of what each was made of, which is kept beside so that they stay what they are."""
+    contracts: dict[tuple[int, ...], tuple[object, Contract[Any]]] = field(
+        default_factory=dict[tuple[int, ...], tuple[object, Contract[Any]]]
+    )
+
+    def with_checks(self, contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
+        """The contract with these checks, made once."""
+        key = (id(contract), *map(id, checks))
+        known = self.contracts.get(key)
+        if known is not None:
+            return known[1]
+        _make_room(self.contracts)
+        made = with_checks(contract, checks)
+        self.contracts[key] = (contract, *checks), made
+        return made
+
+    def of_spec(
+        self, spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None
+    ) -> DirectAgent[T]:
+        """The agent of a spec, made once."""
+        parts = (spec, model, contract, ladder)
+        key = (id(spec), id(model), id(contract), id(ladder))
+        known = self.agents.get(key)
+        if known is not None:
+            return known[1]
+        _make_room(self.agents)
+        made = _of_spec(spec, model, contract, ladder)
+        self.agents[key] = parts, made
+        return made
+
+
+_by_loop: Final[dict[asyncio.AbstractEventLoop, _Kept]] = {}
+
+
+def checked_contract(contract: Contract[T], checks: Sequence[Check]) -> Contract[T]:
+    """The contract with further checks: the same object each time, so that what is made for it need not be again."""
+    return _kept().with_checks(contract, checks) if checks else contract
+
+
+def _kept() -> _Kept:
+    """What is kept for the running event loop; that of loops which have been closed is forgotten."""
+    loop = asyncio.get_running_loop()
+    kept = _by_loop.get(loop)
+    if kept is None:
+        for other in list(_by_loop):
+            if other.is_closed():
+                _by_loop.pop(other, None)
+        kept = _by_loop[loop] = _Kept()
+    return kept
+
+
+def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder: Ladder | None) -> DirectAgent[T]:
+    mode = spec.output_mode
+    if mode == "auto":
+        mode = "native" if profile_of(model).get("supports_json_schema_output") else "prompted"
+    request = None if contract is None else _request(contract, mode)
+    instructions = spec.system_prompt
+    if contract is not None and request is None:
+        instructions = f"{instructions}\n\n{_words(contract) or ''}".strip()
+    settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
+    return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, request)
+
+
+def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest | None:
+    """How to ask for the schema of the contract; None where words in the instructions do."""
+    if _is_asked_in_words(contract, mode):
+        return None
+    try:
+        return schema_request(contract, mode)
+    except UsageError:  # a recursive schema
+        return None
+
+
+def hosted_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> HostedAgent[T]:
+    """A user's agent with `Aros` on it; one that promises text only is asked for the contract in this run."""
+    parts: list[AbstractCapability[Any]] = []
+    agent.root_capability.apply(parts.append)
+    has_own = any(isinstance(part, Aros) for part in parts)
+    add = () if has_own else (Aros(contract, ladder),)
+    if contract is None or agent.output_type is not str:
+        return HostedAgent(agent, contract, add=add)
+    native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))
+    output = _output_type(contract, "native" if native else "prompted")
+    words = _words(contract) if output is str else None
+    return HostedAgent(agent, contract, output, words, add, schema_sent=native and output is not str)
+
+
+def _words(contract: Contract[Any]) -> str | None:
+    """What the prompt says about the output. Tags are named by the author of the prompt: only he knows what for."""
+    return None if isinstance(contract, TaggedContract) else contract.instruction()
+
+
+def _output_type(contract: Contract[Any], mode: Literal["native", "prompted"]) -> Any:
+    """What pydantic-ai asks the model for: the schema as an object, or text where it cannot express it."""
+    if _is_asked_in_words(contract, mode):
+        return str
+    try:
+        like = StructuredDict(object_schema(contract.json_schema))
+    except UserError:  # a recursive schema
+        return str
+    return NativeOutput(like) if mode == "native" else PromptedOutput(like)
+
+
+def _is_asked_in_words(contract: Contract[Any], mode: str) -> bool:
+    of_text = contract.mode in ("tagged", "text", "block") or (contract.mode == "event" and mode == "prompted")
+    return of_text or not contract.json_schema

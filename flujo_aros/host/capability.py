@@ -1,0 +1,435 @@
+"""`Aros` for pydantic-ai: every structured output is read before the host validates it, and mended if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
+from typing import Any, Final, NoReturn
+
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
+from pydantic_ai.capabilities.abstract import (
+    RawOutput,
+    WrapOutputProcessHandler,
+    WrapOutputValidateHandler,
+    WrapRunHandler,
+)
+from pydantic_ai.capabilities.durable_operation import durable_operation
+from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
+from pydantic_ai.output import OutputContext
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import RunContext
+from pydantic_core import from_json, to_json
+
+from flujo_aros.contract import BlockContract, Contract, compile_contract
+from flujo_aros.host.async_checks import AwaitedChecks
+from flujo_aros.host.empty_response import allows_nothing, no_output_in, says_nothing, thought_in, with_blank
+from flujo_aros.host.envelope import Wire, host_wire
+from flujo_aros.host.error_payload import rescue
+from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of
+from flujo_aros.host.ladder_run import (
+    Climb,
+    Question,
+    Run,
+    Validate,
+    answer,
+    is_plain_json,
+    put_behind,
+    recover,
+    recover_text,
+    run_of,
+)
+from flujo_aros.host.metadata import clean_history, summary_of, tell_run
+from flujo_aros.host.model import RecordOf, WatchedModel, WatchedStream
+from flujo_aros.host.nested_call import was_cut
+from flujo_aros.host.output_tools import CallsMeant
+from flujo_aros.host.output_types import agent_contract, contract_of, model_contract, settled_as
+from flujo_aros.host.partial_output import Growing
+from flujo_aros.host.preflight import refuse_misfit, run_context
+from flujo_aros.host.reporting import agent_span
+from flujo_aros.host.run_state import AgentOutputError, RunRecord, claim_record, output_error
+from flujo_aros.host.spec_options import spec_options
+from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
+from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
+from flujo_aros.settings import current_settings
+
+
+@dataclass
+class Aros(AbstractCapability[Any]):
+    """Reads each structured output before the host validates it, and climbs a ladder when it cannot be used.
+
+    `contract` is what an output must satisfy; by default the output type of the agent. `ladder` says what to do when
+    an output cannot be read; by default the one that suits the contract. When nothing helps, the run raises
+    `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output passes
+    untouched, at no further call. `buffer_stream` holds a streamed reply back until it is whole, so that nothing is
+    shown that is mended later. `capture_content` lets the texts of replies into events and metadata. `clean_history`
+    puts the accepted JSON in the place of a mended reply, so that the model does not learn from its slip. `evidence`
+    is what a ladder with `adaptive=True` goes by, such as that of a journal (`journal.evidence()`).
+
+    ```python
+    agent = Agent("openai:gpt-4o-mini", output_type=Invoice, capabilities=[Aros()])
+    result = await agent.run("...")
+    result.metadata["aros"]    # {"outcome": "accepted", "trust": "lossless", "origin": "first", "repairs": [...], ...}
+    ```
+
+    One object serves any number of runs at once. Everything that it did in a run: `with recording() as record: ...`.
+    """
+
+    contract: Any = None
+    ladder: Ladder | None = None
+    _: KW_ONLY
+    buffer_stream: bool = False
+    capture_content: bool = False
+    clean_history: bool = False
+    evidence: Evidence | None = None
+    id: str | None = "aros"
+    _runs: dict[str, RunRecord] = field(default_factory=dict[str, RunRecord], init=False, repr=False, compare=False)
+    """The records of the runs that are under way, by their ids."""
+
+    def __post_init__(self) -> None:
+        current_settings()  # read their files now: in a run that would block the event loop
+        if self.contract is not None:
+            self.contract = compile_contract(self.contract)
+
+    @classmethod
+    def get_serialization_name(cls) -> str:
+        """The name in an agent spec: `capabilities: [Aros]`."""
+        return "Aros"
+
+    @classmethod
+    def from_spec(
+        cls,
+        contract: dict[str, Any] | None = None,
+        ladder: dict[str, Any] | None = None,
+        *,
+        buffer_stream: bool = False,
+        capture_content: bool = False,
+        clean_history: bool = False,
+    ) -> Aros:
+        """Make it from an agent spec: the contract as a JSON Schema, the ladder as its fields.
+
+        Raises `UsageError` with one sentence for each option that cannot be used.
+        """
+        flags = {"buffer_stream": buffer_stream, "capture_content": capture_content, "clean_history": clean_history}
+        wanted, climb = spec_options(contract, ladder, flags)
+        return cls(
+            wanted, climb, buffer_stream=buffer_stream, capture_content=capture_content, clean_history=clean_history
+        )
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Inside of `Instrumentation`, so that what we do shows up under the spans of the run."""
+        return CapabilityOrdering(wrapped_by=[Instrumentation])
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Keep a record of this one run, emit its events, and write into its metadata what its output is worth."""
+        # Not in a copy of this object for each run: the host would put all capabilities in order once more.
+        run_id, record = ctx.run_id or "", claim_record()
+        if self.evidence is not None:
+            record.options = replace(record.options, evidence=self.evidence)
+        self._runs[run_id] = record
+        try:
+            name, settings = (ctx.agent.name or "", ctx.agent.model_settings) if ctx.agent else ("", None)
+            with agent_span(run_id, name, record, ctx.usage, ctx.deps, settings):
+                result = await handler()
+                if record.outcome is not None:
+                    tell_run(result, summary_of(record.outcome, record, content=self.capture_content))
+                return result
+        finally:
+            self._runs.pop(run_id, None)
+
+    def get_wrapper_model(self, model: Model) -> Model | None:
+        """The model with its streams watched, so that an error in mid-stream can be mended."""
+        if isinstance(model, WatchedModel):
+            return None
+        record = self._runs.get(_asking.get())
+        return self._watched(model, lambda _: record)
+
+    def _watched(self, model: Model, record_of: RecordOf) -> WatchedModel:
+        return WatchedModel(
+            model,
+            record_of,
+            buffered=self.buffer_stream,
+            capture=self.capture_content,
+            behind=self._put_behind,
+            stops=current_settings().streaming,
+            rescue=self._rescue,
+        )
+
+    async def before_model_request(
+        self,
+        ctx: RunContext[Any],
+        request_context: ModelRequestContext,
+    ) -> ModelRequestContext:
+        """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
+        _asking.set(ctx.run_id or "")
+        record = self._record(ctx)
+        self._begin(record, self._wanted(ctx, record), request_context)
+        return request_context
+
+    def _begin(self, record: RunRecord, contract: Contract[Any] | None, request: ModelRequestContext) -> None:
+        if contract is not None and contract.mode != "json" and not record.tally.own_calls:
+            refuse_misfit(contract, self._ladder(contract, record), request)
+        record.begin(request, contract)
+
+    async def on_model_request_error(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Take an error that the ladder can answer, or that carries the reply, for a reply; raise every other again."""
+        response = None
+        if isinstance(error, PROVIDER_FAULTS):
+            response = self._rescue(ctx, self._record(ctx), request_context.model_request_parameters, error)
+        if response is None:
+            raise error
+        return response
+
+    def _rescue(
+        self,
+        ctx: RunContext[Any] | None,
+        record: RunRecord | None,
+        parameters: ModelRequestParameters,
+        error: Exception,
+        so_far: Sequence[ModelResponsePart] = (),
+    ) -> ModelResponse | None:
+        """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised."""
+        record = record or RunRecord()  # a durable engine may call from outside of a run
+        nothing = ctx is None or ctx.agent is None or allows_nothing(ctx.agent.output_type)
+        ladder_of = partial(self._ladder, record=record)
+        return rescue(record, ladder_of, parameters, error, so_far, takes_nothing=nothing)
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Find the call of an output tool that was meant: written as text, or with a wrong name."""
+        record = self._record(ctx)
+        record.exchange.request, record.exchange.response = request_context, response
+        parameters = request_context.model_request_parameters
+        thought = self._thought(response, parameters, record) if self._wants_an_answer(ctx) else None
+        if thought is not None:
+            return thought
+        if parameters.output_tools:
+            response = self._calls_meant(ctx, record, parameters, response).applied(response)
+        last = ctx.retry >= ctx.max_retries  # before that the host asks again
+        if last and says_nothing(response) and self._asks_anew(ctx, record):
+            named = self._wanted(ctx, record) is not None
+            return with_blank(response, parameters, record.exchange.raw_arguments, is_text_read=named)
+        return response
+
+    def _calls_meant(
+        self, ctx: RunContext[Any], record: RunRecord, parameters: ModelRequestParameters, response: ModelResponse
+    ) -> CallsMeant:
+        cut, last = was_cut(response.finish_reason), ctx.retry >= ctx.max_retries
+
+        def ours(contract: Contract[Any], rejected: Rejected) -> bool:
+            # A reply without any JSON is asked for again by the host, where it has a retry left and one may help.
+            attempted = rejected.reason is not Reason.NO_JSON
+            return (attempted and self._ladder(contract, record).answers(rejected.reason)) or cut is True or last
+
+        return CallsMeant(
+            parameters, self._wanted(ctx, record), ours, record.exchange.raw_arguments, record.exchange.passed_over, cut
+        )
+
+    def _thought(
+        self, response: ModelResponse, parameters: ModelRequestParameters, record: RunRecord
+    ) -> ModelResponse | None:
+        """The response with the answer that stands in its thinking alone."""
+        found = thought_in(response, parameters, record.exchange.wanted)
+        if found is None:
+            return None
+        record.exchange.thought = True
+        for call in found.tool_calls:
+            record.exchange.raw_arguments[call.tool_call_id] = str(call.args)
+        return found
+
+    async def wrap_output_validate(
+        self,
+        ctx: RunContext[Any],
+        *,
+        output_context: OutputContext,
+        output: RawOutput,
+        handler: WrapOutputValidateHandler,
+    ) -> Any:
+        """Read the output; give the host what was accepted; climb the ladder for what was not."""
+        record, with_context = self._record(ctx), ctx.validation_context is not None
+        wanted = self._contract(record) or model_contract(output_context.output_type)
+        wire = host_wire(output_context, wanted, with_context=with_context)
+        if ctx.partial_output:
+            record.exchange.growing = growing = record.exchange.growing or Growing()
+            return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
+        call = output_context.tool_call
+        if call is not None and call.tool_call_id in record.exchange.passed_over:
+            return await handler(output)  # another call of the same response is the answer: the host refuses this one
+        text = _text_of(output_context, output, record)
+
+        async def validate(accepted: Accepted[Any]) -> Any:
+            if accepted.trust is Trust.CLEAN and accepted.text == text:
+                return await handler(output)  # what the model wrote is valid as it stands
+            if isinstance(output, str):
+                return await handler(wire.text_of(accepted))
+            return await handler(accepted.value if wire.contract.mode == "json" else from_json(wire.text_of(accepted)))
+
+        call_id, output_function = call.tool_call_id if call else None, output_context.has_function
+        return await self._recovered(ctx, record, wire, text, validate, call_id, output_function=output_function)
+
+    async def wrap_output_process(
+        self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: WrapOutputProcessHandler
+    ) -> Any:
+        """Read a text output, if a contract was named for it; the host, or the function, gets what was accepted."""
+        own, record = contract_of(output_context.function_name), self._record(ctx)
+        wanted = own or self._contract(record)
+        plain = output_context.mode == "text" or own is not None
+        if wanted is None and plain and isinstance(output, str) and not ctx.partial_output:
+            return await handler(await self._whole_text(ctx, record, output))
+        if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
+            return await handler(output)
+        wire = Wire.of(wanted, wanted=True)
+
+        async def validate(accepted: Accepted[Any]) -> Any:
+            if own is None:
+                return await handler(output if is_plain_json(accepted, output, wire) else wire.text_of(accepted))
+            with settled_as(wire.settled(accepted, None)):
+                return await handler(wire.text_of(accepted))
+
+        return await self._recovered(ctx, record, wire, output, validate)
+
+    # The name is part of what engines keep for their workflows: it can never change.
+    @durable_operation(name="ask")
+    async def ask(self, ctx: RunContext[Any], question: Question) -> Reply:
+        """Make one model call of a ladder; for a durable engine a unit of its own, that is never paid for twice."""
+        return await answer(ctx, self._known(ctx), question, capture=self.capture_content)
+
+    async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> NoReturn:
+        """Say of a reply with no output in it why there is none; raise every other error again, ours as the host's."""
+        record = self._record(ctx)
+        if isinstance(error, OutputError) and error is record.error:
+            record.error = AgentOutputError.of(error)
+            raise record.error
+        response, parameters = record.exchange.response, record.exchange.parameters
+        hosts = isinstance(error, UnexpectedModelBehavior) and not isinstance(error, OutputError)
+        silent = hosts and record.outcome is None and record.exchange.is_read
+        wanted = self._wanted(ctx, record)
+        rejected = None
+        if silent and response is not None and parameters is not None:
+            rejected = no_output_in(response, parameters)
+        elif silent and isinstance(error, ContentFilterError):
+            rejected = Rejected(reason_of(error), (issue_of(error),), "")
+        if rejected is None:
+            raise error
+        record.exchange.outcome = rejected
+        record.texts.append(rejected.text)
+        found = output_error(rejected, record, record.spent(ctx.usage), run_context(ctx, wanted))
+        record.error = AgentOutputError.of(found)
+        raise record.error from error
+
+    def _known(self, ctx: RunContext[Any]) -> RunRecord | None:
+        return self._runs.get(ctx.run_id or "")
+
+    def _record(self, ctx: RunContext[Any]) -> RunRecord:
+        known = self._known(ctx)
+        return RunRecord() if known is None else known  # a durable engine may call hooks outside of a run
+
+    def _contract(self, record: RunRecord) -> Contract[Any] | None:
+        return self.contract if self.contract is not None else record.options.contract
+
+    def _wanted(self, ctx: RunContext[Any], record: RunRecord) -> Contract[Any] | None:
+        """The contract that was named for the outputs of a run: here, by the caller, or as the agent's output type."""
+        return agent_contract(ctx) or self._contract(record)
+
+    def _wants_an_answer(self, ctx: RunContext[Any]) -> bool:
+        """Whether silence is no answer here."""
+        return ctx.agent is not None and not allows_nothing(ctx.agent.output_type)
+
+    def _asks_anew(self, ctx: RunContext[Any], record: RunRecord) -> bool:
+        """Whether silence is no answer here, and the ladder has a stage for it."""
+        ladder = self._ladder(self._wanted(ctx, record) or _ANY, record)
+        return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)
+
+    def _ladder(self, contract: Contract[Any], record: RunRecord) -> Ladder:
+        return self.ladder or record.options.ladder or ladder_for(contract, current_settings())
+
+    def _run(self, ctx: RunContext[Any], record: RunRecord) -> Run:
+        async def put(ask: Ask) -> Reply:
+            return await self.ask(ctx, Question.of(ask, run))
+
+        def context() -> dict[str, Any]:
+            return run_context(ctx, self._wanted(ctx, record))
+
+        run = run_of(ctx, record, context, put, capture=self.capture_content, clean_history=self.clean_history)
+        return run
+
+    async def _recovered(
+        self,
+        ctx: RunContext[Any],
+        record: RunRecord,
+        wire: Wire,
+        text: str,
+        validate: Validate,
+        call_id: str | None = None,
+        *,
+        output_function: bool = False,
+    ) -> Any:
+        """The value of an output. Raises `OutputError` where there is none."""
+        run, ladder = self._run(ctx, record), self._ladder(wire.contract, record)
+        found = await recover(run, ladder, wire, text, validate, call_id=call_id, output_function=output_function)
+        if isinstance(found.outcome, Accepted):
+            return found.value
+        raise run.error(found.outcome)
+
+    async def _whole_text(self, ctx: RunContext[Any], record: RunRecord, text: str) -> str:
+        """The plain text of a step; where it was cut or repeats itself to its end, what the ladder makes of it.
+
+        Raises `OutputError` where that is no whole text.
+        """
+        run = self._run(ctx, record)
+        outcome = await recover_text(run, text)
+        if outcome is None:
+            return text
+        if isinstance(outcome, Accepted):
+            return outcome.text
+        raise run.error(outcome)
+
+    async def _put_behind(self, ctx: RunContext[Any], messages: list[ModelMessage], response: ModelResponse) -> str:  # noqa: ARG002 (one of several that may come)
+        """The block that a reply lacks which has been shown already: it can only be put behind it.
+
+        A reply that is held back becomes what a run without a stream gives.
+        """
+        record, text = self._record(ctx), response.text
+        if record.exchange.parameters is not None and isinstance(record.exchange.stream, WatchedStream):
+            # `run_stream` takes the first call of an output tool for its result, before any hook sees the response.
+            ordered = self._calls_meant(ctx, record, record.exchange.parameters, response).usable_first(response)
+            if ordered is not response:
+                record.exchange.stream.revise(parts=ordered.parts)
+        contract = self._wanted(ctx, record)
+        if not isinstance(contract, BlockContract) or response.tool_calls:
+            return ""
+        if text is None and ctx.retry < ctx.max_retries:
+            return ""  # the host asks again
+        text = text or ""
+        wire = Wire.of(contract, wanted=True)
+        awaited = AwaitedChecks((*contract.awaited, *record.options.checks), wire)
+        climb = Climb(self._run(ctx, record), self._ladder(contract, record), wire.contract, awaited)
+        outcome = await climb.outcome(text, response.finish_reason)
+        record.exchange.settled = (text, outcome)
+        if self.buffer_stream and isinstance(outcome, Accepted) and outcome.origin != "first":
+            record.exchange.settled = (outcome.text, outcome)
+            clean_history(record, [], outcome.text, None)
+            return ""
+        return put_behind(record, text, outcome, finish=response.finish_reason)
+
+
+_ANY: Final = compile_contract({})
+_asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
+"""The run whose request is made ready: the host does not say whose it is when it asks for the wrapper of a model."""
+
+
+def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord) -> str:
+    """What the model wrote. An output tool called without arguments means an empty object to the host."""
+    call = output_context.tool_call
+    written = record.exchange.raw_arguments.get(call.tool_call_id) if call else None
+    if written is not None:
+        return written
+    if not isinstance(output, str):
+        return to_json(output, inf_nan_mode="constants").decode()
+    return "{}" if call and not output else output

@@ -1,0 +1,560 @@
+"""One climb of a ladder inside the run of an agent: what the plan may know, who answers it, what the caller allows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic, perf_counter
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import ValidationError
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.models import Model
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
+from pydantic_core import to_json
+from typing_extensions import TypeIs
+
+from flujo_aros.contract import (
+    NOT_JSON,
+    Block,
+    Check,
+    Contract,
+    compile_contract,
+    parse_json,
+    path_of,
+)
+from flujo_aros.errors import LimitReached, UsageError
+from flujo_aros.events import observing
+from flujo_aros.host.async_checks import AwaitedChecks
+from flujo_aros.host.empty_response import no_output_in
+from flujo_aros.host.envelope import Wire
+from flujo_aros.host.error_payload import reply_of
+from flujo_aros.host.metadata import clean_history, is_mended, summary_of, tell_message
+from flujo_aros.host.model import WatchedModel, WatchedStream
+from flujo_aros.host.model_call import text_of, usage_of
+from flujo_aros.host.nested_call import ModelAnswers, adrive, limits_left, native_of, was_cut
+from flujo_aros.host.preflight import prompt_cut
+from flujo_aros.host.run_secrets import SecretsAtHand
+from flujo_aros.host.run_state import RunRecord, difference, output_error
+from flujo_aros.host.spans import instrumentation_of
+from flujo_aros.host.strict_events import fitted
+from flujo_aros.host.wording import is_refused
+from flujo_aros.json_data import is_dict
+from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
+from flujo_aros.reading.payload import cut_prose, prose_of
+from flujo_aros.reading.runaway import ran_away
+from flujo_aros.recovery import PLAIN_TEXT, Ask, Degrade, Examples, Ladder, Reply, Task, Way, read_first
+from flujo_aros.usage import Usage
+
+_WITHOUT_A_CALL: Final = ("block", "event")
+"""The contracts that may end in a value where no further call may be made: a block or a verdict is made up."""
+_FILE: Final = 4_000
+"""What an image, or any other file, counts as, in characters."""
+_AS_WRITTEN: Final = Ladder(stages=(Degrade(),))
+"""Where nothing is enforced: no call for the rest of a text, and no word that it is whole."""
+
+
+def _none() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The run of an agent that is under way, as the ladder sees it: one object, handed on to everybody who needs it.
+
+    `messages` is the conversation of the run, and grows. `put` has one ask of a plan answered. `context` gives what
+    an error can say about the run, and `instruments` its OpenTelemetry settings: most runs need neither.
+    """
+
+    record: RunRecord
+    model: Model
+    usage: RunUsage
+    limits: UsageLimits | None
+    messages: list[ModelMessage]
+    deps: object = None
+    instruments: Callable[[], InstrumentationSettings | None] = _none
+    context: Callable[[], dict[str, Any]] = dict[str, Any]
+    put: Callable[[Ask], Awaitable[Reply]] | None = None
+    capture: bool = False
+    clean_history: bool = False
+
+    async def answer(self, ask: Ask) -> Reply:
+        """The reply to one ask: by `put`, or by a request of its own."""
+        return await (self.ask_directly(ask) if self.put is None else self.put(ask))
+
+    async def ask_directly(
+        self,
+        ask: Ask,
+        conversation: Sequence[ModelMessage] | None = None,
+        settings: ModelSettings | None = None,
+    ) -> Reply:
+        """Make the one model call of an ask, with the usage, the limits and the instruments of the run."""
+        answers = ModelAnswers(
+            self.model,
+            self.usage,
+            limits_left(self.limits, self.uncounted, self.record.tally.failed),
+            self.record,
+            self.instruments(),
+            self.record.exchange.settings if settings is None else settings,
+            (self.asked if ask.in_conversation else ()) if conversation is None else tuple(conversation),
+            resolve=self.record.options.resolve,
+            capture=self.capture,
+        )
+        return await answers(ask)
+
+    @property
+    def asked(self) -> tuple[ModelMessage, ...]:
+        """The conversation up to the request whose reply is being validated."""
+        messages = self.messages
+        while messages and not isinstance(messages[-1], ModelRequest):
+            messages = messages[:-1]
+        return tuple(messages)
+
+    @property
+    def finish(self) -> FinishReason | None:
+        """Why the reply that is being validated ended; it is not in the history before its stream has ended."""
+        last = self.messages[-1] if self.messages else None
+        if isinstance(last, ModelResponse):
+            return last.finish_reason
+        stream = self.record.exchange.stream
+        return stream.so_far().finish_reason if isinstance(stream, WatchedStream) else None
+
+    @property
+    def uncounted(self) -> RequestUsage | None:
+        """The usage of the reply that is being validated, where it has not been counted yet: in its own stream."""
+        counted = bool(self.messages) and isinstance(self.messages[-1], ModelResponse)
+        return None if counted or self.record.exchange.stream is None else self.record.exchange.stream.usage
+
+    @property
+    def spent(self) -> Usage:
+        """What the run has used, with the reply that is being validated and the calls that failed."""
+        counted, uncounted = copy(self.usage), self.uncounted
+        if uncounted is not None:
+            counted.incr(uncounted)
+            counted.requests += 1
+        return self.record.spent(counted)
+
+    def error(self, outcome: Any) -> OutputError:
+        """The error for an outcome without a value, which is kept in the record."""
+        self.record.error = found = output_error(outcome, self.record, self.spent, self.context())
+        if self.record.exchange.fault is not None:
+            found.__cause__ = self.record.exchange.fault.error
+        return found
+
+
+def run_of(
+    ctx: RunContext[Any],
+    record: RunRecord,
+    context: Callable[[], dict[str, Any]] = dict[str, Any],
+    put: Callable[[Ask], Awaitable[Reply]] | None = None,
+    *,
+    capture: bool = False,
+    clean_history: bool = False,
+) -> Run:
+    """The run of an agent whose host has this context."""
+    return Run(
+        record,
+        run_model(ctx),
+        ctx.usage,
+        ctx.usage_limits,
+        ctx.messages,
+        ctx.deps,
+        partial(instrumentation_of, ctx),
+        context,
+        put,
+        capture,
+        clean_history,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One ask of a plan as plain data, so that a durable engine can carry it: the contract only as its JSON Schema."""
+
+    prompt: str
+    stage: str
+    attempt: int
+    way: Way
+    model: str | None
+    max_tokens: int | None
+    said: list[str]
+    json_schema: dict[str, Any] | None
+    settings: dict[str, Any]
+    conversation: list[ModelMessage]
+
+    @classmethod
+    def of(cls, ask: Ask, run: Run) -> Question:
+        """The question of an ask in this run."""
+        # What is enforced goes along, and what the question alone does not say: the form of the answer.
+        form = ask.enforced or (ask.in_conversation and not ask.prompt and ask.contract.mode == "json")
+        return cls(
+            ask.prompt,
+            ask.stage,
+            ask.attempt,
+            ask.way,
+            ask.model,
+            ask.max_tokens,
+            list(ask.said),
+            dict(ask.contract.json_schema) if form else None,
+            cast("dict[str, Any]", dict(run.record.exchange.settings or {})),
+            list(run.asked) if ask.in_conversation else [],
+        )
+
+    @property
+    def ask(self) -> Ask:
+        """The ask, for whoever answers it."""
+        contract = compile_contract(self.json_schema or {})
+        said = tuple(self.said)
+        return Ask(self.prompt, self.stage, self.attempt, contract, self.way, self.model, self.max_tokens, said)
+
+
+async def answer(ctx: RunContext[Any], record: RunRecord | None, question: Question, *, capture: bool) -> Reply:
+    """Make the one model call of a question, with the usage, the limits and the instruments of the run."""
+    run = run_of(ctx, record or RunRecord(), capture=capture)
+    settings = cast("ModelSettings", question.settings)
+    return await run.ask_directly(question.ask, question.conversation, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Takes replies of a run up a ladder, within the limits of the run."""
+
+    run: Run
+    ladder: Ladder
+    contract: Contract[Any]
+    awaited: AwaitedChecks | None = None
+    """The checks that no plan can judge."""
+
+    async def outcome(self, text: str, finish: FinishReason | None, objections: tuple[Issue, ...] = ()) -> Outcome[Any]:
+        """What a reply comes to, by way of the ladder if need be."""
+        record = self.run.record
+        fault = record.exchange.fault
+        if fault is None:
+            refused, thought = finish == "content_filter", record.exchange.thought
+            reply = Reply(text, was_cut(finish), objections=objections, refused=refused, thought=thought)
+        else:
+            reply = replace(reply_of(fault, text), objections=objections)
+        if self.awaited is not None:
+            reply = await self.awaited.heard(reply, self.contract)
+        examples = Examples(self._prompt)
+        read = read_first(reply, self.contract, self.ladder.stages, examples, capture=self.run.capture)
+        if isinstance(read, Accepted) and read.trust is Trust.CLEAN:  # the usual case: no plan is made for it
+            return read
+        whole = replace(reply, usage=_used(record), seconds=_taken(record))
+        return await self._climb(whole, read, examples)
+
+    async def _climb(self, reply: Reply, read: Outcome[Any], examples: Examples) -> Outcome[Any]:
+        refused: list[UsageLimitExceeded] = []
+
+        async def answer(ask: Ask) -> Reply:
+            try:
+                heard = await self._answer(ask)
+                return heard if self.awaited is None else await self.awaited.heard(heard, ask.contract)
+            except UsageLimitExceeded as error:
+                if self.contract.mode not in _WITHOUT_A_CALL:
+                    raise
+                refused.append(error)
+                return Reply("", unmade=str(error), used_up=True)
+
+        with observing(self.run.record.hear):
+            found = await adrive(self.ladder.climb(self._task(examples), reply, read), answer)
+        if refused and not isinstance(found, Accepted):
+            raise refused[0]
+        return found
+
+    def without_asking(self) -> Climb:
+        """The same with nothing but the stages that make no call."""
+        stages = tuple(stage for stage in self.ladder.stages if not stage.asks)
+        return replace(self, ladder=self.ladder.model_copy(update={"stages": stages}))
+
+    def _prompt(self) -> str:
+        return text_of(self.run.messages)
+
+    def _task(self, examples: Examples) -> Task[Any]:
+        run = self.run
+        record, model = run.record, run.model
+        settings = record.exchange.settings or {}
+        refused = is_refused(model, self.contract, record)
+        return Task(
+            self.contract,
+            capture=run.capture,
+            clock=monotonic,
+            model=model.model_name,
+            native="no" if refused else native_of(model, record.exchange.parameters, self.contract),
+            # A reply that an error has ended met no budget: more room would not have helped.
+            max_tokens=settings.get("max_tokens")
+            if record.exchange.fault is None or not record.exchange.fault.broken_off
+            else None,
+            secrets=SecretsAtHand(run.deps, run.messages, record),
+            evidence=record.options.evidence,
+            examples=examples,
+            spent=Usage.total(stage.usage for stage in record.stages),
+            question_chars=_size_of(run.asked),
+        )
+
+    async def _answer(self, ask: Ask) -> Reply:
+        """The reply to one ask. A call that the caller does not allow is not made."""
+        usage, record = self.run.usage, self.run.record
+        before, calls, allowance = copy(usage), record.tally.calls, record.options.allowance
+        try:
+            settle = None if allowance is None else await allowance.reserve()
+        except LimitReached as error:
+            return Reply("", unmade=str(error), used_up=True)
+        try:
+            return await self._put(ask)
+        finally:
+            if settle is not None:
+                used = difference(usage, before)  # without the calls that failed: the host counts none of them
+                settle(replace(used, requests=max(used.requests, record.tally.calls - calls)))
+
+    async def _put(self, ask: Ask) -> Reply:
+        record = self.run.record
+        calls = record.tally.calls
+        reply = await self.run.answer(ask)
+        if record.tally.calls == calls and reply.usage.requests:  # made in another place, or before a recovery
+            record.tally.calls += 1
+            record.texts.append(reply.text)
+        return reply
+
+
+Validate: TypeAlias = Callable[[Accepted[Any]], Awaitable[Any]]
+"""What the host makes of an accepted value. Raises `ValidationError` where it has something against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a reply came to: the outcome that the user sees, and what the host has made of its value."""
+
+    outcome: Outcome[Any]
+    value: Any = None
+
+
+async def recover(
+    run: Run,
+    ladder: Ladder,
+    wire: Wire,
+    text: str,
+    validate: Validate,
+    *,
+    call_id: str | None = None,
+    output_function: bool = False,
+) -> Recovered:
+    """Read a reply, take it up the ladder where it cannot be used, and write down what it came to.
+
+    `output_function`: a function of the user's makes the output of what was read, so that his checks come behind it.
+    """
+    record, finish = run.record, run.finish
+    awaited = None
+    if wire.awaited or (record.options.checks and not output_function):
+        theirs = () if output_function else tuple(check for check in record.options.checks if check not in wire.awaited)
+        awaited = AwaitedChecks((*wire.awaited, *theirs), wire)
+    climb = Climb(run, ladder, wire.contract, awaited)
+    text = text if text.strip() else ""  # as much as the host takes for a text when there is none
+    record.texts.append(text)
+    known = (
+        None if record.exchange.settled is None or record.exchange.settled[0] != text else record.exchange.settled[1]
+    )
+    outcome = await climb.outcome(text, finish) if known is None else known
+    settled, value, refusal = await _validated(outcome, validate, wire, awaited)
+    record.exchange.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
+    record.exchange.schema_ignored = False
+    if not refusal and isinstance(settled, Accepted) and not is_mended(outcome, text):  # there is no more to report
+        record.exchange.outcome = settled
+        return Recovered(settled, value)
+    record.exchange.schema_ignored = not is_plain_json(outcome, text, wire) and _ignores_schema(record, text, finish)
+    if refusal and isinstance(outcome, Accepted) and outcome.origin == "first":
+        # The host knows more than the contract: what it refuses goes up the ladder like any rejection.
+        outcome = await climb.outcome(text, finish, refusal)
+        settled, value, refusal = await _validated(outcome, validate, wire, awaited)
+    if refusal and wire.contract.mode == "event":  # nobody is asked any more: the verdict is left open
+        if all(issue.path in ("$", "$.winner") for issue in refusal):
+            outcome = await climb.without_asking().outcome(outcome.text, finish, refusal)
+        settled, value, refusal = await _validated(outcome, validate, wire, awaited, last=True)
+    if refusal:
+        outcome = Rejected(Reason.INVALID, refusal, text)
+        settled = wire.settled(outcome, None)
+    settled = _with_cut(_with_silence(settled, text, record), record)
+    record.exchange.outcome = settled
+    if isinstance(outcome, Accepted) and is_mended(outcome, text):
+        _annotate(run, outcome, call_id, wire)
+    return Recovered(settled, value)
+
+
+async def recover_text(run: Run, text: str) -> Outcome[Any] | None:
+    """What a plain text came to that was cut or repeats itself to its end; None for one that is complete as it is."""
+    record, finish = run.record, run.finish
+    if not record.options.is_text_judged or not text.strip() or not (was_cut(finish) or ran_away(text)):
+        return None
+    record.texts.append(text)
+    climb = Climb(run, record.options.ladder or _AS_WRITTEN, PLAIN_TEXT)
+    outcome = await climb.outcome(text, finish)
+    if isinstance(outcome, Accepted):  # a text in quotes is no JSON here
+        outcome = replace(outcome, value=outcome.text)
+    record.exchange.outcome = outcome
+    return outcome
+
+
+def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: FinishReason | None) -> str:
+    """What is to be put behind a reply that has been shown and lacks its block; empty where nothing is.
+
+    `outcome` is what the reply came to. The text with what was added is settled by it: nobody reads it again.
+    """
+    record.exchange.settled = (text, outcome)
+    if not isinstance(outcome, Accepted) or outcome.origin == "first":
+        return ""
+    if outcome.text.startswith(text) and text.strip():  # the reply was cut, and this is its rest
+        record.exchange.settled, record.exchange.appended = (outcome.text, outcome), outcome.text[len(text) :]
+        return record.exchange.appended
+    said = prose_of(text)
+    cut = record.exchange.fault is not None or was_cut(finish)
+    if said and cut_prose(text, "$.prose", truncated=cut) is not None:
+        return ""  # nothing behind a text that was cut makes it whole: another reply takes its place at the end
+    found: Block = outcome.value
+    added = json.dumps(found.fields, ensure_ascii=False)
+    if said:
+        found = Block(found.fields, said)
+    elif outcome.trust is not Trust.SYNTHESIZED:  # nothing was said before: now it is, behind the block
+        added = outcome.text
+    record.exchange.appended = f"\n\n{added}" if text.strip() else added
+    whole = text + record.exchange.appended
+    record.exchange.settled = (whole, replace(outcome, value=found, text=whole))
+    return record.exchange.appended
+
+
+def _annotate(run: Run, mended: Accepted[Any], call_id: str | None, wire: Wire) -> None:
+    """Write into the response what was made of it."""
+    record = run.record
+    if record.outcome is not None:
+        told = summary_of(record.outcome, record, content=run.capture)
+        tell_message(record, run.messages, told)
+    # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
+    # what was thought is there already.
+    if run.clean_history or wire.contract.mode == "block" or record.exchange.thought:
+        clean_history(record, run.messages, wire.text_of(mended), call_id)
+
+
+def _used(record: RunRecord) -> Usage:
+    """What the call has used whose reply is to be read."""
+    own, known = record.exchange.response, record.exchange.used
+    if own is None and isinstance(record.exchange.stream, WatchedStream):  # it has not been put into the history yet
+        return usage_of(record.exchange.stream.so_far())
+    if own is None:
+        return Usage() if record.exchange.fault is None else Usage(requests=1, unmeasured_requests=1)
+    if known is not None and known[0] is own:
+        return known[1]
+    used = own.usage  # the host has put its price there by now, if there is one: nobody need search for it again
+    return Usage(1, used.input_tokens, used.output_tokens, used.cost, used.unmeasured_requests)
+
+
+def _taken(record: RunRecord) -> float:
+    """How long the call took whose reply is to be read, so far if its stream has not ended."""
+    return perf_counter() - record.exchange.began if record.exchange.seconds is None else record.exchange.seconds
+
+
+def run_model(ctx: RunContext[Any]) -> Model:
+    """The model of the run. A realtime session has another kind, but no structured output that we would see."""
+    if not _asks(ctx.model):
+        message = f"Aros cannot ask {ctx.model.model_name!r} again: it is not a model for single requests"
+        raise UsageError(message)
+    return ctx.model.wrapped if isinstance(ctx.model, WatchedModel) else ctx.model
+
+
+def _asks(model: object) -> TypeIs[Model[Any]]:
+    return isinstance(model, Model)
+
+
+def _size_of(messages: Sequence[ModelMessage]) -> int:
+    """About how many characters it takes to send these messages again."""
+    return sum(
+        len((message.instructions or "") if isinstance(message, ModelRequest) else "")
+        + sum(_chars(getattr(part, "content", None) or getattr(part, "args", None)) for part in message.parts)
+        for message in messages
+    )
+
+
+def _chars(content: object) -> int:
+    if content is None or isinstance(content, str):
+        return len(content or "")
+    if isinstance(content, (list, tuple)):
+        return sum(map(_chars, cast("Sequence[object]", content)))
+    return len(to_json(content, fallback=str)) if is_dict(content) else _FILE
+
+
+def _judged_by(wire: Wire, awaited: AwaitedChecks | None, *, is_read: bool) -> tuple[Check, ...]:
+    """The checks that an outcome has gone through; those of its contract only where the whole of it was read."""
+    read = (wire.wanted or wire.contract).checks if is_read else ()
+    return read if awaited is None else (*read, *awaited.checks)
+
+
+async def _validated(
+    outcome: Outcome[Any], validate: Validate, wire: Wire, awaited: AwaitedChecks | None, *, last: bool = False
+) -> tuple[Outcome[Any], Any, tuple[Issue, ...]]:
+    """The outcome for the user, what the host makes of its value, and what host or checks have against it.
+
+    Control flow of the host passes through.
+    """
+    if not isinstance(outcome, Accepted):
+        return wire.settled(outcome, None), None, ()
+    try:
+        value = await validate(outcome)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+        issues = tuple(Issue(path_of(detail["loc"]), detail["type"], detail["msg"]) for detail in details)
+        event = fitted(outcome, issues, wire.contract, last=last)
+        if event is None:
+            return outcome, None, issues
+        return await _validated(event, validate, wire, awaited)
+    settled = wire.settled(outcome, value)
+    if awaited is None:
+        return settled, value, ()
+    found = await awaited.judged(settled)
+    if isinstance(found, Rejected) and found is not settled:
+        return found, None, found.issues
+    if isinstance(found, Accepted) and found is not settled:  # what a check has cleaned
+        value = found.value if wire.wanted is None else await validate(wire.unsettled(found))
+    return found, value, ()
+
+
+def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcome[Any]:
+    """The outcome, with a word on why there was nothing to read if that is so."""
+    response, parameters = record.exchange.response, record.exchange.parameters
+    if (
+        text.strip()
+        or not isinstance(outcome, Rejected)
+        or response is None
+        or parameters is None
+        or record.exchange.fault
+    ):
+        return outcome
+    silent = no_output_in(response, parameters)
+    return outcome if silent is None else replace(outcome, issues=silent.issues)
+
+
+def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
+    """The outcome, with a word on the prompt if the model seems not to have seen all of it."""
+    cut = prompt_cut(record.exchange) if isinstance(outcome, Rejected) else ""
+    if not cut or not isinstance(outcome, Rejected):
+        return outcome
+    return replace(outcome, issues=(*outcome.issues, Issue("$", "prompt_cut", cut)))
+
+
+def is_plain_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
+    """Whether a text is JSON, as it stands, that satisfies its contract."""
+    return wire.contract.mode == "json" and isinstance(outcome, Accepted) and not is_mended(outcome, text)
+
+
+def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
+    """Whether a reply is what no grammar lets through: not JSON at all, although it was not cut."""
+    asked = (
+        record.exchange.parameters is not None
+        and record.exchange.parameters.output_mode == "native"
+        and not record.exchange.schema_refused
+    )
+    return asked and was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON

@@ -1,0 +1,139 @@
+"""Shows a reply while the model writes it, and says openly when what counts is another text than what was shown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Callable
+from typing import Any, TypeAlias
+
+from pydantic_ai.messages import (
+    AgentStreamEvent,
+    ModelResponsePart,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+)
+from pydantic_ai.tools import RunContext
+
+from flujo_aros.contract import Contract
+from flujo_aros.events import LiveEvent, PartialValue, TextAppended, TextDelta, TextReplaced
+from flujo_aros.host.run_state import RunRecord
+from flujo_aros.outcome import Accepted, Outcome, Rejected
+from flujo_aros.reading.stream import StreamReader
+
+Live: TypeAlias = Callable[[LiveEvent], Awaitable[None]]
+"""Hears each piece of a reply as it comes. It is awaited, so that a slow listener slows the model down."""
+
+
+class Showing:
+    """Hears the events of one run of an agent and tells `live` what a person should see.
+
+    What was told last always makes the text that counts: the deltas one after the other, a `TextReplaced` in place of
+    all before it, a `TextAppended` behind it.
+    """
+
+    def __init__(self, live: Live, contract: Contract[Any] | None, record: RunRecord) -> None:
+        self.live = live
+        self.record = record
+        self.contract = contract
+        self.shown = ""
+        self._valued = self._anew = False
+        """A value has been shown, and it was that of a text which no longer counts."""
+        self._reader = self._new_reader()
+        self._started: set[int] = set()
+
+    async def __call__(self, ctx: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:  # noqa: ARG002 (the host's signature)
+        """Take the events of one model request, or of the tools that it called."""
+        self.begin()
+        async for event in events:
+            await self.take(event)
+
+    def begin(self) -> None:
+        """Another reply begins."""
+        self._started = set()
+
+    async def take(self, event: AgentStreamEvent) -> None:
+        """Show what an event of a reply adds to it."""
+        if isinstance(event, PartStartEvent):
+            await self._begin(event.index, event.part)
+        elif isinstance(event, PartDeltaEvent) and event.index in self._started:
+            await self._show(_words_of(event.delta))
+
+    async def append(self, text: str) -> None:
+        """Show what is put behind a reply that has been shown."""
+        self.shown += text
+        await self.live(TextAppended(text=text))
+
+    async def _begin(self, index: int, part: ModelResponsePart) -> None:
+        words = self._words_in(part)
+        if words is None:
+            return
+        again = index in self._started
+        if again or not self._started:  # mended, or the reply after a call of a tool: what was shown is no answer
+            await self._replace(words if again else "")
+        self._started.add(index)
+        if not again:
+            await self._show(words)
+
+    def _words_in(self, part: ModelResponsePart) -> str | None:
+        """What a part says to a person; None for what is no answer, such as the call of a tool of the agent's own."""
+        if isinstance(part, TextPart):
+            return part.content
+        parameters = self.record.exchange.parameters
+        outputs = [tool.name for tool in parameters.output_tools] if parameters else []
+        if isinstance(part, ToolCallPart) and part.tool_name in outputs:
+            return part.args if isinstance(part.args, str) else part.args_as_json_str() if part.args else ""
+        return None
+
+    async def _show(self, words: str) -> None:
+        if not words:
+            return
+        self.shown += words
+        if self.record.exchange.appended and words == self.record.exchange.appended:
+            await self.live(TextAppended(text=words))
+            return
+        await self.live(TextDelta(text=words))
+        partial = self._reader.feed(words) if self._reader is not None else None
+        if partial is not None:
+            await self._value(partial.value, partial.final_paths, restarted=partial.restarted)
+
+    async def _value(self, value: Any, final_paths: frozenset[str], *, restarted: bool = False) -> None:
+        restarted = restarted or self._anew
+        self._valued, self._anew = True, False
+        await self.live(PartialValue(value=value, final_paths=final_paths, restarted=restarted))
+
+    async def _replace(self, text: str) -> None:
+        if text == self.shown:
+            return
+        self.shown = text
+        self._anew = self._valued
+        self._reader = self._new_reader()
+        if self._reader is not None and text:
+            self._reader.feed(text)
+        await self.live(TextReplaced(text=text))
+
+    async def end(self, outcome: Outcome[Any]) -> None:
+        """Make what was shown the text of the outcome, and show the value."""
+        if isinstance(outcome, Rejected):
+            return
+        text = outcome.text
+        if text.startswith(self.shown) and self.shown:
+            if text != self.shown:
+                await self.live(TextAppended(text=text[len(self.shown) :]))
+        elif text != self.shown:
+            self._anew = self._valued
+            await self.live(TextReplaced(text=text))
+        self.shown = text
+        if isinstance(outcome, Accepted):
+            await self._value(outcome.value, frozenset({"$"}))
+
+    def _new_reader(self) -> StreamReader[Any] | None:
+        return None if self.contract is None else StreamReader(self.contract)
+
+
+def _words_of(delta: object) -> str:
+    if isinstance(delta, TextPartDelta):
+        return delta.content_delta
+    return delta.args_delta if isinstance(delta, ToolCallPartDelta) and isinstance(delta.args_delta, str) else ""

@@ -1,0 +1,165 @@
+"""Small models on this machine: `local:smollm2`, or `local:<path to a .gguf file>`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from pydantic_ai.models import Model
+
+from flujo_aros.errors import LocalModelError, UsageError
+from flujo_aros.host.local.engine import LocalServer, LocalSettings, read_settings
+from flujo_aros.host.local_names import KNOWN, PREFIX, Weights, mistaken_local
+
+if TYPE_CHECKING:
+    from flujo_aros.host.local.chat import LocalChatModel
+
+MAGIC = b"GGUF"
+
+
+class LocalModels:
+    """The local models of a run: starts a server for each weights file when it is first needed, stops all at the end.
+
+    Steps that name the same file share its server. Give one `LocalModels` to several runs of one event loop and
+    they share it too.
+
+        async with LocalModels() as models:
+            agent = Agent(await models.model("local:smollm2"), output_type=NativeOutput(Ticket))
+    """
+
+    only: Final = PREFIX
+    """The beginning of the names that it serves: models of a provider are made by pydantic-ai."""
+
+    def __init__(self, settings: LocalSettings | None = None) -> None:
+        self._settings = settings
+        self._servers: dict[Path, LocalServer] = {}
+        self._models: dict[Path, LocalChatModel] = {}
+        self._lock = asyncio.Lock()
+        self._open = False
+
+    async def __aenter__(self) -> Self:
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop all servers. None is left, also when this is cancelled."""
+        self._open = False
+        for server in self._servers.values():
+            server.kill()
+        async with AsyncExitStack() as stack:
+            for weights in list(self._servers):
+                stack.push_async_callback(self._end, weights)
+
+    async def model(self, name: str) -> Model:
+        """The model of that name, ready to answer; starts its server if none runs.
+
+        Raises `LocalModelError`, one sentence that says what to do, if llama.cpp or the weights are not installed,
+        the file is none that llama.cpp reads, or the server does not start.
+        """
+        if not self._open:
+            raise UsageError("Enter LocalModels with `async with` before asking it for a model.")
+        require_engine()
+        weights = find_weights(name)
+        async with self._lock:
+            served = self._models.get(weights)
+            if served is not None and self._servers[weights].alive:
+                return served
+            await self._end(weights)
+            return await self._start(name, weights)
+
+    async def _start(self, name: str, weights: Path) -> Model:
+        server = self._servers[weights] = LocalServer(_short(name), weights, self._settings or read_settings())
+        async with AsyncExitStack() as failed:
+            failed.push_async_callback(self._end, weights)
+            # The client takes as long to import as the weights to load: in a thread, so that both go on at once.
+            chat = await asyncio.to_thread(_client_class)
+            model = chat(server, await server.ready())
+            self._models[weights] = model
+            failed.pop_all()
+        return model
+
+    async def _end(self, weights: Path) -> None:
+        async with AsyncExitStack() as stack:
+            if model := self._models.pop(weights, None):
+                stack.push_async_callback(model.close)
+            if server := self._servers.pop(weights, None):
+                stack.push_async_callback(server.stop)
+
+
+def check_local(names: Iterable[str]) -> None:
+    """Raise `LocalModelError` for the first of these models that cannot be started, before anything is."""
+    for name in sorted(names):
+        require_engine()
+        find_weights(name)
+
+
+def require_engine() -> None:
+    """Raise `LocalModelError` unless the extra `local` is installed."""
+    if find_spec("xllamacpp") is None or find_spec("openai") is None:
+        raise LocalModelError("Local models need llama.cpp: pip install 'flujo_aros[local]'")
+
+
+def find_weights(name: str) -> Path:
+    """The weights file that a name such as `local:smollm2` or `local:~/models/x.gguf` means.
+
+    Raises `LocalModelError` if it is not there or is no GGUF file.
+    """
+    if not name.startswith(PREFIX):
+        raise LocalModelError(f"{name!r} is not a local model: write local:smollm2 or local:<path to a .gguf file>.")
+    wanted = name.removeprefix(PREFIX)
+    known = KNOWN.get(wanted)
+    if known is not None:
+        return _installed(wanted, known)
+    mistake = mistaken_local(name)
+    if mistake is not None and not Path(wanted).is_file():
+        raise LocalModelError(mistake)
+    return _given(wanted)
+
+
+def _installed(name: str, weights: Weights) -> Path:
+    spec = find_spec(weights.package)  # looks, and does not import
+    folders = spec.submodule_search_locations if spec else None
+    files = sorted(file for folder in folders or () for file in Path(folder).glob("*.gguf"))
+    if not files:
+        raise LocalModelError(f"The weights of local:{name} are not installed: {weights.install}")
+    return _checked(files[0], f"local:{name}")
+
+
+def _given(wanted: str) -> Path:
+    return _checked(Path(wanted).expanduser(), PREFIX + wanted)
+
+
+def _checked(file: Path, name: str) -> Path:
+    try:
+        with file.open("rb") as opened:
+            magic = opened.read(4)
+    except FileNotFoundError:
+        names = ", ".join(sorted(KNOWN))
+        raise LocalModelError(
+            f"{name}: there is no file {file.absolute()}; give the path of a .gguf file, or a name ({names})."
+        ) from None
+    except IsADirectoryError:
+        raise LocalModelError(f"{name}: that is a folder; give the path of a .gguf file in it.") from None
+    except OSError as error:
+        raise LocalModelError(f"{name}: the file cannot be read: {error.strerror}.") from None
+    if magic != MAGIC:
+        raise LocalModelError(f"{name}: not a GGUF file (it does not begin with {MAGIC.decode()}); give one that is.")
+    return file.resolve()
+
+
+def _short(name: str) -> str:
+    wanted = name.removeprefix(PREFIX)
+    return wanted if wanted in KNOWN else Path(wanted).stem
+
+
+def _client_class() -> type[LocalChatModel]:
+    from flujo_aros.host.local.chat import LocalChatModel
+
+    return LocalChatModel

@@ -1,0 +1,158 @@
+"""The model object for a local server: pydantic-ai's own chat model, with a true profile and plain errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelRequestRejectedError,
+    UserError,
+)
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+from pydantic_ai.settings import ModelSettings
+
+from flujo_aros.host.local.engine import LocalServer, ServerFacts
+
+READ_TIMEOUT = 3600.0  # a long reply of a large model on one core; the step's own timeout is the one to set
+
+
+def profile_of(facts: ServerFacts) -> OpenAIModelProfile:
+    """What the server can do: grammars always, tools only if the model's chat template knows them."""
+    return OpenAIModelProfile(
+        supports_tools=facts.tools,
+        supports_json_schema_output=True,
+        supports_json_object_output=True,
+        default_structured_output_mode="native",
+        # The schema goes to the grammar as it is: OpenAI's transformer would drop bounds and rewrite references.
+        json_schema_transformer=None,
+        supports_image_input=False,
+        supports_document_input=False,
+        supports_audio_file_input=False,
+        supports_video_input=False,
+        openai_supports_strict_tool_definition=False,
+        openai_chat_supports_document_input=False,
+        openai_chat_supports_multiple_system_messages=False,
+        # Control tokens in a ticket text would open a turn of their own.
+        may_tokenize_special_tokens_in_content=True,
+        context_window=facts.context,
+        supported_native_tools=frozenset(),
+    )
+
+
+class LocalChatModel(OpenAIChatModel):
+    """A chat model on a llama.cpp server of this machine.
+
+    Errors are pydantic-ai's own classes with one plain sentence: a prompt longer than the context is a
+    `ModelContextWindowExceededError`, a schema that llama.cpp cannot turn into a grammar a
+    `ModelRequestRejectedError`, a server that died a `ModelConnectionError`.
+    """
+
+    def __init__(self, server: LocalServer, facts: ServerFacts) -> None:
+        self._server = server
+        self._context = facts.context
+        client = AsyncOpenAI(
+            base_url=f"{facts.url}/v1",
+            api_key=server.key,
+            max_retries=0,  # nothing on loopback gets better by asking again
+            # trust_env: a proxy of the environment must not see what goes to this machine.
+            http_client=DefaultAsyncHttpxClient(trust_env=False, timeout=READ_TIMEOUT),
+            timeout=READ_TIMEOUT,
+        )
+        # Not named "openai": a file called gpt-4o.gguf would get that model's price.
+        provider = OpenAICompatibleProvider("llama.cpp", openai_client=client, profile=lambda _: profile_of(facts))
+        super().__init__(server.name, provider=provider)
+
+    async def close(self) -> None:
+        """Close the connections to the server."""
+        await self.client.close()
+
+    def prepare_request(
+        self, model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
+    ) -> tuple[ModelSettings | None, ModelRequestParameters]:
+        """As in the base class, but tools that the model would never get to see are an error."""
+        if model_request_parameters.function_tools and not self.profile.get("supports_tools", True):
+            raise UserError(
+                f"The chat template of the local model {self.model_name} has no place for tools: "
+                "take the tools from the agent, or use a model whose template has one."
+            )
+        return super().prepare_request(model_settings, model_request_parameters)
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """One call, as in the base class, with plain errors."""
+        try:
+            return await super().request(messages, model_settings, model_request_parameters)
+        except (ModelHTTPError, ModelConnectionError) as error:
+            raise await self._in_plain_words(error) from error
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """One streamed call, as in the base class, with plain errors."""
+        asked = super().request_stream(messages, model_settings, model_request_parameters, run_context)
+        try:
+            async with asked as stream:
+                yield stream
+        except (ModelHTTPError, ModelConnectionError) as error:
+            raise await self._in_plain_words(error) from error
+
+    async def _in_plain_words(self, error: ModelHTTPError | ModelConnectionError) -> ModelAPIError:
+        if isinstance(error, ModelHTTPError):
+            return self._rejection(error)
+        if not await self._server.died(within=0.5):  # the connection ends a moment before the process does
+            return error
+        sentence = f"The server of the local model {self.model_name} ended while it was needed: "
+        return ModelConnectionError(self.model_name, sentence + self._server.how_it_ended() + ".", phase=error.phase)
+
+    def _rejection(self, error: ModelHTTPError) -> ModelHTTPError:
+        answer: object = error.body
+        body = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+        why = str(body.get("message", ""))
+        category: type[ModelRequestRejectedError]
+        if body.get("type") == "exceed_context_size_error":
+            plain, category = self._too_long(body), ModelContextWindowExceededError
+        elif "JSON schema" in why or "grammar" in why:
+            plain, category = _bad_schema(why), ModelRequestRejectedError
+        else:
+            return error
+        rejection = ModelHTTPError.for_category(
+            category,
+            status_code=error.status_code,
+            model_name=self.model_name,
+            body={**body, "message": plain},
+            headers=error.headers,
+        )
+        rejection.message = plain
+        return rejection
+
+    def _too_long(self, body: dict[str, Any]) -> str:
+        return (
+            f"The prompt has {body.get('n_prompt_tokens')} tokens and the local model {self.model_name} was started "
+            f"with a context of {self._context}: shorten the input, or set AROS_LOCAL_CONTEXT to a larger number."
+        )
+
+
+def _bad_schema(why: str) -> str:
+    cause = why.partition("JSON schema error at ")[2] or why
+    return f"llama.cpp can make no grammar of the JSON schema ({cause}): change it there, or use output_mode prompted."

@@ -1,0 +1,417 @@
+"""The model of a run as `Aros` sees it: knows the stream that is under way, and mends one that breaks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from time import perf_counter
+from typing import Any, TypeAlias, cast
+
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    FinalResultEvent,
+    FinishReason,
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+)
+from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RequestUsage
+
+from flujo_aros.host.faults import PROVIDER_FAULTS
+from flujo_aros.host.model_call import FirstCall
+from flujo_aros.host.run_state import RunRecord
+from flujo_aros.host.runaway import PartsWatched
+from flujo_aros.host.wording import first_form, next_form
+from flujo_aros.settings import StreamingSettings
+
+Rescue: TypeAlias = Callable[
+    [RunContext[Any] | None, RunRecord | None, ModelRequestParameters, Exception, Sequence[ModelResponsePart]],
+    ModelResponse | None,
+]
+"""Gives the reply in whose place an error came, or that it has ended; None where the error is to be raised."""
+Behind: TypeAlias = Callable[[RunContext[Any], list[ModelMessage], ModelResponse], Awaitable[str]]
+"""What is to be put behind a reply that has streamed; empty: nothing."""
+RecordOf: TypeAlias = Callable[[RunContext[Any] | None], RunRecord | None]
+"""The record of the run that asks, of which a model is told the context only where it streams."""
+End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
+
+
+class WatchedModel(WrapperModel):
+    """Lets every event of a stream through as it comes, and ends one that breaks off with what there is of its reply.
+
+    A schema that the provider refuses is asked for in words. `rescue` gives the reply in whose place an error came.
+    Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
+    stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply, or revises one
+    that nobody has seen yet. `stops`: when a stream whose reply is to be read is ended early, because the model has
+    lost its way or the answer can no longer satisfy its contract. `record_of` gives the record of the run that asks;
+    without one (a durable engine may call from outside of a run) it works the same, but for these two.
+    """
+
+    def __init__(
+        self,
+        wrapped: Model,
+        record_of: RecordOf,
+        *,
+        buffered: bool = False,
+        capture: bool = False,
+        behind: Behind | None = None,
+        stops: StreamingSettings | None = None,
+        rescue: Rescue | None = None,
+    ) -> None:
+        super().__init__(wrapped)
+        self._stops = stops
+        self._rescue = rescue
+        self._record_of = record_of
+        self._buffered = buffered
+        self._capture = capture
+        self._behind = behind
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask the wrapped model."""
+        return await self._answered(messages, model_settings, model_request_parameters)
+
+    async def _answered(
+        self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        record = self._record_of(None)
+        form = first_form(self.wrapped, parameters, record)
+        while True:
+            try:
+                async with FirstCall(self.wrapped, messages, form, record, capture=self._capture) as call:
+                    call.response = await self.wrapped.request(messages, settings, form)
+                return call.response
+            except PROVIDER_FAULTS as error:
+                words = next_form(error, self.wrapped, form, record)
+                if words is None:
+                    raise
+                form = words
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Open the stream of the wrapped model."""
+        parameters, record = model_request_parameters, self._record_of(run_context)
+        form = first_form(self.wrapped, parameters, record)
+        async with AsyncExitStack() as opened:
+
+            def opening(form: ModelRequestParameters) -> Awaitable[tuple[FirstCall, StreamedResponse]]:
+                asked = (messages, model_settings, form, run_context)
+                return opened.enter_async_context(self._opened(record, *asked))
+
+            try:
+                call, live = await opening(form)
+            except PROVIDER_FAULTS as error:
+                words = next_form(error, self.wrapped, form, record)
+                if words is None:
+                    raise
+                form = words
+                call, live = await opening(form)
+            end = None if record is None else self._end(run_context, messages)
+            stream = WatchedStream(live, parameters, None if self._buffered else end)
+            if self._rescue is not None:
+                stream.rescue = partial(self._rescue, run_context, record, parameters)
+            stream.ends_with_text = form is parameters or parameters.output_mode != "tool"
+            if record is not None:
+                record.exchange.stream = stream
+                stream.watched = self._watch(record, form)
+            try:
+                if not self._buffered:
+                    yield stream
+                    return
+                async for _ in stream:
+                    pass
+                if end is not None:
+                    await end(stream.so_far())
+                yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
+            finally:
+                call.response, call.first_at = come(stream, record), stream.first_at
+
+    def _watch(self, record: RunRecord, form: ModelRequestParameters) -> PartsWatched | None:
+        """What listens for a reply whose rest is worth nothing, as far as the settings want one to be ended early."""
+        stops = self._stops
+        if stops is None or not record.exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
+            return None
+        tools = [tool.name for tool in form.output_tools]
+        return PartsWatched(
+            runaway=stops.stop_runaway, contract=record.exchange.wanted if stops.stop_doomed else None, tools=tools
+        )
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        record: RunRecord | None,
+        messages: list[ModelMessage],
+        settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+        ctx: RunContext[Any] | None,
+    ) -> AsyncGenerator[tuple[FirstCall, StreamedResponse]]:
+        async with (
+            FirstCall(self.wrapped, messages, parameters, record, capture=self._capture) as call,
+            self.wrapped.request_stream(messages, settings, parameters, ctx) as live,
+        ):
+            yield call, live
+
+    def _end(self, ctx: RunContext[Any] | None, messages: list[ModelMessage]) -> End | None:
+        behind = self._behind
+        if behind is None or ctx is None:
+            return None
+
+        async def end(response: ModelResponse) -> str:
+            return await behind(ctx, messages, response)
+
+        return end
+
+
+class WatchedStream(StreamedResponse):
+    """A stream that ends well where the provider breaks it off.
+
+    With an error that carries the reply: the part is started again, which for the host means that it replaces what was
+    shown of it. With any other one: the reply ends where it is.
+    `final` is the whole reply where it is not what the provider streamed. `end` is told the reply when it has ended,
+    and gives what is to be put behind it. With `watched` it ends early where the model has lost its way: then the reply
+    is one that was cut.
+    """
+
+    def __init__(self, live: StreamedResponse, parameters: ModelRequestParameters, end: End | None = None) -> None:
+        super().__init__(parameters)
+        self.rescue: Callable[[Exception, Sequence[ModelResponsePart]], ModelResponse | None] | None = None
+        self.ends_with_text = True
+        """Whether a text may be the output for the host. Not where one was asked for in the place of a tool call."""
+        self._open: int | None = None
+        """The part that has begun and not ended."""
+        self.live = live
+        self._end = end
+        self.final: ModelResponse | None = None
+        self.first_at: float | None = None
+        self._given: ModelResponse | None = None
+        self.watched: PartsWatched | None = None
+        self.broken_off = False
+        """It has begun and not ended. Once nobody reads on, its usage is not known: most providers report it last."""
+
+    def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        """The events of the stream, as the live one gives them."""
+        if self._event_iterator is None:
+            self._event_iterator = self._get_event_iterator()
+        return self._event_iterator
+
+    async def _get_event_iterator(self) -> AsyncGenerator[ModelResponseStreamEvent]:
+        held: PartEndEvent | None = None  # the end of a text, behind which something may still be put
+        try:
+            async for event in self._live_events():
+                if held is not None:
+                    yield held
+                    held = None
+                self._notice(event)
+                if self._end is not None and isinstance(event, PartEndEvent) and isinstance(event.part, TextPart):
+                    held = event
+                else:
+                    yield event
+        except PROVIDER_FAULTS as error:
+            so_far = self.live.get().parts
+            found = None if self.rescue is None else self.rescue(error, so_far)
+            if found is None:
+                raise
+            for event in self._mended(found) if found.parts != so_far else self._finalized():
+                self._notice(event)
+                yield event
+        if self._end is not None:
+            for event in self._appended(await self._end(self.so_far())):
+                yield event
+        if held is not None:
+            yield replace(held, part=self.so_far().parts[held.index]) if self.final else held
+
+    async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
+        """The events of the live stream, to its end or to where the model has lost its way."""
+        self.broken_off = True
+        async for event in self.live:
+            if isinstance(event, FinalResultEvent) and not self.ends_with_text:
+                continue
+            yield event
+            part = self.watched.lost(event) if self.watched is not None else None
+            if part is not None:
+                yield await self._stopped(part)
+                return
+        self.broken_off = False
+
+    async def _stopped(self, index: int) -> PartEndEvent:
+        """End the live stream in the middle of a part: what has come is the reply."""
+        with suppress(NotImplementedError):  # a model whose streams cannot be closed: nobody reads on in this one
+            await self.live.close_stream()
+        so_far = self.live.get()
+        self.final = _ended(so_far, so_far.parts, "length")
+        return PartEndEvent(index=index, part=self.final.parts[index])
+
+    def _appended(self, text: str) -> list[ModelResponseStreamEvent]:
+        """The events that put a text behind the last part of text, or make it one."""
+        so_far = self.so_far()
+        if not text:
+            return []
+        index = max((at for at, part in enumerate(so_far.parts) if isinstance(part, TextPart)), default=None)
+        if index is None:
+            return self._answered(so_far, TextPart(text))
+        last = cast("TextPart", so_far.parts[index])
+        parts = [*so_far.parts]
+        parts[index] = replace(last, content=last.content + text)
+        self.final = replace(so_far, parts=parts)
+        return [PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text))]
+
+    def _answered(self, so_far: ModelResponse, part: TextPart) -> list[ModelResponseStreamEvent]:
+        index = len(so_far.parts)
+        self.final = replace(so_far, parts=[*so_far.parts, part])
+        started = PartStartEvent(index=index, part=part)
+        if self.final_result_event is not None:
+            return [started, PartEndEvent(index=index, part=part)]
+        self.final_result_event = FinalResultEvent(tool_name=None, tool_call_id=None)
+        return [started, self.final_result_event, PartEndEvent(index=index, part=part)]
+
+    def _notice(self, event: ModelResponseStreamEvent) -> None:
+        self.first_at = self.first_at or perf_counter()
+        if isinstance(event, PartStartEvent):
+            self._open = event.index
+        elif isinstance(event, PartEndEvent):
+            self._open = None
+        if isinstance(event, FinalResultEvent):
+            self.final_result_event = event
+
+    def _finalized(self) -> list[ModelResponseStreamEvent]:
+        """End the reply with what has come of it."""
+        so_far = self.live.get()
+        self.final = _ended(so_far, so_far.parts)
+        return [] if self._open is None else [PartEndEvent(index=self._open, part=self.final.parts[self._open])]
+
+    def _mended(self, found: ModelResponse) -> list[ModelResponseStreamEvent]:
+        so_far = self.live.get()
+        kept = [shown for shown in so_far.parts if not _is_answer(shown)]
+        self.final = _ended(so_far, [*kept, *found.parts])
+        if not found.parts:
+            return []
+        part = _in_place_of(so_far.tool_calls, found.parts[0])
+        index = _first_answer(so_far.parts)
+        self.final = _ended(so_far, [*kept, part])
+        events: list[ModelResponseStreamEvent] = [PartStartEvent(index=index, part=part)]
+        if self.final_result_event is None:
+            named = (part.tool_name, part.tool_call_id) if isinstance(part, ToolCallPart) else (None, None)
+            events.append(FinalResultEvent(tool_name=named[0], tool_call_id=named[1]))
+        return [*events, PartEndEvent(index=index, part=part)]
+
+    def get(self) -> ModelResponse:
+        """The reply so far, or the whole one."""
+        self._given = self.so_far()
+        return self._given
+
+    def so_far(self) -> ModelResponse:
+        """The same, for a look that takes nothing away."""
+        return self.live.get() if self.final is None else self.final
+
+    def revise(
+        self, *, parts: Sequence[ModelResponsePart] | None = None, metadata: dict[str, Any] | None = None
+    ) -> None:
+        """Change the whole reply after its end: also the one that was given out, from which the host makes its own."""
+        self.final = self._given or self.so_far()
+        if parts is not None:
+            self.final.parts = parts
+        if metadata is not None:
+            self.final.metadata = {**(self.final.metadata or {}), **metadata}
+
+    async def cancel(self) -> None:
+        """Stop the live stream."""
+        await self.live.cancel()
+
+    async def close_stream(self) -> None:
+        """Close the live stream."""
+        await self.live.close_stream()
+
+    def get_stream_cancel_errors(self) -> tuple[type[BaseException], ...]:
+        """The errors that cancelling the live stream may cause."""
+        return self.live.get_stream_cancel_errors()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the live stream was cancelled."""
+        return self.live.cancelled
+
+    @property
+    def usage(self) -> RequestUsage:
+        """What the reply has used so far."""
+        return self.live.usage if self.final is None else self.final.usage
+
+    @property
+    def model_name(self) -> str:
+        """The model that answers."""
+        return self.live.model_name
+
+    @property
+    def provider_name(self) -> str | None:
+        """The provider that answers."""
+        return self.live.provider_name
+
+    @property
+    def provider_url(self) -> str | None:
+        """Where it answers."""
+        return self.live.provider_url
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it answered."""
+        return self.live.timestamp
+
+    def time_to_first_chunk(self, request_start: float) -> float | None:
+        """Seconds from the request to the first event."""
+        return self.live.time_to_first_chunk(request_start)
+
+
+def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:
+    """The reply that ends here, before its provider has ended it: most report the usage with the last event."""
+    usage = so_far.usage + RequestUsage(unmeasured_requests=1)
+    return replace(so_far, parts=parts, usage=usage, finish_reason=why, state="complete")
+
+
+def come(stream: WatchedStream, record: RunRecord | None) -> ModelResponse:
+    """What has come of a stream at its end. The usage of one that broke off is not measured."""
+    so_far = stream.so_far()
+    if stream.final is not None or not stream.broken_off:
+        return so_far
+    if record is not None:
+        record.tally.broken_off += bool(so_far.parts)  # the host counts no other
+    return replace(so_far, usage=so_far.usage + RequestUsage(unmeasured_requests=1))
+
+
+def _is_answer(part: ModelResponsePart) -> bool:
+    return isinstance(part, (TextPart, BaseToolCallPart))
+
+
+def _in_place_of(calls: Sequence[ToolCallPart], part: ModelResponsePart) -> ModelResponsePart:
+    """The reply as what was begun: a call of that tool, with that id."""
+    if not calls or not isinstance(part, (TextPart, ToolCallPart)):
+        return part
+    written = part.content if isinstance(part, TextPart) else str(part.args)  # as it was written, be it JSON or not
+    return ToolCallPart(calls[0].tool_name, written, tool_call_id=calls[0].tool_call_id)
+
+
+def _first_answer(parts: Sequence[ModelResponsePart]) -> int:
+    """Where the answer begins among the parts, or would."""
+    return next((index for index, part in enumerate(parts) if _is_answer(part)), len(parts))

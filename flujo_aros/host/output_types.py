@@ -1,0 +1,134 @@
+"""Contracts as output types of the host, so that `result.output` is the typed value."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Annotated, Any, Final, TypeVar, cast
+from weakref import WeakValueDictionary
+
+from pydantic import AfterValidator, TypeAdapter
+from pydantic_ai import ModelRetry, NativeOutput, PromptedOutput, StructuredDict, TextOutput, ToolOutput
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.tools import RunContext
+
+from flujo_aros.contract import (
+    OF_CONTRACT,
+    BlockContract,
+    Check,
+    Contract,
+    EventContract,
+    JsonSchema,
+    TaggedContract,
+    TypeValues,
+    judge,
+    name_of,
+)
+from flujo_aros.errors import UsageError
+from flujo_aros.host.envelope import object_schema
+from flujo_aros.outcome import Accepted, Outcome
+from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.reading.read import read
+
+T = TypeVar("T")
+
+_PREFIX: Final = "aros_output_"
+_numbers: Final = itertools.count(1)
+_known: Final[WeakValueDictionary[str, Contract[Any]]] = WeakValueDictionary()
+"""The contract of each text function of ours, by its name: the one thing that the host tells of a function."""
+_settled: ContextVar[Accepted[Any] | None] = ContextVar("flujo_aros_settled_output", default=None)
+
+
+def output_type(contract: Contract[Any]) -> Any:
+    """A contract as the `output_type` of a pydantic-ai agent: what `contract.as_output()` gives.
+
+    A type stands for itself and a schema for a `StructuredDict`, in the mode that suits the model; wrap it into
+    `NativeOutput`, `PromptedOutput` or `ToolOutput` for another. A contract whose payload is a part of the text is a
+    `TextOutput`; without `Aros` on the agent, the host's own retries tell the model what was wrong.
+    """
+    if isinstance(contract, (TaggedContract, BlockContract, EventContract)):
+        return _text_output(contract)
+    if contract.awaited:
+        name = name_of(contract.awaited[0])
+        message = f"the check {name} is async, which a type cannot await: give the contract to Aros(…) or to a step"
+        raise UsageError(message)
+    like = contract.values.like if isinstance(contract.values, TypeValues) else _schema_type(contract.json_schema)
+    if like is None or isinstance(like, TypeAdapter):
+        return _text_output(contract)
+    return Annotated[like, AfterValidator(partial(_checked, contract.checks))] if contract.checks else like
+
+
+def _schema_type(schema: JsonSchema) -> Any:
+    """A type that the host asks for by this schema; None where it cannot."""
+    if not schema or object_schema(schema) != schema:
+        return None  # the host would put it into an envelope, and not take it out again
+    try:
+        return StructuredDict(schema)
+    except UserError:  # a recursive schema
+        return None
+
+
+def _checked(checks: tuple[Check, ...], value: Any) -> Any:
+    clean, issues, _ = judge(value, checks)
+    if issues:
+        message = "; ".join(issue.message for issue in issues)
+        raise ValueError(message)
+    return clean
+
+
+class ContractOutput(TextOutput[T]):
+    """A text function of the host for one of our contracts, which gives the typed value when it is called."""
+
+    async def __call__(self, text: str) -> T:
+        """The value in a text. Raises `ModelRetry` with what is wrong with it."""
+        value: T = await cast("Callable[[str], Awaitable[T]]", self.output_function)(text)
+        return value
+
+
+def _text_output(contract: Contract[T]) -> ContractOutput[T]:
+    async def as_value(text: str) -> Any:
+        settled = _settled.get()
+        if settled is not None:
+            return settled.value
+        outcome = await judged_awaiting(read(text, contract.at_once), contract.awaited)
+        if isinstance(outcome, Accepted):
+            return outcome.value
+        raise ModelRetry(outcome.feedback() if outcome.kind == "rejected" else outcome.because.feedback())
+
+    as_value.__name__ = as_value.__qualname__ = f"{_PREFIX}{next(_numbers)}"
+    _known[as_value.__name__] = contract
+    return ContractOutput(as_value)
+
+
+def contract_of(function_name: str | None) -> Contract[Any] | None:
+    """The contract behind a text function of the host, if it is one of ours."""
+    return _known.get(function_name) if function_name else None
+
+
+def model_contract(like: Any) -> Contract[Any] | None:
+    """The event contract whose strict model this type is; a class derived from one has rules of its own."""
+    found: Contract[Any] | None = vars(like).get(OF_CONTRACT) if isinstance(like, type) else None
+    return found
+
+
+def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
+    """The contract that the agent of a run has as its output type."""
+    like: Any = ctx.agent.output_type if ctx.agent else None
+    if isinstance(like, TextOutput):
+        return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
+    if isinstance(like, (NativeOutput, PromptedOutput)):
+        return model_contract(cast("Any", like).outputs)
+    return model_contract(cast("Any", like).output if isinstance(like, ToolOutput) else like)
+
+
+@contextmanager
+def settled_as(accepted: Outcome[Any]) -> Generator[None]:
+    """Let our text functions give this value instead of reading the text once more."""
+    token = _settled.set(accepted if isinstance(accepted, Accepted) else None)
+    try:
+        yield
+    finally:
+        _settled.reset(token)

@@ -1,0 +1,346 @@
+"""Model calls as recorded facts: what a durable engine keeps of each call, and how a recovered run gets it back.
+
+A durable engine binds a `CallRecorder` around each attempt of a step. Inside, every call of the direct path and of a
+ladder goes through it (see `direct.calls_made_by`); the model of an agent of one's own is a `RecordedModel`, and its
+tools go through `RecordedTools`. The recorder makes the call, or gives what was recorded before a crash. Replies,
+faults of the provider and tool results are plain JSON. Without a recorder nothing here runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+from pydantic import TypeAdapter
+from pydantic_ai import Agent, exceptions
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent, ToolCallPart
+from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.errors import UsageError
+from flujo_aros.host.direct import Call, calls_made_by, request_once
+from flujo_aros.host.faults import PROVIDER_FAULTS, retry_after_of, sentence
+from flujo_aros.host.model_call import usage_of
+from flujo_aros.host.model_names import made_model
+from flujo_aros.usage import Usage
+
+Record: TypeAlias = dict[str, Any]
+"""What is kept of one call: plain JSON with exactly one of `reply`, `fault` and `value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallMade:
+    """What a call has come to: its record, and what it alone has used, for limits that are shared."""
+
+    record: Record
+    usage: Usage | None = None
+
+
+class CallRecorder(Protocol):
+    """Makes each call of a step at least once, and keeps what came of it."""
+
+    async def call(
+        self, kind: str, make: Callable[[], Awaitable[CallMade]], *, model: str = "", size: int = 0
+    ) -> Record:
+        """The record of the next call of this kind in the step: kept from before, or of `make`, kept from now on.
+
+        `model` and `size` (characters of the prompt) say what the call may cost before it is made.
+        """
+        ...
+
+
+_recorder: ContextVar[CallRecorder | None] = ContextVar("flujo_aros_call_recorder", default=None)
+
+
+def recorder() -> CallRecorder | None:
+    """Who records the calls made here; None outside of durable runs."""
+    return _recorder.get()
+
+
+@contextmanager
+def recorded_by(calls: CallRecorder) -> Generator[None]:
+    """Let every model call inside the block be recorded."""
+
+    async def direct(call: Call, /) -> ModelResponse:
+        return await _recorded(
+            calls, lambda: request_once(call), named(call.model), call.messages, f"{call.stage} {call.attempt}"
+        )
+
+    token = _recorder.set(calls)
+    try:
+        with calls_made_by(direct):
+            yield
+    finally:
+        _recorder.reset(token)
+
+
+async def _recorded(
+    calls: CallRecorder,
+    ask: Callable[[], Awaitable[ModelResponse]],
+    model: str,
+    messages: Sequence[ModelMessage],
+    kind: str,
+) -> ModelResponse:
+    """The reply to a request, made now or recorded before. Raises what the provider raises, or has raised."""
+    made: ModelResponse | None = None
+    failed: Exception | None = None
+
+    async def make() -> CallMade:
+        nonlocal made, failed
+        token = _recorder.set(None)  # a model inside that is recorded itself is a part of this call
+        try:
+            made = await ask()
+        except PROVIDER_FAULTS as error:
+            failed = error
+            return CallMade(_fault(error))
+        finally:
+            _recorder.reset(token)
+        return _made(made)
+
+    record = await calls.call(kind, make, model=model, size=_size(messages))
+    if failed is not None:
+        raise failed
+    return made or _reply(record)
+
+
+def named(model: Model) -> str:
+    """The name of a model with that of its provider before it."""
+    return f"{model.system}:{model.model_name}"
+
+
+class RecordedModel(WrapperModel):
+    """A model whose calls are made by the recorder bound where it is asked; elsewhere it is the wrapped model."""
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask the wrapped model, or take the reply that was recorded."""
+        calls = recorder()
+        if calls is None:
+            return await self.wrapped.request(messages, model_settings, model_request_parameters)
+        return await _recorded(
+            calls,
+            lambda: self.wrapped.request(messages, model_settings, model_request_parameters),
+            named(self.wrapped),
+            messages,
+            "own",
+        )
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Open the stream of the wrapped model, or replay the reply that was recorded.
+
+        The call is recorded when its stream has been read to the end; one that is left before is not.
+        """
+        calls = recorder()
+        if calls is None:
+            asked = self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context)
+            async with asked as stream:
+                yield stream
+            return
+        opened: asyncio.Future[StreamedResponse] = asyncio.get_running_loop().create_future()
+        read: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        failed: Exception | None = None
+
+        async def make() -> CallMade:
+            nonlocal failed
+            asked = self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context)
+            try:
+                async with asked as stream:
+                    ended = _Ended(stream)
+                    opened.set_result(stream)
+                    left = await read
+                    if ended.fault is not None:
+                        return CallMade(_fault(ended.fault, stream.get()))
+                    if left is not None:
+                        raise left
+                    return _made(stream.get())
+            except PROVIDER_FAULTS as error:
+                failed = error
+                return CallMade(_fault(error))
+
+        recording = asyncio.ensure_future(calls.call("own", make, model=named(self.wrapped), size=_size(messages)))
+        try:
+            both: list[asyncio.Future[Any]] = [opened, recording]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not opened.done():
+                record = await recording
+                if failed is not None:
+                    raise failed
+                response, fault = _replayed(record)
+                yield _Replayed(response, fault, model_request_parameters)
+                return
+            try:
+                yield opened.result()
+            except BaseException as left:
+                _resolve(read, left)
+                raise
+            _resolve(read, None)
+        finally:
+            _resolve(read, asyncio.CancelledError())
+            if not opened.done():
+                recording.cancel()
+            await asyncio.wait([recording])
+            if not recording.cancelled():
+                error = recording.exception()
+                if error is not None and not isinstance(error, (GeneratorExit, asyncio.CancelledError)):
+                    raise error
+
+
+def _resolve(future: asyncio.Future[BaseException | None], value: BaseException | None) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+class _Ended:
+    """Knows the fault that has ended a stream, whoever reads the stream and whatever they make of the fault."""
+
+    def __init__(self, stream: StreamedResponse) -> None:
+        self.fault: Exception | None = None
+        # What `__aiter__` gives from now on: the host hands out the iterator that is kept here.
+        stream._event_iterator = self._watched(aiter(stream))  # pyright: ignore[reportPrivateUsage]
+
+    async def _watched(
+        self, events: AsyncIterator[ModelResponseStreamEvent]
+    ) -> AsyncGenerator[ModelResponseStreamEvent]:
+        try:
+            async for event in events:
+                yield event
+        except PROVIDER_FAULTS as error:
+            self.fault = error
+            raise
+
+
+class _Replayed(CompletedStreamedResponse):
+    """A recorded stream: its pieces at once, and at their end the error that had ended it."""
+
+    def __init__(self, response: ModelResponse, fault: Exception | None, parameters: ModelRequestParameters) -> None:
+        super().__init__(response, model_request_parameters=parameters, replay_events=True)
+        self._fault = fault
+
+    async def _get_event_iterator(self) -> AsyncGenerator[Any]:
+        async for event in super()._get_event_iterator():
+            yield event
+        if self._fault is not None:
+            raise self._fault
+
+
+class RecordedTools(AbstractCapability[Any]):
+    """Records what the tools of an agent of one's own return, so that a recovered run does not call them again."""
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - the signature of the host
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Run the tool, or take the result that was recorded. Control flow and errors of the tool pass unrecorded."""
+        calls = recorder()
+        if calls is None or tool_def.kind == "output":
+            return await handler(args)
+
+        async def make() -> CallMade:
+            value = await handler(args)
+            try:
+                return CallMade({"value": to_jsonable_python(value)})
+            except (TypeError, ValueError) as error:
+                message = f"the tool {tool_def.name!r} returned {type(value).__name__}, which a durable run cannot keep"
+                raise UsageError(f"{message}: {error}; return plain data or a pydantic model") from error
+
+        return (await calls.call(f"tool {tool_def.name} {call.tool_call_id}", make))["value"]
+
+
+def recorded_run(agent: Agent[Any, Any], add: Sequence[AbstractCapability[Any]]) -> dict[str, Any]:
+    """With which arguments an agent of one's own is run so that its calls are recorded, where somebody records."""
+    model = agent.model
+    if recorder() is None or model is None:
+        return {"capabilities": add}
+    made = model if isinstance(model, Model) else made_model(str(model))
+    return {"capabilities": (*add, RecordedTools()), "model": RecordedModel(made)}
+
+
+_RESPONSE: Final[TypeAdapter[ModelResponse]] = TypeAdapter(ModelResponse)
+
+
+def _made(response: ModelResponse) -> CallMade:
+    return CallMade({"reply": _RESPONSE.dump_python(response, mode="json")}, usage_of(response))
+
+
+def _reply(record: Mapping[str, Any]) -> ModelResponse:
+    response, fault = _replayed(record)
+    if fault is not None:
+        raise fault
+    return response
+
+
+def _replayed(record: Mapping[str, Any]) -> tuple[ModelResponse, Exception | None]:
+    """What was recorded: a whole reply, or what there was of one and the error that ended it."""
+    if "reply" in record:
+        return _RESPONSE.validate_python(record["reply"]), None
+    fault = cast("Mapping[str, Any]", record["fault"])
+    partial = fault.get("partial")
+    return ModelResponse(parts=[]) if partial is None else _RESPONSE.validate_python(partial), _rebuilt(fault)
+
+
+def _fault(error: Exception, partial: ModelResponse | None = None) -> Record:
+    fault: dict[str, Any] = {
+        "type": type(error).__name__,
+        "message": getattr(error, "message", str(error)),
+        "sentence": sentence(error),
+    }
+    for name in ("model_name", "status_code", "body"):
+        value = getattr(error, name, None)
+        if value is not None:
+            fault[name] = to_jsonable_python(value, fallback=str)
+    wait = retry_after_of(error)
+    if wait is not None:
+        fault["retry_after"] = wait
+    if partial is not None and partial.parts:
+        fault["partial"] = _RESPONSE.dump_python(partial, mode="json")
+    return {"fault": fault}
+
+
+def _rebuilt(fault: Mapping[str, Any]) -> Exception:
+    """The error of the provider as it was recorded. Only errors of known types are made again."""
+    named = getattr(exceptions, str(fault["type"]), None)
+    body, message = fault.get("body"), str(fault["message"])
+    if "status_code" in fault:
+        model, status = str(fault.get("model_name", "")), int(fault["status_code"])
+        return ModelHTTPError(status, model, body, retry_after=fault.get("retry_after"))
+    if isinstance(named, type) and issubclass(named, UnexpectedModelBehavior):
+        return named(message, body if isinstance(body, str) else None)
+    if "model_name" in fault:
+        return ModelAPIError(str(fault["model_name"]), message)
+    return UnexpectedModelBehavior(str(fault["sentence"]))
+
+
+def _size(messages: Sequence[ModelMessage]) -> int:
+    """How long the prompt is, in characters: what a limit reserves before the call."""
+    size = 0
+    for message in messages:
+        size += len(getattr(message, "instructions", None) or "")
+        for part in message.parts:
+            content = getattr(part, "content", "")
+            size += len(content) if isinstance(content, str) else 0
+    return size

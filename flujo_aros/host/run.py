@@ -1,0 +1,318 @@
+"""Runs an agent for one step: its outcome, the stages it took, the calls and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.contract import Check, Contract, Invalid, is_async
+from flujo_aros.errors import UsageError
+from flujo_aros.host.agent import (
+    AgentSpec,
+    HostedAgent,
+    ModelSource,
+    checked_contract,
+    direct_agent,
+    hosted_agent,
+    named_model,
+)
+from flujo_aros.host.content import Prompt
+from flujo_aros.host.direct_run import DirectAgent, DirectRun
+from flujo_aros.host.empty_response import no_output_in
+from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
+from flujo_aros.host.live import Live, Showing
+from flujo_aros.host.model import WatchedStream
+from flujo_aros.host.nested_call import adrive, drive
+from flujo_aros.host.recorded import recorded_run
+from flujo_aros.host.reporting import agent_span
+from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, recording
+from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
+from flujo_aros.reading.payload import judged_awaiting
+from flujo_aros.recovery import Evidence, Ladder
+from flujo_aros.usage import Allowance, Usage
+
+__all__ = [
+    "AgentRun",
+    "CallLimits",
+    "Conversation",
+    "Live",
+    "ModelSource",
+    "StageRecord",
+    "UsageSink",
+    "adrive",
+    "drive",
+    "run_agent",
+]
+
+T = TypeVar("T")
+
+UsageSink: TypeAlias = Callable[[Usage], None]
+Conversation: TypeAlias = tuple[ModelMessage, ...]
+"""What an agent and its model have said to each other, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun(Generic[T]):
+    """What one run of an agent came to. `calls` counts every model call, failed ones and repairs included.
+
+    `messages` is what the run has added to its conversation: the `history` of a run that goes on with it.
+    """
+
+    outcome: Outcome[T]
+    stages: tuple[StageRecord, ...]
+    usage: Usage
+    calls: int
+    messages: Conversation = ()
+
+
+class CallLimits(Protocol):
+    """The most that one run of an agent may use, repairs included; None: no limit."""
+
+    @property
+    def max_requests(self) -> int | None:
+        """Model calls."""
+        ...
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Tokens, in and out."""
+        ...
+
+    @property
+    def max_cost(self) -> Decimal | None:
+        """US dollars."""
+        ...
+
+
+async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all by name)
+    agent: AgentSpec | Agent[Any, Any],
+    prompt: Prompt,
+    contract: Contract[T] | None,
+    ladder: Ladder | None = None,
+    *,
+    models: ModelSource | None = None,
+    deps: Any = None,
+    usage_sink: UsageSink | None = None,
+    live: Live | None = None,
+    limits: CallLimits | UsageLimits | None = None,
+    allowance: Allowance | None = None,
+    settings: Mapping[str, Any] | None = None,
+    history: Sequence[ModelMessage] | None = None,
+    checks: Sequence[Check] = (),
+    secrets: Iterable[str] = (),
+    evidence: Evidence | None = None,
+    repeated: bool = False,
+    refusals: dict[str, str] | None = None,
+) -> AgentRun[T]:
+    """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
+
+    `prompt` is text, or a list of texts and content such as images, which goes to the model as it is. `deps` is what
+    the agent's own tools and instructions see as `ctx.deps`.
+    Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
+    agent's own output, plain text for a spec. `usage_sink` is told what was spent also when the run raises or is
+    cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
+    those of this run; `allowance` is asked before each model call. `settings` are model settings for this run, which
+    win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
+    `evidence` is what a ladder that adapts goes by. `repeated` tells that the caller repeats after errors of the
+    provider, so that the provider's own client does not. `refusals` are the schemas that models have refused before:
+    they are asked for in words, and new ones are added.
+
+    Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
+    `LimitReached`, cancellation and the errors of the agent's own tools pass through.
+    """
+    every = checks if contract is None else (*contract.awaited, *checks)
+    wanted = None if contract is None else checked_contract(contract, [each for each in checks if not is_async(each)])
+    resolve = partial(named_model, models=models, repeated=repeated)
+    beyond = tuple(each for each in every if wanted is None or is_async(each))
+    options = RunOptions(
+        wanted,
+        ladder,
+        allowance,
+        resolve,
+        beyond,
+        secrets,
+        evidence,
+        {} if refusals is None else refusals,
+        is_text_judged=contract is None,
+    )
+    record = RunRecord(options)
+    showing = live and Showing(live, wanted, record)
+    ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps)
+    path: Callable[[], Awaitable[Outcome[T]]]
+    # Here, and nowhere else, the two ways part: an agent without tools needs no agent graph.
+    if isinstance(agent, AgentSpec):
+        direct = await direct_agent(agent, wanted, ladder, models, repeated=repeated)
+        path, timeout = partial(_directly, direct, ask, record), agent.timeout
+    else:
+        path, timeout = partial(_hosted, hosted_agent(agent, wanted, ladder), ask, record), None
+    try:
+        with recording(record):
+            outcome = await (path() if timeout is None else _in_time(path, timeout, record))
+            # The last word, where the agent has an Aros with a contract of its own, or nothing was read. No check
+            # judges twice: what one cleans would be cleaned once more.
+            left = [check for check in every if check not in record.exchange.judged] if every else ()
+            if left:
+                outcome = await judged_awaiting(outcome, left)
+        if ask.showing is not None:
+            await ask.showing.end(outcome)
+    finally:
+        if usage_sink is not None:
+            usage_sink(record.spent(ask.usage))
+    return AgentRun(outcome, tuple(record.stages), record.spent(ask.usage), record.calls, record.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one run is asked, and within which limits."""
+
+    prompt: Prompt
+    usage: RunUsage
+    limits: UsageLimits | None
+    settings: Mapping[str, Any] | None
+    history: Sequence[ModelMessage] | None
+    showing: Showing | None
+    deps: Any
+
+
+def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None:
+    if limits is None or isinstance(limits, UsageLimits):
+        return limits
+    return UsageLimits(
+        request_limit=limits.max_requests, total_tokens_limit=limits.max_tokens, cost_limit=limits.max_cost
+    )
+
+
+async def _in_time(path: Callable[[], Awaitable[Outcome[T]]], seconds: float, record: RunRecord) -> Outcome[T]:
+    clock = asyncio.timeout(seconds)
+    try:
+        async with clock:
+            return await path()
+    except TimeoutError:
+        if not clock.expired():
+            raise
+        issue = Issue("$", "timeout", f"no answer within the agent's timeout of {seconds:g} s")
+        return Rejected(Reason.PROVIDER, (issue,), _last_text(record))
+
+
+async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+    """The run of an agent of a blueprint."""
+    record.claimed = True  # an agent that a check runs has a record of its own
+    settings = cast("ModelSettings | None", ask.settings)
+    limits, history = ask.limits or UsageLimits(), tuple(ask.history or ())
+    run = DirectRun(agent, record, ask.prompt, ask.usage, limits, history, settings, ask.showing, ask.deps)
+    try:
+        with agent_span(run.run_id, agent.name, record, ask.usage, ask.deps, agent.settings):
+            outcome = await run.outcome()
+    except PROVIDER_FAULTS as error:
+        sent = agent.request is not None and agent.request.mode == "native"
+        return _failed(error, record, schema_sent=sent)
+    except UserError as error:
+        message = f"the agent cannot be run as described: {str(error).rstrip('.')}"
+        hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
+        raise UsageError(f"{message}{hint}") from error
+    if isinstance(outcome, Accepted):
+        record.messages = run.messages
+    return outcome
+
+
+async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
+    """The run of an agent of one's own, by pydantic-ai."""
+    extra: dict[str, Any] = {} if hosted.output_type is None else {"output_type": hosted.output_type}
+    extra.update(recorded_run(hosted.agent, hosted.add))
+    try:
+        result = await hosted.agent.run(
+            ask.prompt,
+            instructions=hosted.instructions,
+            message_history=ask.history,
+            deps=ask.deps,
+            model_settings=cast("ModelSettings | None", ask.settings),
+            usage=ask.usage,
+            usage_limits=ask.limits,
+            event_stream_handler=ask.showing,
+            infer_name=False,  # the host would look for it among our variables
+            **extra,
+        )
+    except OutputError as error:
+        if error is not record.error or record.outcome is None:
+            raise  # somebody else's, such as that of a tool which asked for a value of its own
+        return record.outcome
+    except PROVIDER_FAULTS as error:
+        silent = _no_output(record, error)
+        return _failed(error, record, schema_sent=hosted.schema_sent) if silent is None else silent
+    record.messages = tuple(result.new_messages())
+    return _ended(result, record, hosted.contract)
+
+
+def _failed(error: Exception, record: RunRecord, *, schema_sent: bool) -> Rejected:
+    """The outcome of a run that an error of the provider has ended."""
+    issue = issue_of(error, schema_sent=schema_sent)
+    return Rejected(reason_of(error), (issue,), _last_text(record), retry_after=retry_after_of(error))
+
+
+def _ended(result: AgentRunResult[Any], record: RunRecord, contract: Contract[T] | None) -> Outcome[T]:
+    """The outcome of a run that the host has ended with an output."""
+    if isinstance(result.output, DeferredToolRequests):
+        return _deferred(result.output)
+    if record.outcome is None:
+        return _unread(result.output, result.response.text or "", contract)
+    if contract is None and isinstance(record.outcome, Accepted):
+        return replace(record.outcome, value=result.output)  # what the agent's own output functions made of it
+    return record.outcome
+
+
+def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
+    """The outcome for an output that was nothing to read, such as plain text."""
+    if contract is None:
+        return Accepted(cast("T", output), Trust.CLEAN, "first", (), text)
+    verdict = contract.validate(to_jsonable_python(output, by_alias=True))
+    if isinstance(verdict, Invalid):
+        return Rejected(Reason.INVALID, verdict.issues, text)
+    return Accepted(verdict.value, Trust.CLEAN, "first", (), text)
+
+
+def _deferred(requests: DeferredToolRequests) -> Rejected:
+    """The rejection of a run that has ended with tool calls for somebody else: no value, and nobody to give one."""
+    waiting = [("approval", call.tool_name) for call in requests.approvals]
+    waiting += [("a result from outside", call.tool_name) for call in requests.calls]
+    named = ", ".join(f"{name} ({what})" for what, name in waiting)
+    words = f"the agent waits for tool calls that were deferred: {named}; a pipeline cannot answer them"
+    return Rejected(Reason.NO_JSON, (Issue("$", "deferred_tool_calls", words),), "")
+
+
+def _no_output(record: RunRecord, error: Exception) -> Rejected | None:
+    """The rejection of a response that the host could make nothing of, such as an empty one; None for other errors."""
+    response = record.exchange.response
+    if response is None or not isinstance(error, UnexpectedModelBehavior):
+        return None
+    silent = (
+        no_output_in(response, record.exchange.parameters)
+        if record.exchange.is_read and record.exchange.parameters
+        else None
+    )
+    if silent is not None or type(error) is not UnexpectedModelBehavior:
+        return silent
+    text, called = response.text or "", [call.tool_name for call in response.tool_calls]
+    if called:
+        words = f"the model called {', '.join(called)} instead of giving its output ({sentence(error)})"
+    else:
+        words = sentence(error) if text.strip() else "the model wrote nothing"
+    return Rejected(Reason.NO_JSON, (Issue("$", "no_output", words),), text)
+
+
+def _last_text(record: RunRecord) -> str:
+    if record.texts:
+        return record.texts[-1]
+    stream = record.exchange.stream  # what it has shown is what there is
+    return (stream.so_far().text or "") if isinstance(stream, WatchedStream) else ""

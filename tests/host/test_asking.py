@@ -1,0 +1,339 @@
+"""How the asks of a ladder reach a model: bare, in the conversation, with a schema; by which model; what they cost."""
+
+import asyncio
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic_ai import Agent, PromptedOutput
+from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UsageLimitExceeded
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
+
+from flujo_aros import AgentSpec, Aros
+from flujo_aros.contract import Output, compile_contract
+from flujo_aros.errors import UsageError
+from flujo_aros.events import AskFinished, AskStarted, observing
+from flujo_aros.host.nested_call import ModelAnswers, native_of
+from flujo_aros.host.run import run_agent
+from flujo_aros.host.run_state import RunRecord, recording
+from flujo_aros.outcome import OutputError, Reason
+from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
+from flujo_aros.settings import current_settings
+from flujo_aros.usage import Usage
+
+from .matrix import Item
+from .scripted import OneModel, Script
+
+GOOD = '{"name": "pen", "qty": 3}'
+BAD = '{"name": "pen", "qty": "it is 3"}'
+CONTRACT = compile_contract(Item)
+PLAIN = ModelProfile(supports_json_schema_output=False)
+
+
+def answers(script, **options):
+    question = ModelRequest(parts=[UserPromptPart("How many?")], instructions="Be brief.")
+    given = {"conversation": (question,), **options}
+    return ModelAnswers(script.model, RunUsage(), None, RunRecord(), **given)
+
+
+def asked(script, ask, **options):
+    return asyncio.run(answers(script, **options)(ask))
+
+
+def told(messages):
+    """The kinds and texts of the messages of a request."""
+    return [(part.part_kind, part.content) for message in messages for part in message.parts]
+
+
+def agent(script, *stages, **options):
+    aros = Aros(None, Ladder(stages=stages, **options))
+    return Agent(script.model, output_type=PromptedOutput(Item), instructions="Be brief.", capabilities=[aros])
+
+
+def test_a_bare_ask_carries_nothing_but_its_prompt():
+    script = Script("yes")
+    reply = asked(script, Ask("Repair this.", "llm_repair", 1, CONTRACT))
+    assert reply.text == "yes"
+    assert told(script.requests[0]) == [("user-prompt", "Repair this.")]
+    assert script.infos[0].instructions is None
+
+
+def test_an_ask_in_the_conversation_has_the_question_the_turns_and_the_prompt():
+    script = Script("yes")
+    asked(script, Ask("Again.", "retry", 2, CONTRACT, way="conversation", said=("one", "try again", "two")))
+    assert told(script.requests[0]) == [
+        ("user-prompt", "How many?"),
+        ("text", "one"),
+        ("user-prompt", "try again"),
+        ("text", "two"),
+        ("user-prompt", "Again."),
+    ]
+    assert script.infos[0].instructions == "Be brief."
+    assert not script.infos[0].function_tools
+
+
+def test_an_ask_without_a_prompt_puts_the_question_once_more_with_more_room():
+    script = Script(GOOD)
+    asked(script, Ask("", "resume", 1, CONTRACT, way="conversation", max_tokens=400))
+    assert told(script.requests[0]) == [("user-prompt", "How many?")]
+    assert script.infos[0].model_settings["max_tokens"] == 400
+
+
+def test_a_constrained_ask_has_the_schema_enforced_also_behind_turns():
+    script = Script(GOOD)
+    asked(script, Ask("Again.", "retry", 1, CONTRACT, way="constrained", said=(BAD,)))
+    assert script.infos[0].model_request_parameters.output_mode == "native"
+    assert told(script.requests[0])[1] == ("text", BAD)
+
+
+def test_what_the_host_refuses_of_a_constrained_reply_is_read_like_any_other():
+    reply = asked(Script("{'name': 'pen', 'qty': 3,}"), Ask("", "constrain", 1, CONTRACT, way="constrained"))
+    assert (reply.text, reply.fault) == ("{'name': 'pen', 'qty': 3,}", None)
+    reply = asked(Script(GOOD[:-3], finish="length"), Ask("", "constrain", 1, CONTRACT, way="constrained"))
+    assert (reply.text, reply.truncated) == (GOOD[:-3], True)
+
+
+@pytest.mark.parametrize(
+    ("script", "ask", "words"),
+    [
+        (Script(GOOD, profile=PLAIN), Ask("", "constrain", 1, CONTRACT, way="constrained"), "cannot be made to follow"),
+        (Script(GOOD), Ask("x", "escalate", 1, CONTRACT, model="nowhere:model"), "nowhere:model"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_and_no_call(script, ask, words):
+    heard = []
+    with observing(heard.append):
+        reply = asked(script, ask)
+    assert words in (reply.unmade or "")
+    assert script.calls == 0
+    assert heard == []
+
+
+def test_without_the_messages_of_the_run_its_question_cannot_be_asked():
+    reply = asked(Script(GOOD), Ask("", "retry", 1, CONTRACT, way="conversation"), conversation=())
+    assert "not known" in (reply.unmade or "")
+
+
+def test_a_named_model_comes_from_the_resolver():
+    main, other, names = Script(), Script(GOOD), []
+
+    async def resolve(name):
+        names.append(name)
+        return other.model
+
+    reply = asked(main, Ask("x", "escalate", 1, CONTRACT, model="local:big"), resolve=resolve)
+    assert reply.text == GOOD
+    assert names == ["local:big"]
+    assert (main.calls, other.calls) == (0, 1)
+
+
+def test_a_model_that_the_resolver_does_not_have_is_told():
+    async def resolve(name):
+        message = f"no {name} here"
+        raise UsageError(message)
+
+    assert (
+        asked(Script(), Ask("x", "escalate", 1, CONTRACT, model="local:big"), resolve=resolve).unmade
+        == "no local:big here"
+    )
+
+
+def test_the_profile_and_the_request_say_whether_a_schema_can_be_enforced():
+    native = ModelRequestParameters(output_mode="native")
+    prompted = ModelRequestParameters(output_mode="prompted")
+    able, plain = Script().model, Script(profile=PLAIN).model
+    assert native_of(able, native, CONTRACT) == "on"
+    assert native_of(able, prompted, CONTRACT) == native_of(able, None, CONTRACT) == "can"
+    assert native_of(plain, prompted, CONTRACT) == "no"
+    assert native_of(able, prompted, Output.json(list[int])) == "can"
+    assert native_of(able, prompted, Output.tagged("r", Item)) == "no"
+
+
+def test_a_retry_in_a_run_continues_its_conversation_in_native_mode_without_tools():
+    script = Script(BAD, GOOD)
+    made = agent(script, Retry())
+
+    @made.tool_plain
+    def lookup() -> str:
+        """Look something up."""
+        return "nothing"
+
+    assert asyncio.run(made.run("How many?")).output == Item(name="pen", qty=3)
+    assert told(script.requests[1]) == [("user-prompt", "How many?")], "no feedback on a form that cannot be wrong now"
+    assert script.infos[1].model_request_parameters.output_mode == "native"
+    assert not script.infos[1].function_tools
+    assert "Be brief." in script.infos[1].instructions
+
+
+def test_a_retry_of_a_model_without_a_schema_mode_is_in_words():
+    script = Script(BAD, GOOD, profile=PLAIN)
+    asyncio.run(agent(script, Retry()).run("How many?"))
+    assert script.infos[1].model_request_parameters.output_mode == "text"
+
+
+def test_a_cut_reply_is_resumed_with_the_rest_or_with_more_room():
+    whole = json.dumps({"name": "a rather long name of a pen", "qty": 3})
+    script = Script(whole[:40], whole[20:], finish="length")
+    cut = ModelResponse(parts=[TextPart(whole[:40])], finish_reason="length")
+    rest = ModelResponse(parts=[TextPart(whole[16:])], finish_reason="stop")
+    script = Script(cut, rest)
+    assert asyncio.run(agent(script, Resume()).run("x")).output.qty == 3
+    assert told(script.requests[1])[1] == ("text", whole[:40])
+    script = Script(cut, ModelResponse(parts=[TextPart(whole)], finish_reason="stop"))
+    asyncio.run(agent(script, Resume()).run("x", model_settings={"max_tokens": 10}))
+    assert script.infos[1].model_settings["max_tokens"] == 40
+    assert told(script.requests[1]) == [("user-prompt", "x")]
+
+
+def test_an_unknown_model_in_a_ladder_leaves_the_rejection_and_says_why():
+    with recording() as record, pytest.raises(OutputError) as caught:
+        asyncio.run(agent(Script(BAD), Escalate(model="nowhere:model")).run("x"))
+    assert caught.value.reason is Reason.INVALID
+    assert "nowhere:model" in caught.value.explain()
+    assert record.calls == 1
+
+
+def test_a_limit_of_the_caller_is_honoured_before_a_call_and_without_its_events():
+    script, heard = Script(BAD, GOOD), []
+    with observing(heard.append), pytest.raises(UsageLimitExceeded):
+        asyncio.run(agent(script, Retry()).run("x", usage_limits=UsageLimits(request_limit=1)))
+    assert script.calls == 1
+    assert [event.stage for event in heard if isinstance(event, AskStarted)] == ["first"]
+
+
+class Costly:
+    """A model that answers from a list, each reply with its tokens; an error is raised, `None` hangs."""
+
+    def __init__(self, replies):
+        self.replies = list(replies)
+        self.used = []
+        self.model = FunctionModel(self.answer, profile=PLAIN)
+
+    async def answer(self, messages, info):
+        text, tokens = self.replies.pop(0)
+        self.used.append(0 if text == "error" else tokens)
+        if text == "error":
+            raise ModelHTTPError(503, "m", "busy")
+        return ModelResponse(parts=[TextPart(text)], usage=RequestUsage(input_tokens=tokens, output_tokens=1))
+
+
+REPLIES = st.lists(
+    st.tuples(st.sampled_from([BAD, "prose", "error", GOOD, "{", "[1]"]), st.integers(1, 90)), min_size=12, max_size=12
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from([BAD, "prose", "{"]), REPLIES, st.integers(0, 4))
+def test_the_usage_of_all_stages_and_of_the_run_is_the_sum_over_the_model_calls(first, replies, max_calls):
+    costly = Costly([(first, 7), *replies])
+    stages = (LlmRepair(attempts=2), Retry(attempts=2), Degrade())
+    made = Agent(
+        costly.model,
+        output_type=PromptedOutput(Item),
+        capabilities=[Aros(None, Ladder(stages=stages, max_calls=max_calls))],
+    )
+    usage, heard = RunUsage(), []
+    with recording() as record, observing(heard.append):
+        try:
+            asyncio.run(made.run("x", usage=usage))
+        except OutputError as error:
+            assert error.usage.requests == len(costly.used)
+            assert error.usage.input_tokens == sum(costly.used)
+            assert Usage.total(attempt.usage for attempt in error.attempts).input_tokens == sum(costly.used)
+    by_stage = Usage.total(stage.usage for stage in record.stages)
+    asks = [event for event in heard if isinstance(event, AskFinished) and event.stage != "first"]
+    assert by_stage == Usage.total(event.usage for event in asks)
+    assert (by_stage.requests, by_stage.input_tokens) == (len(costly.used) - 1, sum(costly.used[1:]))
+    assert sum(stage.calls for stage in record.stages) == by_stage.requests <= max_calls
+    assert record.spent(usage).requests == len(costly.used)
+    assert record.spent(usage).input_tokens == sum(costly.used)
+
+
+def test_a_call_that_is_cancelled_is_counted_and_its_stage_told():
+    started = asyncio.Event()
+
+    async def answer(messages, info):
+        if len(calls) == 1:
+            started.set()
+            await asyncio.sleep(60)
+        calls.append(1)
+        return ModelResponse(parts=[TextPart(BAD)], usage=RequestUsage(input_tokens=5))
+
+    calls = []
+    made = Agent(FunctionModel(answer, profile=PLAIN), output_type=PromptedOutput(Item), capabilities=[Aros()])
+
+    async def main():
+        usage = RunUsage()
+        with recording() as record:
+            run = asyncio.create_task(made.run("x", usage=usage))
+            await started.wait()
+            run.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+        return record, record.spent(usage)
+
+    record, spent = asyncio.run(main())
+    assert (spent.requests, spent.unmeasured_requests, spent.input_tokens) == (2, 1, 5)
+    (stage,) = record.stages
+    assert (stage.stage, stage.outcome, stage.usage) == (
+        "llm_repair",
+        "interrupted",
+        Usage(requests=1, unmeasured_requests=1),
+    )
+
+
+def test_a_ladder_counts_what_its_calls_cost():
+    def priced(text):
+        usage = RequestUsage(input_tokens=1000, output_tokens=200)
+        return ModelResponse(parts=[TextPart(text)], usage=usage, model_name="gpt-4o", provider_name="openai")
+
+    script = Script(priced(BAD), *[priced("no")] * 6)
+    with pytest.raises(OutputError) as caught:
+        asyncio.run(agent(script, LlmRepair(attempts=5), max_cost=Decimal("0.000001")).run("x"))
+    known = caught.value.usage.cost
+    assert script.calls == (2 if known else 6), "a call whose price is not known counts as nothing"
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Sets variables that the settings are read from, and forgets what was read before and after."""
+
+    def put(**variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        current_settings.cache_clear()
+
+    yield put
+    current_settings.cache_clear()
+
+
+def test_the_settings_of_the_environment_shape_the_default_ladder(environment):
+    environment(AROS_REPAIR__ENABLE_LLM="false", AROS_FALLBACK__MAX_STAGES="1")
+    with recording() as record, pytest.raises(OutputError):
+        made = Agent(Script(BAD, "no").model, output_type=PromptedOutput(Item), capabilities=[Aros()])
+        asyncio.run(made.run("x"))
+    assert [stage.stage for stage in record.stages] == ["retry"]
+
+
+def test_errors_of_a_json_mode_may_be_raised_as_they_are(environment):
+    environment(AROS_DEGRADE_ON_UNEXPECTED_BEHAVIOR="false")
+    body = {"error": {"code": "json_validate_failed", "failed_generation": GOOD}}
+    script = Script(ModelHTTPError(400, "m", body))
+    with pytest.raises(ModelHTTPError):
+        asyncio.run(Agent(script.model, output_type=PromptedOutput(Item), capabilities=[Aros()]).run("x"))
+
+
+@pytest.mark.parametrize(("degrades", "calls"), [("true", 2), ("false", 1)])
+def test_errors_without_the_reply_defer_to_the_ladder_only_where_the_settings_say_so(environment, degrades, calls):
+    environment(AROS_DEGRADE_ON_UNEXPECTED_BEHAVIOR=degrades)
+    script = Script(UnexpectedModelBehavior("no JSON"), '{"name": "pen", "qty": 3}')
+    spec = AgentSpec(model="local:m")
+    run = asyncio.run(run_agent(spec, "x", Output.json(Item), models=OneModel(script.model)))
+    assert (script.calls, run.outcome.kind) == (calls, "accepted" if calls == 2 else "rejected")
+    assert [stage.stage for stage in run.stages] == ["retry"] * (calls - 1)

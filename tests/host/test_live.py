@@ -1,0 +1,404 @@
+"""What a person sees of a reply while it is written, and what a step may say about its run."""
+
+import asyncio
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
+
+from flujo_aros import AgentSpec, Aros
+from flujo_aros.contract import Output, compile_contract
+from flujo_aros.errors import LimitReached
+from flujo_aros.events import (
+    AskFinished,
+    AskStarted,
+    PartialValue,
+    ReadFinished,
+    StagePassed,
+    TextAppended,
+    TextDelta,
+    TextReplaced,
+    observing,
+)
+from flujo_aros.host.run import run_agent
+from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected
+from flujo_aros.recovery import Degrade, Ladder, LlmRepair, Resume, Retry
+from flujo_aros.settings import current_settings
+
+from .scripted import OneModel, Script, call
+
+
+class Item(BaseModel):
+    name: str
+    qty: int
+
+
+ITEM = compile_contract(Item)
+GOOD = '{"name": "pen", "qty": 3}'
+BAD = '{"name": "pen", "qty": "it is 3"}'
+PEN = Item(name="pen", qty=3)
+REPAIR = Ladder(stages=(LlmRepair(attempts=1),))
+PLAN = Output.block("plan")
+
+
+def run(script, contract=ITEM, ladder=REPAIR, agent=None, **options):
+    source = OneModel(script.model)
+    spec = options.pop("spec", {})
+    made = agent or AgentSpec(model="local:test", **spec)
+    return asyncio.run(run_agent(made, options.pop("prompt", "hello"), contract, ladder, models=source, **options))
+
+
+def watched(script, contract=ITEM, ladder=REPAIR, **options):
+    """The pieces that a listener was given, and the run."""
+    pieces = []
+
+    async def live(piece):
+        pieces.append(piece)
+
+    return pieces, run(script, contract, ladder, live=live, **options)
+
+
+def seen(pieces):
+    """The text that a person has before them in the end."""
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, TextDelta | TextAppended):
+            text += piece.text
+        elif isinstance(piece, TextReplaced):
+            text = piece.text
+    return text
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["prompted", "native", "tool"])
+def test_a_reply_is_shown_as_it_comes_and_its_value_at_the_end(mode):
+    pieces, result = watched(Script(call(GOOD) if mode == "tool" else GOOD), spec={"output_mode": mode})
+    assert len([piece for piece in pieces if isinstance(piece, TextDelta)]) > 2
+    assert seen(pieces) == GOOD
+    assert pieces[-1] == PartialValue(value=PEN, final_paths=frozenset({"$"}))
+    assert result.outcome.value == PEN
+
+
+def test_a_reply_that_is_mended_later_is_replaced_openly():
+    pieces, result = watched(Script(BAD, GOOD))
+    assert [piece.text for piece in pieces if isinstance(piece, TextReplaced)] == [GOOD]
+    assert seen(pieces) == result.outcome.text == GOOD
+
+
+def test_a_value_of_another_text_than_was_shown_restarts():
+    pieces, _ = watched(Script(BAD, GOOD))
+    values = [piece for piece in pieces if isinstance(piece, PartialValue)]
+    assert values[-1] == PartialValue(value=PEN, final_paths=frozenset({"$"}), restarted=True)
+    assert not any(piece.restarted for piece in values[:1])
+
+
+def test_a_block_is_appended_openly():
+    pieces, result = watched(Script("On it.", '{"plan": "a"}'), PLAN, None)
+    assert [piece.text for piece in pieces if isinstance(piece, TextAppended)] == ['\n\n{"plan": "a"}']
+    assert seen(pieces) == result.outcome.text == 'On it.\n\n{"plan": "a"}'
+
+
+def test_words_before_a_call_of_a_tool_are_no_answer():
+    script = Script()
+
+    async def stream(messages, info):
+        script.requests.append(messages)
+        if script.calls == 1:
+            yield "I look it up."
+            yield {1: DeltaToolCall("look", "{}", tool_call_id="c")}
+        else:
+            yield "The "
+            yield "answer."
+
+    agent = Agent(FunctionModel(stream_function=stream))
+    agent.tool_plain(lambda: "found", name="look")
+    pieces, result = watched(script, None, None, agent=agent)
+    assert TextReplaced(text="") in pieces
+    assert seen(pieces) == result.outcome.value == "The answer."
+
+
+def test_degraded_text_is_what_was_shown():
+    pieces, result = watched(Script(BAD), ladder=Ladder(stages=(Degrade(),)))
+    assert isinstance(result.outcome, Degraded)
+    assert seen(pieces) == result.outcome.text
+
+
+def test_a_listener_holds_the_model_back():
+    script, order = Script(GOOD), []
+    real = script.stream
+
+    async def stream(messages, info):
+        async for piece in real(messages, info):
+            order.append("written")
+            yield piece
+
+    async def live(piece):
+        await asyncio.sleep(0)
+        order.append("shown")
+
+    model = FunctionModel(stream_function=stream, profile=script.model.profile)
+    asyncio.run(run_agent(AgentSpec(model="local:x"), "x", ITEM, models=OneModel(model), live=live))
+    assert order[:4] != ["written"] * 4
+
+
+def test_without_a_listener_nothing_is_streamed():
+    script = Script(GOOD)
+    script.stream = None
+    assert run(script).outcome.value == PEN
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([GOOD, BAD, f"Sure! {GOOD} Bye", GOOD[:-1], "no", '{"plan": "a"}', '{"plan": 1}\nGo.', "Go."]),
+        min_size=1,
+        max_size=2,
+    ),
+    st.sampled_from([ITEM, PLAN]),
+    st.sampled_from([REPAIR, None, Ladder(stages=(Degrade(),))]),
+)
+def test_what_was_shown_is_what_is_returned(replies, contract, ladder):
+    """The law of streams, over scripted replies: the pieces told to a person make the text of the outcome."""
+    script = Script(*replies, *[ModelHTTPError(500, "m", "down")] * 8)
+    pieces, result = watched(script, contract, ladder)
+    if not isinstance(result.outcome, Rejected):
+        assert seen(pieces) == result.outcome.text
+    if isinstance(result.outcome, Accepted):
+        assert pieces[-1].value == result.outcome.value
+
+
+# --- what a step may say ----------------------------------------------------------------------------------------------
+
+
+def test_settings_of_the_step_win_over_those_of_the_agent():
+    script = Script(GOOD)
+    run(script, spec={"model_settings": {"temperature": 0.9, "seed": 1}}, settings={"temperature": 0.1})
+    assert script.infos[0].model_settings == {"temperature": 0.1, "seed": 1}
+
+
+def test_a_history_stands_before_the_prompt():
+    script = Script(GOOD)
+    history = [ModelRequest(parts=[UserPromptPart("earlier")]), ModelResponse(parts=[TextPart("yes")])]
+    run(script, history=history)
+    assert script.prompt(0).index("earlier") < script.prompt(0).index("hello")
+
+
+@dataclass
+class Limits:
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    max_cost: Decimal | None = None
+
+
+def test_limits_hold_before_each_call():
+    script = Script(BAD, GOOD)
+    with pytest.raises(UsageLimitExceeded):
+        run(script, limits=Limits(max_requests=1))
+    assert script.calls == 1
+
+
+class Allowed:
+    """Lets so many calls be made, and adds up what they used."""
+
+    def __init__(self, calls):
+        self.left = calls
+        self.usages = []
+
+    async def reserve(self):
+        if self.left <= 0:
+            message = "the run may not make another call"
+            raise LimitReached(message)
+        self.left -= 1
+        return self.usages.append
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2, 3])
+def test_an_allowance_is_asked_before_every_call_and_hears_of_each(calls):
+    script, allowed = Script(BAD, GOOD), Allowed(calls)
+    if calls == 0:
+        with pytest.raises(LimitReached):
+            run(script, allowance=allowed)
+    else:
+        result = run(script, allowance=allowed)
+        assert isinstance(result.outcome, Accepted if calls > 1 else Rejected)
+        assert sum(usage.requests for usage in allowed.usages) == result.usage.requests == script.calls
+    assert script.calls <= calls
+
+
+def test_an_allowance_hears_of_streams_and_of_failures_too():
+    allowed = Allowed(9)
+    watched(Script(BAD, GOOD), allowance=allowed)
+    assert len(allowed.usages) == 2
+    failing = Allowed(9)
+    result = run(Script(ModelHTTPError(500, "m", "down")), allowance=failing)
+    assert result.outcome.reason is Reason.PROVIDER
+    assert [usage.unmeasured_requests for usage in failing.usages] == [1]
+
+
+def test_checks_send_a_value_up_the_ladder():
+    script = Script('{"name": "pen", "qty": 9}', GOOD)
+    result = run(
+        script, checks=[lambda item: None if item.qty < 5 else f"qty is {item.qty}, more than 5"], ladder=Ladder()
+    )
+    assert result.outcome.value == PEN
+    assert result.outcome.origin == "retry"
+    assert "qty is 9, more than 5" in script.prompt(1)
+
+
+def test_checks_hold_for_an_agent_with_its_own_aros_too():
+    script = Script('{"name": "pen", "qty": 9}')
+    agent = Agent(script.model, output_type=Item, capabilities=[Aros(Item, Ladder(stages=()))])
+    script.replies = [call('{"name": "pen", "qty": 9}')]
+    result = run(script, None, None, agent=agent, checks=[lambda item: "no" if item.qty > 5 else None])
+    assert isinstance(result.outcome, Rejected)
+
+
+def test_a_stage_may_name_another_model_of_the_source():
+    script = Script(BAD, GOOD)
+    source = OneModel(script.model)
+    ladder = Ladder(stages=(LlmRepair(attempts=1, model="local:big"),))
+    asyncio.run(run_agent(AgentSpec(model="local:small"), "x", ITEM, ladder, models=source))
+    assert source.names == ["local:small", "local:big"]
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["run", "stream"])
+def test_every_call_of_a_run_is_told_the_agents_own_ones_too(streamed):
+    heard = []
+
+    script = Script(call(BAD), GOOD)
+    agent = Agent(script.model, output_type=Item, capabilities=[Aros(ladder=REPAIR)])
+
+    async def told():
+        with observing(heard.append):
+            if not streamed:
+                return await agent.run("hello")
+            async with agent.run_stream_events("hello") as events:
+                async for _ in events:
+                    pass
+        return None
+
+    asyncio.run(told())
+    started = [(e.stage, e.attempt) for e in heard if isinstance(e, AskStarted)]
+    finished = [e for e in heard if isinstance(e, AskFinished)]
+    assert started == [(e.stage, e.attempt) for e in finished] == [("first", 1), ("llm_repair", 1)]
+    assert all(e.model and e.seconds >= 0 and e.usage.requests == 1 and e.fault is None for e in finished)
+    assert [e.text for e in heard if isinstance(e, ReadFinished)] == [BAD, GOOD]
+    assert next(e.prompt for e in heard if isinstance(e, AskStarted)) == "hello"
+
+
+def test_a_call_that_fails_is_told_with_its_fault():
+    heard = []
+    with observing(heard.append):
+        run(Script(ModelHTTPError(503, "m", "down")))
+    (finished,) = [e for e in heard if isinstance(e, AskFinished)]
+    assert "503" in finished.fault
+    assert finished.usage.unmeasured_requests == 1
+
+
+# --- a model that has lost its way ------------------------------------------------------------------------------------
+
+BLANK = '{"name": "pen",' + " \n" * 50_000
+AGAIN = '{"name": "' + "and then it said " * 5_000
+STAGES = Ladder(stages=(Resume(how="continue"), Retry()))
+
+
+class Endless(Script):
+    """A script that counts the characters which were taken from it."""
+
+    taken = 0
+
+    async def stream(self, messages, info):
+        async for piece in super().stream(messages, info):
+            self.taken += 7
+            yield piece
+
+
+@pytest.mark.parametrize("mode", ["prompted", "native", "tool"])
+@pytest.mark.parametrize(("endless", "code"), [(BLANK, "runaway_whitespace"), (AGAIN, "runaway_repetition")])
+def test_a_model_that_has_lost_its_way_is_stopped_and_the_outcome_tells_it(mode, endless, code):
+    script = Endless(call(endless) if mode == "tool" else endless)
+    _, result = watched(script, ladder=Ladder(stages=()), spec={"output_mode": mode})
+    assert script.taken < 8_000
+    assert result.outcome.reason is Reason.TRUNCATED
+    assert result.outcome.issues[-1].code == code
+    assert result.calls == result.usage.requests == 1
+    assert result.usage.output_tokens > 0
+    assert result.usage.unmeasured_requests == 1
+
+
+@pytest.mark.parametrize("endless", [BLANK, AGAIN])
+def test_the_ladder_goes_on_from_a_stopped_reply_but_asks_for_no_more_of_it(endless):
+    script, heard = Script(endless, GOOD), []
+    with observing(heard.append):
+        pieces, result = watched(script, ladder=STAGES)
+    assert result.outcome.value == PEN
+    assert result.outcome.origin == "retry"
+    assert seen(pieces) == GOOD
+    assert [event.stage for event in heard if isinstance(event, StagePassed)] == ["resume"]
+    assert "again and again" in script.prompt(1) or "nothing but white space" in script.prompt(1)
+    assert len(script.prompt(1)) < 2_000
+
+
+def test_white_space_without_end_takes_nothing_from_a_whole_answer():
+    script = Endless(GOOD + "\n" * 90_000)
+    _, result = watched(script)
+    assert script.taken < 8_000
+    assert result.outcome.value == PEN
+    assert result.outcome.trust.value == "clean"
+
+
+def test_a_plain_text_is_never_stopped():
+    words = "ha " * 4_000
+    pieces, result = watched(Script(words), None, None)
+    assert seen(pieces) == result.outcome.text == words
+    assert result.outcome.kind == "degraded"  # all of it is shown, and the same words without end are no success
+
+
+def test_a_stream_that_is_held_back_is_stopped_too():
+    script = Endless(BLANK)
+    agent = Agent(
+        FunctionModel(stream_function=script.stream, profile=script.model.profile),
+        output_type=Item,
+        capabilities=[Aros(ladder=Ladder(stages=()), buffer_stream=True)],
+    )
+    _, result = watched(script, None, None, agent=agent)
+    assert script.taken < 8_000
+    assert result.outcome.issues[-1].code == "runaway_whitespace"
+
+
+def test_a_model_that_loses_its_way_in_its_thinking_is_stopped_too():
+    taken = 0
+
+    async def stream(messages, info):
+        nonlocal taken
+        while taken < 50_000:
+            taken += 20
+            yield {0: DeltaThinkingPart(content="Wait, let me check. ")}
+        yield GOOD
+
+    model = FunctionModel(stream_function=stream, profile=Script().model.profile)
+    _, result = watched(Script(), ladder=Ladder(stages=()), agent=Agent(model, output_type=NativeOutput(Item)))
+    assert taken < 8_000
+    assert result.outcome.reason is Reason.TRUNCATED
+    assert [issue.code for issue in result.outcome.issues] == ["no_output", "runaway_repetition"]
+
+
+def test_the_stop_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("AROS_STREAMING__STOP_RUNAWAY", "false")
+    current_settings.cache_clear()
+    script = Endless(AGAIN + '"}')
+    watched(script, ladder=Ladder(stages=()))
+    current_settings.cache_clear()
+    assert script.taken >= len(AGAIN)

@@ -1,0 +1,90 @@
+"""Whatever a provider raises, with and without text: a value, or an honest refusal that holds the text."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from pydantic_ai.exceptions import ModelConnectionError
+from pydantic_ai.models.function import FunctionModel
+
+from flujo_aros import AgentSpec, Output, Runner, Step
+from flujo_aros.outcome import Reason, Trust
+from flujo_aros.recovery import Reply, read_reply
+
+from .provider_faults import ADA, FAULTS, GOOD, PROFILE, Person, counted
+from .scripted import OneModel
+
+DOCS = Path(__file__, "../../../docs/provider-errors.md").resolve()
+QUICK = 2
+"""How many of the faults are run in every mode and way by the quick tests: one that carries text, and one without."""
+FAULT = {"fault": "reset by peer", "fault_code": "no_connection"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.name, marks=[] if place < QUICK else [pytest.mark.slow])
+        for place, fault in enumerate(FAULTS)
+    ],
+)
+def test_no_error_comes_out_raw_no_text_is_lost_and_no_value_is_wrong(fault):
+    count = counted([fault])
+    assert not [(each.text, each.mode, each.way, each.came) for each in count.bad]
+    rows = count.table().splitlines()[2:]
+    assert rows
+    assert not set(rows) - set(DOCS.read_text(encoding="utf-8").splitlines()), (
+        "run python -m tests.agents.provider_faults"
+    )
+
+
+@pytest.mark.parametrize(
+    ("contract", "text"),
+    [
+        (Output.json(str), "She is"),
+        (Output.json(int), "3"),
+        (Output.event(["said"]), "She is"),
+        (Output.json(list[int]), "[1, 2"),
+        (Output.json(Person), GOOD[:-1]),
+    ],
+)
+def test_what_has_no_end_of_its_own_is_cut_where_a_stream_breaks_off(contract, text):
+    rejected = read_reply(Reply(text, truncated=True, **FAULT), contract)
+    assert rejected.reason is Reason.TRUNCATED
+    assert [issue.code for issue in rejected.issues][-2:] == ["no_connection", "broken_off"]
+
+
+def test_a_whole_value_before_the_break_is_inferred_and_reported():
+    outcome = read_reply(Reply(GOOD, truncated=True, **FAULT), Output.json(Person))
+    assert (outcome.value, outcome.trust) == (ADA, Trust.INFERRED)
+    assert [repair.code for repair in outcome.repairs] == ["broken-off"]
+
+
+def test_retries_of_a_step_count_where_a_lost_connection_has_left_a_part_of_the_text():
+    lost = ModelConnectionError("m", "reset by peer")
+    calls = []
+
+    async def stream(messages, info):
+        calls.append("stream")
+        if len(calls) > 1:
+            yield GOOD
+            return
+        yield GOOD[:20]
+        raise lost
+
+    async def answer(messages, info):
+        calls.append("again")
+        raise lost
+
+    async def at_once(seconds):
+        """No waiting in tests."""
+
+    async def go():
+        models = OneModel(FunctionModel(answer, stream_function=stream, profile=PROFILE))
+        step = Step("who", agent=AgentSpec(model="local:m"), contract=Output.json(Person), retries=1)
+        async with aclosing(Runner(step, models=models, sleep=at_once).stream("Who?")) as events:
+            return [event async for event in events][-1].result
+
+    result = asyncio.run(go())
+    assert (result.status.value, result.output) == ("completed", ADA)
+    assert calls == ["stream", "again", "again", "stream"]

@@ -1,0 +1,230 @@
+"""A provider that refuses a schema is asked for it in words: once, and from then on in the same run."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent, AgentRunResultEvent, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.models.fallback import FallbackModel
+
+from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError, Pipeline, Reason, Runner, Step
+from flujo_aros.contract import compile_contract
+from flujo_aros.events import StagePassed, observing
+from flujo_aros.host.faults import refuses_schema
+from flujo_aros.host.run import run_agent
+from flujo_aros.host.run_state import RunRecord
+from flujo_aros.host.wording import is_refused, remember
+from flujo_aros.pipeline.map import Map
+from flujo_aros.recovery import Constrain
+from flujo_aros.testing import ScriptedModel
+
+from .scripted import OneModel, call
+
+
+class Item(BaseModel):
+    name: str
+    qty: int
+
+
+class Place(BaseModel):
+    street: str
+
+
+PEN = Item(name="pen", qty=3)
+GOOD = '{"name": "pen", "qty": 3}'
+TOO_LARGE = ModelHTTPError(400, "m", {"error": {"message": "The compiled grammar is too large."}})
+REFUSALS = [
+    (
+        400,
+        {
+            "type": "error",
+            "error": {"message": "The compiled grammar is too large. Reduce the number of strict tools."},
+        },
+    ),
+    (400, {"error": {"message": "Schemas contains too many optional parameters (31), limit: 24."}}),
+    (400, {"error": {"message": "Invalid schema for response_format 'Item': 'uniqueItems' is not permitted."}}),
+    (400, {"error": {"message": "Invalid schema for function 'final_result': 'pattern' is not permitted."}}),
+    (400, {"error": {"message": "The specified schema produces a constraint that has too many states for serving."}}),
+    (400, {"error": {"message": "Unknown name \"additionalProperties\" at 'generation_config.response_schema'"}}),
+    (400, {"message": "output_format.schema: For 'object' type, 'additionalProperties' must be false"}),
+    (422, {"detail": "response_format json_schema is not supported"}),
+    (500, {"error": {"message": "failed to parse grammar"}}),
+]
+OTHERS = [
+    (400, {"error": {"message": "This model's maximum context length is 8192 tokens."}}),
+    (400, {"error": {"message": "Generated JSON does not match the expected schema.", "code": "json_validate_failed"}}),
+    (401, {"error": {"message": "invalid key for json_schema"}}),
+    (503, {"error": {"message": "grammar server busy"}}),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), REFUSALS)
+def test_refusals_of_providers_are_recognized(status, body):
+    assert refuses_schema(ModelHTTPError(status, "m", body))
+
+
+@pytest.mark.parametrize(("status", "body"), OTHERS)
+def test_other_errors_are_not_taken_for_refusals(status, body):
+    assert not refuses_schema(ModelHTTPError(status, "m", body))
+
+
+async def by_run(agent):
+    return await agent.run("x")
+
+
+async def by_stream(agent):
+    async with agent.run_stream("x") as stream:
+        await stream.get_output()
+    return stream
+
+
+async def by_events(agent):
+    async with agent.run_stream_events("x") as events:
+        async for event in events:
+            if isinstance(event, AgentRunResultEvent):
+                return event.result
+    return None
+
+
+def output_of(result):
+    return result.output if hasattr(result, "output") else asyncio.run(result.get_output())
+
+
+@pytest.mark.parametrize("way", [by_run, by_stream, by_events])
+@pytest.mark.parametrize("mode", [NativeOutput, ToolOutput])
+def test_an_agent_gets_its_value_from_words_with_the_same_schema(mode, way):
+    model = ScriptedModel(TOO_LARGE, GOOD)
+    result = asyncio.run(way(Agent(model, output_type=mode(Item), capabilities=[Aros()])))
+    assert output_of(result) == PEN
+    first = "native" if mode is NativeOutput else "tool"
+    assert [asked.output_mode for asked in model.asked] == [first, "prompted"]
+    assert "qty" in model.asked[1].prompt
+    reported = result.metadata["aros"]
+    assert reported["schema_refused"] == (
+        "the provider of scripted refused the schema (The compiled grammar is too large.); asked in words instead"
+    )
+    assert (reported["calls"], reported["origin"]) == (2, "first")
+    assert (result.usage.requests, result.usage.unmeasured_requests) == (1, 0), "the host counts no call that failed"
+
+
+def test_one_of_several_output_tools_is_found_in_words_too():
+    model = ScriptedModel(TOO_LARGE, GOOD)
+    agent = Agent(model, output_type=[ToolOutput(Item), ToolOutput(Place)], capabilities=[Aros()])
+    assert asyncio.run(agent.run("x")).output == PEN
+    assert "street" in model.asked[1].prompt
+
+
+def test_what_is_wrong_with_the_words_goes_up_the_ladder_without_the_schema():
+    model = ScriptedModel(TOO_LARGE, "I would say a pen.", "CANNOT_REPAIR", GOOD)
+    result = asyncio.run(Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()]).run("x"))
+    assert result.output == PEN
+    assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "text", "text"]
+
+
+def test_later_requests_of_the_same_run_ask_in_words_at_once():
+    model = ScriptedModel(TOO_LARGE, call("{}", "look"), GOOD)
+    agent = Agent(model, output_type=NativeOutput(Item), capabilities=[Aros()])
+    agent.tool_plain(lambda: "a pen", name="look")
+    result = asyncio.run(agent.run("x"))
+    assert result.output == PEN
+    assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "prompted"]
+    assert result.metadata["aros"]["schema_refused"].endswith("earlier in this run; asked in words at once")
+
+
+def test_a_second_refusal_is_the_outcome():
+    model = ScriptedModel(TOO_LARGE, TOO_LARGE)
+    agent = Agent(model, output_type=NativeOutput(Item), capabilities=[Aros(ladder=Ladder(stages=()))])
+    with pytest.raises(ModelHTTPError):
+        asyncio.run(agent.run("x"))
+    assert model.calls == 2
+
+
+def test_a_prompted_request_is_not_made_twice():
+    model = ScriptedModel(TOO_LARGE, TOO_LARGE)
+    with pytest.raises(OutputError) as caught:
+        asyncio.run(Agent(model, output_type=PromptedOutput(Item), capabilities=[Aros()]).run("x"))
+    assert (caught.value.reason, caught.value.stages) == (Reason.PROVIDER, ("retry",))
+
+
+def test_models_that_fall_back_on_each_other_are_asked_in_words_when_all_refuse():
+    models = [ScriptedModel(TOO_LARGE, GOOD), ScriptedModel(TOO_LARGE)]
+    agent = Agent(FallbackModel(*models), output_type=NativeOutput(Item), capabilities=[Aros()])
+    assert asyncio.run(agent.run("x")).output == PEN
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_steps_of_one_run_remember_what_was_refused(streamed):
+    model = ScriptedModel(TOO_LARGE, GOOD, GOOD, GOOD)
+    body = Pipeline([Step("item", agent=AgentSpec(model="local:m"), contract=Output.json(Item), input="{{ item }}")])
+    runner = Runner(Map("all", body, iterable_input="previous_step", max_concurrency=1), models=OneModel(model))
+    heard = []
+
+    async def go():
+        with observing(heard.append):
+            if not streamed:
+                return await runner.run(["a", "b", "c"])
+            async with aclosing(runner.stream(["a", "b", "c"])) as events:
+                return [event async for event in events][-1].result
+
+    result = asyncio.run(go())
+    assert (result.status.value, result.output) == ("completed", [PEN, PEN, PEN])
+    assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "prompted", "prompted"]
+    assert (result.usage.requests, result.usage.unmeasured_requests) == (4, 1)
+    passed = [event for event in heard if isinstance(event, StagePassed)]
+    assert [event.stage for event in passed] == ["native"] * 3
+    assert [event.why.rpartition("; ")[2] for event in passed] == [
+        "asked in words instead",
+        *["asked in words at once"] * 2,
+    ]
+
+
+def test_another_schema_of_the_same_model_is_still_asked_for_natively():
+    model = ScriptedModel(TOO_LARGE, GOOD, '{"street": "Quay"}')
+    spec = AgentSpec(model="local:m")
+    steps = [
+        Step("item", agent=spec, contract=Output.json(Item)),
+        Step("place", agent=spec, contract=Output.json(Place)),
+    ]
+    asyncio.run(Runner(Pipeline(steps), models=OneModel(model)).run("x"))
+    assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "native"]
+
+
+def test_a_refused_schema_is_that_of_one_contract_and_no_other():
+    model, record = ScriptedModel(), RunRecord()
+    item, place = compile_contract(Item), compile_contract(Place)
+    assert not is_refused(model, item, record)
+    assert remember(TOO_LARGE, model, item, record)
+    record.exchange.schema_refused = ""  # as before the next attempt
+    assert is_refused(model, item, record)
+    assert not is_refused(model, place, record)
+
+
+def test_the_call_that_was_refused_counts_against_the_limits_of_the_run():
+    model = ScriptedModel(TOO_LARGE, GOOD)
+    run = asyncio.run(run_agent(AgentSpec(model="local:m"), "x", Output.json(Item), models=OneModel(model)))
+    assert (run.calls, run.usage.requests, run.usage.unmeasured_requests) == (2, 2, 1)
+
+
+def test_a_stage_whose_schema_is_refused_asks_in_words_and_the_run_remembers():
+    ladder = Ladder(stages=(Constrain(),), max_calls=2)
+    model = ScriptedModel("a pen", TOO_LARGE, GOOD, "a pen", "a pen")
+    spec = AgentSpec(model="local:m", output_mode="prompted")
+    refusals = {}
+    runs = [
+        asyncio.run(run_agent(spec, "x", Output.json(Item), ladder, models=OneModel(model), refusals=refusals))
+        for _ in range(2)
+    ]
+    assert (runs[0].outcome.value, runs[0].outcome.origin, runs[0].calls) == (PEN, "constrain", 3)
+    assert [asked.output_mode for asked in model.asked] == ["prompted", "native", "text", "prompted"]
+    assert "qty" in model.asked[2].prompt
+    assert [attempt.outcome for attempt in runs[1].outcome.attempts] == ["rejected", "passed"]
+
+
+def test_a_stage_makes_no_second_call_beyond_the_limit():
+    ladder = Ladder(stages=(Constrain(),), max_calls=1)
+    model = ScriptedModel("a pen", TOO_LARGE)
+    spec = AgentSpec(model="local:m", output_mode="prompted")
+    run = asyncio.run(run_agent(spec, "x", Output.json(Item), ladder, models=OneModel(model)))
+    assert (run.outcome.reason, model.calls) == (Reason.NO_JSON, 2)

@@ -1,0 +1,178 @@
+"""What each call has used is told where it was made, and adds up to the whole, streamed or not, however a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent, AgentRunResultEvent, PromptedOutput
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import RequestUsage, UsageLimits
+
+from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError
+from flujo_aros.events import AgentFinished, AskFinished, Event, LiveEvent, observing
+from flujo_aros.host.run import run_agent
+from flujo_aros.host.run_state import RunRecord, recording
+from flujo_aros.testing import ScriptedModel
+from flujo_aros.usage import Usage
+
+WAYS = ["run", "stream", "events"]
+
+
+class Item(BaseModel):
+    n: int
+
+
+def said(text: str, tokens: int) -> ModelResponse:
+    return ModelResponse([TextPart(text)], usage=RequestUsage(input_tokens=tokens, output_tokens=7))
+
+
+class Heard:
+    """What observers were told of the calls of one run."""
+
+    def __init__(self) -> None:
+        self.asks: list[AskFinished] = []
+        self.runs: list[AgentFinished] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, AskFinished):
+            self.asks.append(event)
+        elif isinstance(event, AgentFinished):
+            self.runs.append(event)
+
+    @property
+    def first(self) -> Usage:
+        """What the agent's own call has used. It ends last where a block is put behind its stream."""
+        return next(ask.usage for ask in self.asks if ask.stage == "first")
+
+    @property
+    def total(self) -> Usage:
+        return Usage.total(ask.usage for ask in self.asks)
+
+
+async def asked(way: str, agent: Agent[None, Any], limits: UsageLimits | None = None) -> Any:
+    """What the host counts for a run."""
+    if way == "run":
+        return (await agent.run("Go.", usage_limits=limits)).usage
+    if way == "stream":
+        async with agent.run_stream("Go.", usage_limits=limits) as stream:
+            await stream.get_output()
+            return stream.usage
+    result: Any = None
+    async with agent.run_stream_events("Go.", usage_limits=limits) as events:
+        async for event in events:
+            result = event.result if isinstance(event, AgentRunResultEvent) else result
+    return result.usage
+
+
+def scripted(*texts: str, then: str | None = None) -> Agent[None, Any]:
+    model = ScriptedModel(*(said(text, 100 + at) for at, text in enumerate(texts)), then=then)
+    return Agent(model, output_type=PromptedOutput(Item), capabilities=[Aros()])
+
+
+def by_stage(record: RunRecord, first: Usage) -> Usage:
+    return Usage.total([first, *(stage.usage for stage in record.stages)])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_stages_add_up_to_what_the_host_counts(way: str) -> None:
+    heard = Heard()
+    with recording() as record, observing(heard):
+        host = asyncio.run(asked(way, scripted('{"n": oops}', '{"n": 1}')))
+    total = heard.total
+    assert (total.requests, total.input_tokens, total.output_tokens) == (2, host.input_tokens, host.output_tokens)
+    assert by_stage(record, heard.first) == total == heard.runs[0].usage
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_attempts_of_a_failure_add_up_to_its_usage(way: str) -> None:
+    heard = Heard()
+    with observing(heard), pytest.raises(OutputError) as caught:
+        asyncio.run(asked(way, scripted("no", "none", "nothing", then="no")))
+    error = caught.value
+    assert error.attempts[0].usage.input_tokens > 0
+    assert Usage.total(attempt.usage for attempt in error.attempts) == error.usage == heard.total == heard.runs[0].usage
+    assert all(attempt.seconds > 0 for attempt in error.attempts if attempt.usage.requests)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_limit_leaves_what_was_used_until_then(way: str) -> None:
+    heard = Heard()
+    with recording() as record, observing(heard), pytest.raises(UsageLimitExceeded):
+        asyncio.run(asked(way, scripted("no", "none", then="no"), UsageLimits(request_limit=1)))
+    assert by_stage(record, heard.first) == heard.total == heard.runs[0].usage
+    assert heard.total.requests == 1
+
+
+@pytest.mark.parametrize("cut_in", ["first", "llm_repair"])
+@pytest.mark.parametrize("shown", [False, True], ids=["whole", "live"])
+def test_a_cancelled_run_tells_what_it_has_used(cut_in: str, *, shown: bool) -> None:
+    """The sink of a step hears the same as the observers, wherever the run was when it was cancelled."""
+    calls: list[str] = []
+
+    async def stalls(at: int) -> None:
+        if at == (0 if cut_in == "first" else 1):
+            asyncio.current_task().cancel()  # type: ignore[union-attr]  # inside of a coroutine there is one
+            await asyncio.sleep(0)
+
+    async def reply(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        calls.append("whole")
+        await stalls(len(calls) - 1)
+        return said('{"n": oops}', 100)
+
+    async def pieces(_messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
+        calls.append("live")
+        yield '{"n": '
+        await stalls(len(calls) - 1)
+        yield "oops}"
+
+    async def live(_event: LiveEvent) -> None:
+        pass
+
+    heard, sink = Heard(), list[Usage]()
+    agent = Agent(FunctionModel(reply, stream_function=pieces))
+
+    async def go() -> None:
+        await run_agent(agent, "Go.", Output.json(Item), live=live if shown else None, usage_sink=sink.append)
+
+    with observing(heard), pytest.raises(asyncio.CancelledError):
+        asyncio.run(go())
+    assert len(heard.asks) == len(calls) == (1 if cut_in == "first" else 2)
+    assert sink == [heard.total]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_block_put_behind_a_stream_is_counted(way: str) -> None:
+    heard = Heard()
+    model = ScriptedModel(said("On it.", 100), said('{"plan": "a"}', 130), then=None)
+    agent = Agent(model, capabilities=[Aros(Output.block("plan"))])
+    with recording() as record, observing(heard):
+        host = asyncio.run(asked(way, agent))
+    assert (heard.total.requests, heard.total.input_tokens) == (2, host.input_tokens)
+    assert by_stage(record, heard.first) == heard.total
+
+
+@pytest.mark.parametrize("in_blueprint", [False, True])
+def test_a_stream_that_breaks_off_has_used_what_nobody_knows(in_blueprint: bool) -> None:
+    async def pieces(_: list[ModelMessage], __: AgentInfo) -> AsyncIterator[str]:
+        yield '{"n": '
+        raise ModelHTTPError(500, "m", {"error": {"message": "overloaded"}})
+
+    async def live(_: LiveEvent) -> None:
+        """Nobody looks at the pieces."""
+
+    class Source:
+        async def model(self, name: str) -> FunctionModel:
+            return FunctionModel(stream_function=pieces)
+
+    made = AgentSpec(model="local:x") if in_blueprint else Agent(FunctionModel(stream_function=pieces))
+    heard = Heard()
+    with observing(heard):
+        run = asyncio.run(run_agent(made, "Go.", Output.json(Item), Ladder(stages=()), models=Source(), live=live))
+    assert [ask.usage.unmeasured_requests for ask in heard.asks] == [1]
+    assert (run.usage.requests, run.usage.unmeasured_requests) == (1, 1)

@@ -1,6 +1,6 @@
 """Every failure in every output mode, output shape and way to run: what must come of it, and what came.
 
-`python -m tests.agents.matrix` prints the counts.
+`python -m tests.host.matrix` prints the counts.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Every error of a provider, with and without text, in every output mode and way to run: what comes of it.
 
-`python -m tests.agents.provider_faults` prints the table of `docs/provider-errors.md`.
+`python -m tests.host.provider_faults` prints the table of `docs/provider-errors.md`.
 """
 
 import asyncio

@@ -16,11 +16,12 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles import ModelProfile
-from tests.agents.scripted import Script, call
 
 from flujo_aros import Aros, Ladder, Output, OutputError
 from flujo_aros.host.profiles import profile_of
 from flujo_aros.testing import ScriptedModel
+
+from .scripted import Script, call
 
 Ending = str
 READ_ONLY = Ladder(stages=())

@@ -34,7 +34,7 @@ def test_no_error_comes_out_raw_no_text_is_lost_and_no_value_is_wrong(fault):
     rows = count.table().splitlines()[2:]
     assert rows
     assert not set(rows) - set(DOCS.read_text(encoding="utf-8").splitlines()), (
-        "run python -m tests.agents.provider_faults"
+        "run python -m tests.host.provider_faults"
     )
 
 

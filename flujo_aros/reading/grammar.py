@@ -1,97 +1,215 @@
-"""The grammar of the tolerant parser: regular expressions by name, an example beside each alternative."""
+r"""The grammar of the tolerant parser: its regular expressions by name, an example beside each alternative.
+
+All are verbose (`re.X`): a space is written `[ ]`. Quantifiers have upper bounds where a look ahead could otherwise go
+to the end of the text from every place in it. What a text that still grows may yet become is derived from the same
+expression (`lookahead`).
+
+`SPACE` is white space as models write it, with zero-width characters and byte order marks. A colon may be `:`, the
+full-width `：`, `=` or `=>`.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-NUMBER_PATTERN = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-BLANK: Final = re.compile(r"[ \t\r\n]*")
+from flujo_aros.reading.lookahead import Ahead, begun, certain
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+NUMBER_PATTERN: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+"""A number of JSON: `0`, `-12.5`, `1e-7`; neither `007` nor `.5`."""
+_WORD: Final = "true|false|null|True|False|None"
+_SCALAR: Final = rf"(?: {NUMBER_PATTERN} | {_WORD} )"
+_GAP: Final = r"[ \t\r\n]*"
+_SPACE: Final = r"[\s\u200b-\u200d\u2060\ufeff]*"
+_VALUE_BEGINS: Final = r"[\"'“\[{]"
+
+# --- white space and comments ----------------------------------------------------------------------------------------
+
+BLANK: Final = re.compile(_GAP)
 ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
-COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#(?![0-9a-fA-F]{3,8}\b)[^\n]*|<!--.*?-->", re.S)
+COMMENT: Final = re.compile(
+    r"""
+      //[^\n]*                                # // as agreed
+    | /\*.*?\*/                               # /* as agreed */
+    | \#(?![0-9a-fA-F]{3,8}\b)[^\n]*          # # as agreed; but no colour: #ffcc00
+    | <!--.*?-->                              # <!-- as agreed -->
+    """,
+    re.X | re.S,
+)
 LEFT_OUT: Final = re.compile(
-    r"\.\.\.|…|\b(?:more|others?|remaining|rest|omitted|truncated|unchanged|skipped|elided|left out"
-    r"|not shown|abbreviated|as before|as above|same as|and so on|etc|weitere|übrige|unverändert|ausgelassen|usw"
-    r"|inchangé|sin cambios|resto|reste)\b"
-    r"|省略|其余|其他|以下略|残り|同上",
-    re.I,
+    r"""
+      \.\.\. | …                              # // ...
+    | \b(?:                                   # // and 3 more items, /* rest omitted */
+        more | others? | remaining | rest | omitted | truncated | unchanged | skipped | elided | left[ ]out
+      | not[ ]shown | abbreviated | as[ ]before | as[ ]above | same[ ]as | and[ ]so[ ]on | etc
+      | weitere | übrige | unverändert | ausgelassen | usw | inchangé | sin[ ]cambios | resto | reste
+      )\b
+    | 省略 | 其余 | 其他 | 以下略 | 残り | 同上
+    """,
+    re.X | re.I,
 )
-KEY_AHEAD: Final = re.compile(
-    r"\s*(?:[\"“”„«](?P<q>[^\"“”»\n:]{0,120})[\"”“»](?=[\s\u200b-\u200d\u2060\ufeff]*(?:[:：]|=))|['‘`](?P<s>[^'’`\n:]{1,120})['’`](?=\s*(?:[:：]|=))"
-    r"|(?P<b>[\w$][\w$-]{0,60}(?: [\w$-]{1,30}){0,3})(?=\s*[:：]))[\s\u200b-\u200d\u2060\ufeff]*(?:[:：]|=>?)"
-)
-KEY_AHEAD_BEGUN: Final = re.compile(
-    r"\s*(?:[\"“”„«][^\"“”»\n:]{0,120}(?:[\"”“»]\s*)?|['‘`][^'’`\n:]{0,120}(?:['’`]\s*)?"
-    r"|[\w$][\w$-]{0,60}(?: [\w$-]{0,30}){0,3}\s*)?\Z"
-)
-SCALAR_AHEAD: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=\s*[\s,;\]])")
-SCALAR_AHEAD_BEGUN: Final = re.compile(r"[\w.+-]*\s*\Z")
+"""A comment that stands for something that was left out: the value is not all there."""
 ELLIPSIS: Final = re.compile(r"\.\.\.|…")
-HALF_CHARACTER: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
-CALL: Final = re.compile(r"(?:new\s+)?[A-Za-z_$][\w$.]*\(\s*(?=[\"'\d\-)])")
-BARE_KEY: Final = re.compile(r"[^\s:：=,，{}\[\]\"'“”‘’`][^:：=,，{}\[\]\"“”`\n]*?(?=[\"'”’`]?\s*(?:[:：]|=>|=))")
-KEY_AND_VALUE: Final = re.compile(r"[^\W\d]\w{0,60}(?=[ \t]{1,20}(?:[\"'“\[{]|-?\d))")
-COLON: Final = re.compile(r"\s*(?:[:：]\s*=?|=>|=)\s*(?:[:：]\s*)?")
-BARE_END: Final = re.compile(r"[,，}\]\n\"]|/[/*]|\s#|;(?=\s*(?:[}\]\[{]|[\"']?\w+[\"']?\s*:|\n\s*[\"']))")
-SCALAR: Final = re.compile(rf"(?:{NUMBER_PATTERN}|true|false|null|True|False|None)(?=[\s;])")
-GLUED: Final = re.compile(r"-?\d[\d.]*(?:[^\W\d]\w*\s*[:：]|\s*[、；;|]|[eE][+-]?\Z)|.*\\\Z")
-"""A number and what should not stand behind it: a key, an odd separator, an exponent without digits."""
-LOST_BEGIN: Final = re.compile(r"[^'’‘\\]+['’]|[^“”«»\\]+[”»]")
-FEET: Final = re.compile(r"\d+(?:[./]\d+)?['’]")
-JOINED: Final = re.compile(r"\s*\+\s*(?=[\"'“])")
-JOINED_BEGUN: Final = re.compile(r"\s*(?:\+\s*)?\Z")
-CALL_BEGUN: Final = re.compile(r"[A-Za-z_$][\w$.\s]*(?:\(\s*)?\Z")
-BARE_KEY_BEGUN: Final = re.compile(r"[^:：=,，{}\[\]\"“”`\n]*[\"'”’`]?\s*\Z")
-DECIMAL_COMMA: Final = re.compile(
-    r"[-+]?(?:\d{1,3}(?:\.\d{3})+|0|[1-9]\d{0,15}),\d{1,15}(?=\s{0,20}(?:[}\n]|,\s{0,20}[\"'}]))", re.A
-)
-"""A number with a decimal comma, behind which the object ends or another key stands."""
-RAW: Final = re.compile(r"\W[rR][\"']")
-"""Before a string in which Python reads no escapes."""
-PREFIX: Final = re.compile(r"[uUbBrR](?=[\"'](?!\s*[,}\]:]))")
-BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
-_GAP = r"[ \t\r\n]*"
-_END = r"\Z"
-_DOUBLE = r'"([^"\\\x00-\x1f]*)"'
-_SINGLE = r"'([^'\"\\\x00-\x1f]*)'"
-_WORD = "(true|false|null|True|False|None)"
-_QUOTED_KEY = r"""(?:"[^"\\\n]*"|'[^'"\\\n]*')"""
-_ANY_KEY = rf"(?:{_QUOTED_KEY}|[A-Za-z_$][\w$-]*)"
+
+# --- members and elements of plain JSON, and what departs from it without any doubt ----------------------------------
+
+_DOUBLE: Final = r'"([^"\\\x00-\x1f]*)"'
+_SINGLE: Final = r"'([^'\"\\\x00-\x1f]*)'"
+_BARE: Final = r"[A-Za-z_$][\w$-]*"
+_QUOTED_KEY: Final = r"""(?: "[^"\\\n]*" | '[^'"\\\n]*' )"""
 
 
-def _member_pattern(next_key: str, *, growing: bool) -> re.Pattern[str]:
+def _member_pattern(next_key: str) -> str:
     """A key and a scalar whose end is beyond doubt, or an opening bracket, in one match.
 
-    In a growing text the end of the text tells nothing.
+    A string has ended where its object closes or another key follows: a quote before anything else may be a part of
+    the text. A number has ended at a closer, or at a comma before which no digits follow (`1,234` is one number).
     """
-    closed = rf"\}}{_GAP}(?:[,}}\]]{'' if growing else '|' + _END})"
-    text_ends = rf"(?={_GAP}(?:{closed}|,{_GAP}(?:{next_key}{_GAP}:|{closed})))"
-    word_ends = rf"(?={_GAP}(?:\}}|,{'[^0-9]' if growing else '(?![0-9])'}))"
-    return re.compile(
-        rf"{_GAP}(?:{_DOUBLE}|{_SINGLE}|([A-Za-z_$][\w$-]*)){_GAP}:{_GAP}"
-        rf"(?:{_DOUBLE}{text_ends}|{_SINGLE}{text_ends}|({NUMBER_PATTERN}){word_ends}|{_WORD}{word_ends}|([\[{{]))"
-    )
+    closed = rf"\}}{_GAP}(?: [,}}\]] | \Z )"
+    string_ends = rf"(?= {_GAP}(?: {closed} | ,{_GAP}(?: {next_key}{_GAP}: | {closed} ) ) )"
+    word_ends = rf"(?= {_GAP}(?: \}} | ,(?! [0-9] ) ) )"
+    return rf"""
+        {_GAP}(?: {_DOUBLE} | {_SINGLE} | ({_BARE}) ) {_GAP}:{_GAP}     # "a":   'a':   a:
+        (?: {_DOUBLE}{string_ends}                                      # "x",
+          | {_SINGLE}{string_ends}                                      # 'x',
+          | ({NUMBER_PATTERN}){word_ends}                               # 12.5,
+          | ({_WORD}){word_ends}                                        # true,
+          | ([\[{{])                                                    # [
+        )"""
 
 
-def _begun_pattern(next_key: str) -> re.Pattern[str]:
-    """A key and a string of which more text may show that its end is beyond doubt."""
-    closed = rf"\}}{_GAP}"
-    return re.compile(
-        rf"{_GAP}(?:{_DOUBLE}|{_SINGLE}|([A-Za-z_$][\w$-]*)){_GAP}:{_GAP}(?:{_DOUBLE}|{_SINGLE})"
-        rf"{_GAP}(?:{closed}|,{_GAP}(?:(?:{next_key}){_GAP}|{closed})?)?\Z"
-    )
+def _twice(pattern: str) -> dict[bool, re.Pattern[str]]:
+    """For a text that is complete, and for one that grows."""
+    return {False: re.compile(pattern, re.X), True: re.compile(certain(pattern), re.X)}
 
 
-MEMBER: Final = {growing: _member_pattern(_QUOTED_KEY, growing=growing) for growing in (False, True)}
-MEMBER_OF_BARE: Final = {growing: _member_pattern(_ANY_KEY, growing=growing) for growing in (False, True)}
-_QUOTED_KEY_BEGUN = r"""(?:"[^"\\\n]*"?|'[^'\\\n]*'?)"""
-BEGUN: Final = _begun_pattern(_QUOTED_KEY_BEGUN)
-BEGUN_OF_BARE: Final = _begun_pattern(rf"(?:{_QUOTED_KEY_BEGUN}|[A-Za-z_$][\w$-]*)")
-_TEXT_ENDS = rf"(?={_GAP}(?:\]|,{_GAP}[\"'{{\[\]\-0-9]))"
+# What a bare word before a colon means depends on whether the object has bare keys at all.
+_KEYS: Final = {False: _QUOTED_KEY, True: rf"(?: {_QUOTED_KEY} | {_BARE} )"}
+MEMBER: Final = {bare: _twice(_member_pattern(key)) for bare, key in _KEYS.items()}
+"""By whether the object has bare keys, and whether the text grows. Groups: three kinds of keys, five of values."""
+MEMBER_BEGUN: Final = {bare: re.compile(begun(certain(_member_pattern(key))), re.X) for bare, key in _KEYS.items()}
+
+_ELEMENT_ENDS: Final = rf"(?= {_GAP}(?: \] | ,{_GAP}[\"'{{\[\]\-0-9] ) )"
 ELEMENT: Final = re.compile(
-    rf"{_GAP}(?:{_DOUBLE}{_TEXT_ENDS}|{_SINGLE}{_TEXT_ENDS}"
-    rf"|({NUMBER_PATTERN})(?={_GAP}[,\]])|{_WORD}(?={_GAP}[,\]])|([\[{{]))"
+    rf"""
+    {_GAP}(?: {_DOUBLE}{_ELEMENT_ENDS}                                  # "x",
+            | {_SINGLE}{_ELEMENT_ENDS}                                  # 'x',
+            | ({NUMBER_PATTERN})(?= {_GAP}[,\]] )                       # 12,
+            | ({_WORD})(?= {_GAP}[,\]] )                                # true,
+            | ([\[{{])                                                  # [
+          )""",
+    re.X,
 )
-FIRST_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?(\w{1,60})[\"'”]?\s{0,10}[:：]")
+NEXT_CONTAINER: Final = re.compile(rf"{_GAP}(,){_GAP}(?= [{{\[] )", re.X)
+BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
+"""Brackets, and the strings in which they do not count."""
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+KEY_AHEAD: Final = Ahead(
+    rf"""
+    \s*
+    (?: [\"“”„«] (?P<q> [^\"“”»\n:]{{0,120}} ) [\"”“»] (?= {_SPACE}(?: [:：] | = ) )      # "name" :
+      | ['‘`] (?P<s> [^'’`\n:]{{1,120}} ) ['’`] (?= \s*(?: [:：] | = ) )                  # 'name' :
+      | (?P<b> [\w$][\w$-]{{0,60}} (?: [ ][\w$-]{{1,30}} ){{0,3}} ) (?= \s*[:：] )          # unit price :
+    )
+    {_SPACE} (?: [:：] | =>? )
+    """
+)
+"""A key and its colon."""
+BARE_KEY: Final = Ahead(
+    r"""
+    [^\s:：=,，{}\[\]\"'“”‘’`] [^:：=,，{}\[\]\"“”`\n]*? (?= [\"'”’`]? \s* (?: [:：] | => | = ) )   # unit price" :
+    """
+)
+KEY_AND_VALUE: Final = re.compile(
+    r"[^\W\d]\w{0,60} (?= [ \t]{1,20}(?: [\"'“\[{] | -?\d ) )",
+    re.X,  # limit 3, where the colon was forgotten
+)
+FIRST_KEY: Final = re.compile(r"\{ \s{0,40} [\"'“]? (\w{1,60}) [\"'”]? \s{0,10} [:：]", re.X)  # { "name":
+COLON: Final = re.compile(r"\s* (?: [:：]\s*=? | => | = ) \s* (?: [:：]\s* )?", re.X)  # :  ：  :=  =>  =  ::
+PREFIX: Final = re.compile(r"[uUbBrR] (?= [\"'] (?! \s*[,}\]:] ) )", re.X)
+"""Before a string of Python: `u'x'`; but not the letter at the end of `['a', b']`."""
+
+# --- strings ---------------------------------------------------------------------------------------------------------
+
+KEY_BEHIND: Final = Ahead(
+    rf"""
+    \s*
+    (?: (?: (?: // | \# )[^\n]*\n | /\*.{{0,200}}?\*/ ) \s* )?  # a comment before it
+    (?: [\"“”„«]{{1,2}} (?P<q> [^\"“”»\n:]{{0,120}} ) [\"”“»]{{1,2}} {_SPACE} (?: [:：] | =>? )  # "name" :   ""name"":
+      | ['‘`]{{1,2}} (?P<s> [^'’`\n:]{{1,120}} ) ['’`]{{1,2}} {_SPACE} (?: [:：] | =>? )  # 'name' :
+      | (?P<b> [\w$][\w$-]{{0,60}} ) (?P<half> [\"'”]? ) \s*[:：]  # name:   name":
+        (?= \s*(?: [\"'“\[{{\d\-+tfnTFN] | [yY]es\b ) | \s*\Z )  # … and a value
+      | [\"“] (?P<h> \w{{1,60}} ): \s* (?= [\"'“‘\[{{] | -?\d | (?: {_WORD} )\s*[,}}] )  # "name: "tea"
+    )
+    """,
+    re.S,
+)
+"""A key and its colon, where a string may have ended before it."""
+TAIL: Final = Ahead(
+    r"""
+    [^\"\n]{0,200} \" \s*
+    (?: , \s* \"[^\"\n]{1,120}\" \s* :                                                # …", "name":
+      | \} \s* (?: \Z | [,}\]] )                                                       # …" }
+    )
+    """
+)
+"""The rest of a string and what follows it: a closer before it was a part of the string."""
+HALF_CHARACTER: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+"""The first half of a surrogate pair, where the text was cut."""
+RAW: Final = re.compile(r"\W[rR][\"']")
+r"""Before a string in which Python reads no escapes: `r"\d+"`."""
+JOINED: Final = Ahead(r"\s* \+ \s* (?= [\"'“] )")
+"""Between the parts of a string: `"one " + "two"`."""
+
+# --- values without quotes -------------------------------------------------------------------------------------------
+
+SCALAR: Final = re.compile(rf"{_SCALAR} (?= [\s;] )", re.X)
+SCALAR_AHEAD: Final = Ahead(rf"{_SCALAR} (?= \s*[\s,;\]] )")
+CALL: Final = Ahead(r"(?: new\s+ )? [A-Za-z_$][\w$.]* \( \s* (?= [\"'\d\-)] )")
+"""`ObjectId("5f…")`, `new Date(0)`: one argument in a call is that argument."""
+BARE_END: Final = re.compile(
+    r"""
+      [,，}\]\n\"]                                         # high,
+    | /[/*]                                               # high // as agreed
+    | \s\#                                                # high # as agreed
+    | ; (?= \s*(?: [}\]\[{]                               # high; }
+                 | [\"']?\w+[\"']?\s*:                    # high; "low":
+                 | \n\s*[\"'] ) )                         # high;   and a string on the next line
+    """,
+    re.X,
+)
+GLUED: Final = re.compile(
+    r"""
+      -?\d[\d.]* (?: [^\W\d]\w*\s*[:：]                   # 12name: a key without its comma
+                   | \s*[、；;|]                          # 12;   an odd separator
+                   | [eE][+-]?\Z )                        # 1e    an exponent without digits
+    | .*\\\Z                                              # a backslash at the end
+    """,
+    re.X,
+)
+"""A number and what should not follow it."""
+LOST_BEGIN: Final = re.compile(
+    r"""
+      [^'’‘\\]+ ['’]                                      # tea'   whose opening quote was lost
+    | [^“”«»\\]+ [”»]                                     # tea”
+    """,
+    re.X,
+)
+FEET: Final = re.compile(r"\d+(?:[./]\d+)?['’]")
+"""A measure in feet: `5'`."""
 GROUP: Final = re.compile(r"0\d\d(?!\d)")
-NEXT_CONTAINER: Final = re.compile(r"[ \t\r\n]*(,)[ \t\r\n]*(?=[{\[])")
+"""Behind a comma: the end of `1,000`."""
+THOUSANDS: Final = re.compile(r"\d{3}(?=[,.}\s]|\Z)")
+DECIMAL_COMMA: Final = re.compile(
+    r"""
+    [-+]? (?: \d{1,3}(?:\.\d{3})+ | 0 | [1-9]\d{0,15} ) , \d{1,15}      # 1.234,5
+    (?= \s{0,20}(?: [}\n] | ,\s{0,20}[\"'}] ) )                         # and the object ends, or another key follows
+    """,
+    re.X | re.A,
+)
+STRING_ARGUMENT: Final = re.compile(r"([\"'])((?:(?!\1)[^\\\n])*)\1\s*\)")
+NUMBER_ARGUMENT: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*\)")

@@ -1,18 +1,24 @@
 """Looks ahead in a text that may still grow: what cannot be decided yet waits, and is decided later.
 
-In a text that is all there these looks cost next to nothing. In one that grows, a decision that more text could change
+In a text that is complete these looks cost next to nothing. In one that grows, a decision that more text could change
 raises `NeedMoreInput`; the parser then goes back to the last thing that was certain, and on from there when more has
 come.
+
+An expression is written once. Two forms are derived from it for a text that grows: one that takes nothing for certain
+because the text ends (`certain`), and one that matches whatever may become a match (`begun`).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 
 class NeedMoreInput(Exception):
-    """More text is needed; caught by the machine, never seen outside."""
+    """More text is needed; caught by the parser, never seen outside."""
 
 
 @dataclass(slots=True)
@@ -32,17 +38,125 @@ class OpenString(NeedMoreInput):
         self.opened = Opened(role, start, at, seen)
 
 
+class Ahead:
+    """An expression that is matched at a place of a text which may still grow.
+
+    >>> number = Ahead(r"[0-9]+ (?= [,}] )")
+    >>> number.match("12, ", 0, growing=True)[0]
+    '12'
+    >>> number.match("12x", 0, growing=True) is None
+    True
+    >>> number.match("12", 0, growing=True)
+    Traceback (most recent call last):
+        ...
+    flujo_aros.reading.lookahead.NeedMoreInput
+    """
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self.pattern = pattern
+        self.flags = flags | re.X
+        self.now = re.compile(pattern, self.flags)
+
+    @cached_property
+    def begun(self) -> re.Pattern[str]:
+        """Matches whatever may become a match."""
+        return re.compile(begun(self.pattern), self.flags)
+
+    def match(self, text: str, pos: int, *, growing: bool) -> re.Match[str] | None:
+        """The match at `pos`; raises `NeedMoreInput` where more text could change it, in a text that grows."""
+        found = self.now.match(text, pos)
+        if growing and (self.begun.match(text, pos) if found is None else found.end() == len(text)):
+            raise NeedMoreInput
+        return found
+
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<blank> \s+ | \#[^\n]* )                          # of a verbose expression
+    | (?P<behind> \(\?(?: ! | <= | <! ) )                  # `(?!`, `(?<=`: what has come decides it
+    | (?P<open> \( (?: \?(?: P<\w+> | [:=>] ) )? )         # `(`, `(?P<name>`, `(?:`, `(?=`, `(?>`
+    | (?P<close> \) (?: (?: [*+?] | \{[\d,]+\} ) [+?]? )? )
+    | (?P<bar> \| )
+    | (?P<anchor> \\[AZB] | \^ | \$ )
+    | (?P<bound> \\b )
+    | (?P<atom> \[ \^? \]? (?: \\. | [^\]\\] )* \] | \\. | . )
+      (?P<many> \* | \+ | \? | \{ (?P<least>\d*) ,? \d* \} )? (?P<greed> [+?] )?
+    """,
+    re.X | re.S,
+)
+
+
+def begun(pattern: str) -> str:
+    r"""A verbose expression that matches all that `pattern` matches, and at the end of a text all that may become it.
+
+    Each part of it may be missing where the text ends.
+
+    >>> print(begun(r"ab+ [cd]{2} (?: e | f )?"))
+    (?:a|\Z)(?:b+|\Z)(?:[cd]{2}|[cd]*\Z)(?:(?:e|\Z)|(?:f|\Z))?
+    """
+    return "".join(_begun_parts(pattern))
+
+
+def _begun_parts(pattern: str) -> Iterator[str]:
+    at = 0
+    while at < len(pattern):
+        found = _TOKEN.match(pattern, at)
+        if found is None:
+            raise AssertionError("every character is a token")
+        at = found.end()
+        if found["behind"]:
+            at = _close(pattern, found.start())
+            yield pattern[found.start() : at]
+        elif found["atom"]:
+            yield _begun_atom(found)
+        elif found["bound"]:
+            yield r"(?:\b|\Z)"
+        elif not found["blank"]:
+            yield found[0]
+
+
+def _begun_atom(found: re.Match[str]) -> str:
+    atom, many = found["atom"], found["many"] or ""
+    if many in ("*", "?") or (many and found["least"] in ("", "0") and many != "+"):
+        return found[0]
+    if many in ("", "+"):
+        return rf"(?:{found[0]}|\Z)"
+    return rf"(?:{found[0]}|{atom}*\Z)"
+
+
+def _close(pattern: str, start: int) -> int:
+    """Where the group that opens at `start` ends."""
+    depth = 0
+    for found in _TOKEN.finditer(pattern, start):
+        depth += bool(found["open"] or found["behind"]) - bool(found["close"])
+        if not depth:
+            return found.end()
+    raise AssertionError("every group is closed")
+
+
+_NEVER: Final = "\0"
+
+
+def certain(pattern: str) -> str:
+    r"""The expression for a text that grows: its end is no end, and what has not come may be anything.
+
+    >>> print(certain(r"[0-9]+ (?! [0-9] )"))
+    [0-9]+ (?!\Z| [0-9] )
+    """
+    return pattern.replace(r"\Z", _NEVER).replace("(?!", r"(?!\Z|").replace(_NEVER, "(?!)")
+
+
 _MARKS: Final = ("//", "/*", "...", "```", "<!--")
 
 
 def await_end(text: str, at: int, *, growing: bool) -> None:
-    """NeedMoreInput where a look has come to the end of a growing text."""
+    """Wait where a look has come to the end of a growing text."""
     if growing and at >= len(text):
         raise NeedMoreInput
 
 
 def await_mark(text: str, at: int, *, growing: bool) -> None:
-    """NeedMoreInput where the text ends here, or in what may become a comment, an ellipsis or a fence."""
+    """Wait where the text ends here, or in what may become a comment, an ellipsis or a fence."""
     if growing and len(text) - at < 4:
         rest = text[at:]
         if not rest or any(mark != rest and mark.startswith(rest) for mark in _MARKS):

@@ -240,7 +240,7 @@ class Parser:
         text, frame = self.text, self.stack[-1]
         members, plain, keys = frame.items, frame.plain, frame.keys
         growing = self.growing
-        pattern = (grammar.MEMBER_OF_BARE if frame.bare else grammar.MEMBER)[growing]
+        pattern = grammar.MEMBER[frame.bare][growing]
         fresh, self.expects_item = not members or self.expects_item, False
         while True:
             if not fresh and not self._separator("}"):
@@ -258,7 +258,7 @@ class Parser:
                 at = found.start(1) - 1
             else:
                 key, at = self._odd_key(found, frame)
-                pattern = (grammar.MEMBER_OF_BARE if frame.bare else grammar.MEMBER)[growing]
+                pattern = grammar.MEMBER[frame.bare][growing]
             if keys and key not in keys and self._closes_before(frame, key, mark):
                 return
             group = found.lastindex
@@ -323,12 +323,14 @@ class Parser:
         return Node(NUMBER, number.value, start, start + len(raw))
 
     def _await_member(self, frame: Frame) -> None:
-        """NeedMoreInput where more text may yet show the quick way that a string ends here."""
-        found = (grammar.BEGUN_OF_BARE if frame.bare else grammar.BEGUN).match(self.text, self.pos)
-        if found is None or self.doubled or self.opened is not None:
+        """Wait where more text may yet show the quick way that a string ends here."""
+        found = grammar.MEMBER_BEGUN[frame.bare].match(self.text, self.pos)
+        group = found.lastindex if found is not None else None
+        if found is None or group not in (4, 5) or self.doubled or self.opened is not None:
             return
-        group = found.lastindex or 4
         start, end = found.span(group)
+        if end == len(self.text):
+            return  # its end has not come
         frame.key = found[1] or found[2] or found[3] or ""
         raise OpenString("member", start - 1, end, -1)
 
@@ -510,10 +512,8 @@ class Parser:
 
     def _bare_key(self, pos: int) -> str:
         text = self.text
-        bare = grammar.BARE_KEY.match(text, pos + (text[pos] in QUOTES))
+        bare = grammar.BARE_KEY.match(text, pos + (text[pos] in QUOTES), growing=self.growing)
         if bare is None:
-            if self.growing and grammar.BARE_KEY_BEGUN.match(text, pos + (text[pos] in QUOTES)) is not None:
-                raise NeedMoreInput
             if (word := grammar.KEY_AND_VALUE.match(text, pos)) is not None:
                 self.pos = word.end()
                 self._log("unquoted-key", INFERRED, pos, self.pos, word[0])
@@ -600,10 +600,10 @@ class Parser:
         start = self.pos
         self.pos = call.end()
         if self.text[self.pos] in QUOTES:
-            close = re.compile(r"([\"'])((?:(?!\1)[^\\\n])*)\1\s*\)").match(self.text, self.pos)
+            close = grammar.STRING_ARGUMENT.match(self.text, self.pos)
             node = close and Node(STRING, close[2], close.start(2) - 1, close.end(2) + 1)
         else:
-            close = re.compile(r"(-?\d+(?:\.\d+)?)\s*\)").match(self.text, self.pos)
+            close = grammar.NUMBER_ARGUMENT.match(self.text, self.pos)
             number = read_number(close[1]) if close else None
             node = Node(NUMBER, number.value, close.start(1), close.end(1)) if close and number else None
         if close is None:
@@ -649,10 +649,8 @@ class Parser:
         return Node(STRING, self._whole_characters(unescape(whole), start), start, self.pos)
 
     def _concatenated(self, role: str) -> str | None:
-        found = grammar.JOINED.match(self.text, self.pos)
+        found = grammar.JOINED.match(self.text, self.pos, growing=self.growing)
         if found is None:
-            if self.growing and grammar.JOINED_BEGUN.match(self.text, self.pos) is not None:
-                raise NeedMoreInput
             return None
         try:
             end = find_end(self._surroundings(self.stack[-1], role), found.end())
@@ -702,11 +700,9 @@ class Parser:
 
     def _bare(self, shape: Shape, *, member: bool) -> Node:
         text, pos = self.text, self.pos
-        call = grammar.CALL.match(text, pos)
+        call = grammar.CALL.match(text, pos, growing=self.growing)
         if call is not None:
             return self._call(call)
-        if self.growing and grammar.CALL_BEGUN.match(text, pos) is not None:
-            raise NeedMoreInput
         stop = self._scalar_stop(pos, member=member) or self._bare_stop(pos, member=member)
         raw = text[pos:stop].strip()
         at_end = stop >= len(text)
@@ -809,7 +805,7 @@ class Parser:
             return at
 
     def _await_word(self, start: int, found: re.Match[str] | None) -> None:
-        """NeedMoreInput for the end of a word, and where a semicolon may yet end it, in a text that grows."""
+        """Wait for the end of a word, and where a semicolon may yet end it, in a text that grows."""
         self._need(found.end() if found else len(self.text))
         if self.growing and found and ";" in self.text[start : found.start()]:
             self._need(found.end() + 80)
@@ -818,7 +814,7 @@ class Parser:
         """A comma inside `1,234,567`, where the schema wants a number (without a schema it is anybody's guess)."""
         wanted = frame.shape.member(frame.shape.keys.get(frame.key, frame.key))
         self._need(comma + 4)
-        ahead = re.compile(r"\d{3}(?=[,.}\s]|\Z)").match(self.text, comma + 1)
+        ahead = grammar.THOUSANDS.match(self.text, comma + 1)
         if ahead is None or "." in self.text[pos:comma]:
             self._need(comma + 20)
             plain = wanted.allows("number") and not (wanted.anything or wanted.allows("string"))
@@ -1135,7 +1131,7 @@ class Parser:
                 return
 
     def _await_skipped(self, pos: int) -> None:
-        """NeedMoreInput where the text ends here, or in a comment, an escape or a fence."""
+        """Wait where the text ends here, or in a comment, an escape or a fence."""
         text = self.text
         await_mark(text, pos, growing=True)
         char = text[pos]
@@ -1154,17 +1150,12 @@ class Parser:
     # --- looks ahead --------------------------------------------------------------------------------------------------
 
     def _need(self, at: int) -> None:
-        """NeedMoreInput until the character at `at` is there, in a text that grows."""
+        """Wait until the character at `at` is there, in a text that grows."""
         if self.growing and at >= len(self.text):
             raise NeedMoreInput
 
     def _look_for_key(self, pos: int) -> re.Match[str] | None:
-        ahead = grammar.KEY_AHEAD.match(self.text, pos)
-        if self.growing and (
-            grammar.KEY_AHEAD_BEGUN.match(self.text, pos) if ahead is None else ahead.end() == len(self.text)
-        ):
-            raise NeedMoreInput
-        return ahead
+        return grammar.KEY_AHEAD.match(self.text, pos, growing=self.growing)
 
     def _key_ahead(self, pos: int) -> bool:
         """Whether a key and its colon stand here; one of several words must be known to the schema."""
@@ -1190,11 +1181,7 @@ class Parser:
         return char in '"“{[' or (text[pos - 1].isspace() and (char == "'" or self._scalar_ahead(pos)))
 
     def _scalar_ahead(self, pos: int) -> bool:
-        if grammar.SCALAR_AHEAD.match(self.text, pos) is not None:
-            return True
-        if self.growing and grammar.SCALAR_AHEAD_BEGUN.match(self.text, pos) is not None:
-            raise NeedMoreInput
-        return False
+        return grammar.SCALAR_AHEAD.match(self.text, pos, growing=self.growing) is not None
 
     def _knows(self, shape: Shape, key: str) -> bool:
         return key in shape.keys or fold(key) in shape.folded

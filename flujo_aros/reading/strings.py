@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape
 from flujo_aros.outcome import Risk
+from flujo_aros.reading.grammar import KEY_BEHIND, TAIL
 from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_end, await_mark
 
 _DOUBLE: Final = '"“”„‟«»＂″'
@@ -28,14 +29,6 @@ QUOTES: Final[dict[str, str]] = {
 _SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTES.values())}
 _BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
-_KEY: Final = re.compile(
-    r"\s*(?:(?:(?://|#)[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
-    r"(?:[\"“”„«]{1,2}(?P<q>[^\"“”»\n:]{0,120})[\"”“»]{1,2}[\s\u200b-\u200d\u2060\ufeff]*(?:[:：]|=>?)"
-    r"|['‘`]{1,2}(?P<s>[^'’`\n:]{1,120})['’`]{1,2}[\s\u200b-\u200d\u2060\ufeff]*(?:[:：]|=>?)"
-    r"|(?P<b>[\w$][\w$-]{0,60})(?P<half>[\"'”]?)\s*[:：](?=\s*(?:[\"'“\[{\d\-+tfnTFN]|[yY]es\b)|\s*\Z)"
-    r"|[\"“](?P<h>\w{1,60}):\s*(?=[\"'“‘\[{]|-?\d|(?:true|false|null|True|False|None)\s*[,}]))",
-    re.S,
-)
 _BARE_MEMBER: Final = re.compile(
     r"[A-Za-z_$][\w$]{0,60}\s{0,20}:\s{0,20}(?:-?\d[\d.]{0,30}|true|false|null|True|False|None|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}')"
     r"\s{0,20}(?:\}|,\s{0,20}[\"']?[\w$]{1,60}[\"']?\s{0,20}:)"
@@ -48,15 +41,6 @@ _MEMBER_WITHOUT_COLON: Final = re.compile(
 )
 _KNOWN_KEY: Final = re.compile(r"(\w{1,60})\s*[:：]\s")
 _CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
-_TAIL: Final = re.compile(r"[^\"\n]{0,200}\"\s*(?:,\s*\"[^\"\n]{1,120}\"\s*:|\}\s*(?:\Z|[,}\]]))")
-# What the two patterns above may become when more of the text comes; `\\Z` is its end for now.
-_KEY_BEGUN: Final = re.compile(
-    r"\s*(?:/\*.{0,200}\Z|//[^\n]{0,200}\Z|(?:(?://[^\n]*\n|/\*.{0,200}?\*/)\s*)?"
-    r"(?:[\"“”„«]{1,2}[^\"“”»\n:]{0,120}(?:[\"”“»]{1,2}\s*)?|['‘`]{1,2}[^'’`\n:]{0,120}(?:['’`]{1,2}\s*)?"
-    r"|[\w$][\w$-]{0,60}[\"'”]?\s*(?:[:：]\s*)?|[\"“]\w{1,60}:\s*(?:-|[tfnTFN]\w{0,4}\s*)?)?\Z)",
-    re.S,
-)
-_TAIL_BEGUN: Final = re.compile(r"[^\"\n]{0,200}(?:\"\s*(?:,\s*(?:\"(?:[^\"\n]{1,120}(?:\"\s*)?)?)?|\}\s*)?)?\Z")
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
 _LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
 _OPENING_LOST: Final = re.compile(
@@ -308,13 +292,9 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
 def _key_at(around: Surroundings, pos: int) -> re.Match[str] | None:
     """A key and its colon, where a string may have ended before it."""
     text = around.text
-    found = _KEY.match(text, pos)
-    if around.growing:
-        if found is None:
-            if _KEY_BEGUN.match(text, pos) is not None:
-                raise NeedMoreInput
-        elif found.end() == len(text) or (found["b"] is not None and _skip(text, found.end()) == len(text)):
-            raise NeedMoreInput
+    found = KEY_BEHIND.match(text, pos, growing=around.growing)
+    if around.growing and found and found["b"] is not None and _skip(text, found.end()) == len(text):
+        raise NeedMoreInput
     return found
 
 
@@ -398,9 +378,7 @@ def _follows(around: Surroundings, closer: int) -> bool:
         return True
     if depth > 0:
         return char in "\"“„«'‘{[" or char == "#" or text[at - 1 : at] == "\n"
-    if around.growing and _TAIL_BEGUN.match(text, at) is not None:
-        raise NeedMoreInput
-    return _TAIL.match(text, at) is None
+    return TAIL.match(text, at, growing=around.growing) is None
 
 
 def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd | None:

@@ -378,3 +378,32 @@ REFUSED: Final[Mapping[str, str]] = {
     "granular_step": "write a `loop`",
 }
 """Kinds of flujo that are not run here, and the way around each."""
+
+_CALLED: Final = "leave `kind` out and write `uses: package.module:function`"
+_ASKED: Final = "leave `kind` out and write `uses: agents.NAME`"
+_BRANCHED: Final = "write `kind: conditional`"
+_MAPPED: Final = "write `kind: map`"
+OTHER_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("python", "function", "callable", "code", "tool"), _CALLED),
+    **dict.fromkeys(("agent", "llm", "model", "prompt"), _ASKED),
+    **dict.fromkeys(("human", "approval", "input", "pause"), "write `kind: hitl`"),
+    **dict.fromkeys(("if", "branch", "switch", "router"), _BRANCHED),
+    **dict.fromkeys(("for", "foreach", "for_each", "each"), _MAPPED),
+    **dict.fromkeys(("while", "repeat", "until"), "write `kind: loop`"),
+    **dict.fromkeys(("import", "pipeline", "subpipeline"), "leave `kind` out and write `uses: imports.ALIAS`"),
+}
+"""What kinds are called elsewhere, and what to write here."""
+
+OTHER_KEYS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("if", "when"), "write `kind: conditional` with `condition_expression`"),
+    **dict.fromkeys(("then", "else", "cases"), "write `branches`, by the values of the condition"),
+    **dict.fromkeys(("over", "items", "for_each", "foreach"), "write `kind: map` with `iterable_input` under `map:`"),
+    **dict.fromkeys(("function", "callable", "python", "run"), "write `uses: package.module:function`"),
+    **dict.fromkeys(("while", "until"), "write `kind: loop` with `exit_expression` under `loop:`"),
+    **dict.fromkeys(("prompt", "template", "user_prompt"), "write `input`"),
+    **dict.fromkeys(("retry", "max_retries"), "write `retries`"),
+    **dict.fromkeys(("schema", "output_type", "response_model"), "write `output_schema`"),
+    "system_prompt": "it belongs to an agent",
+    "question": "write `kind: hitl` with `message`",
+}
+"""What keys of steps are called elsewhere, and what to write here."""

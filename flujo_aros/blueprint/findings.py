@@ -11,7 +11,7 @@ from typing import Any, Final, cast, get_args, get_type_hints
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from flujo_aros.blueprint.blocks import BLOCKS, Block
+from flujo_aros.blueprint.blocks import BLOCKS, OTHER_KEYS, Block
 from flujo_aros.blueprint.document import Finding
 from flujo_aros.pipeline.names import nearest
 
@@ -52,8 +52,11 @@ def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> str:
     key = str(path[-1])
     owner = _owner(kind, path)
     start = f"unknown key {key!r}"
-    elsewhere = _elsewhere(key) if len(path) == 1 and owner in BLOCKS.values() else ""
-    return start + (elsewhere or nearest(key, _keys(owner)))
+    if len(path) > 1 or owner not in BLOCKS.values():
+        return start + nearest(key, _keys(owner))
+    meant = OTHER_KEYS.get(key)
+    known = nearest(key, _keys(owner)) or f"; known: {', '.join(sorted(_keys(owner)))}"
+    return start + (_elsewhere(key) or (f"; {meant}" if meant else known))
 
 
 def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:

@@ -129,7 +129,8 @@ def _own_name(name: str, mistake: Mistake) -> str:
 def _no_such_kind(kind: object) -> str:
     if kind in blocks.REFUSED:
         return f"`kind: {kind}` is not run here; {blocks.REFUSED[cast('str', kind)]}"
-    return f"there is no kind of step {kind!r}{nearest(str(kind), blocks.BLOCKS)}"
+    meant = blocks.OTHER_KINDS.get(str(kind).lower())
+    return f"there is no kind of step {kind!r}{f'; {meant}' if meant else nearest(str(kind), blocks.BLOCKS)}"
 
 
 def _look_inside(making: Making, kind: str) -> None:

@@ -188,7 +188,8 @@ def callable_reference(loading: Loading, node: Node, who: str) -> str | None:
     if found is None:
         key = node.place.path.rpartition(".")[2].partition("[")[0]
         words = "agents.NAME or package.module:name" if key in ("uses", "agent", "id") else "package.module:name"
-        loading.doubt(node.place, f"`{key}` takes {words}, not {node.plain()!r}")
+        agent = f"; did you mean agents.{text}?" if key in ("uses", "agent") and text in loading.agents else ""
+        loading.doubt(node.place, f"`{key}` takes {words}, not {node.plain()!r}{agent}")
         return None
     loading.permit(node.place, who, found["module"])
     return f"{found['module']}:{found['name']}"

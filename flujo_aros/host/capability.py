@@ -421,7 +421,7 @@ class Aros(AbstractCapability[Any]):
 
 _ANY: Final = compile_contract({})
 _asking: Final[ContextVar[str]] = ContextVar("flujo_aros_asking", default="")
-"""The run whose request is made ready: the host does not say whose it is when it asks for the wrapper of a model."""
+"""The run whose request is made ready: the host names no provider when it asks for the wrapper of a model."""
 
 
 def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord) -> str:

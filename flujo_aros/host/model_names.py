@@ -44,7 +44,7 @@ def mistaken(name: str) -> str | None:
     """What is wrong with the name of a model, and how it should be; None where nothing is known to be.
 
     >>> mistaken("gpt-4o-mini")
-    "the model 'gpt-4o-mini' does not say whose it is; did you mean 'openai:gpt-4o-mini'?"
+    "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
     >>> mistaken("opnai:gpt-4o")
     "there is no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
     >>> mistaken("openai:gpt-4o"), mistaken("my-own-model")
@@ -54,7 +54,7 @@ def mistaken(name: str) -> str | None:
     """
     provider, colon, model = name.strip().partition(":")
     if colon and not provider:
-        return f"the model {name!r} does not say whose it is; write PROVIDER{name.strip()}"
+        return f"the model {name!r} names no provider; write PROVIDER{name.strip()}"
     if colon and not model:
         return f"the model {name!r} has no name behind its provider; write {provider}:NAME"
     if colon:
@@ -63,16 +63,16 @@ def mistaken(name: str) -> str | None:
         return f"there is no provider of models for {name!r}; did you mean '{nearest[0]}:{model}'?" if known else None
     maker, slash, rest = provider.partition("/")
     if slash and maker in _PROVIDERS:
-        return f"the model {name!r} does not say whose it is; did you mean '{maker}:{rest}'?"
+        return f"the model {name!r} names no provider; did you mean '{maker}:{rest}'?"
     owner = next((owner for family, owner in _FAMILIES if family.match(provider.lower())), None) or _owner(provider)
-    return None if owner is None else f"the model {name!r} does not say whose it is; did you mean '{owner}:{provider}'?"
+    return None if owner is None else f"the model {name!r} names no provider; did you mean '{owner}:{provider}'?"
 
 
 def unowned(name: str) -> str | None:
     """What is wrong with a name that names no provider; None for any other. No such model can be had."""
     if ":" in name or name in _NAMES:
         return None
-    return mistaken(name) or f"the model {name!r} does not say whose it is; write PROVIDER:{name}, or local:NAME"
+    return mistaken(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
 
 
 def made_model(name: str) -> Model:

@@ -23,6 +23,7 @@ from flujo_aros.pipeline.names import (
     Read,
     StepReference,
     nearest,
+    nearest_root,
     no_such_data,
     place_in,
     references_of,
@@ -198,7 +199,7 @@ def _mistakes(node: ast.AST, names: frozenset[str], depth: int) -> Iterator[tupl
 def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
     if isinstance(node, ast.Name):
         known = node.id in names or node.id in CONSTANTS
-        return None if known else f"there is no {node.id!r}{nearest(node.id, names - VARIABLES.keys())}"
+        return None if known else f"there is no {node.id!r}{nearest_root(node.id, names - VARIABLES.keys())}"
     if isinstance(node, ast.Constant):
         simple = node.value is None or isinstance(node.value, (str, int, float))
         return None if simple else f"{node.value!r} is not allowed in an expression"

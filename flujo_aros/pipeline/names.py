@@ -96,6 +96,30 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return f"; known: {', '.join(map(_cut, known))}" if 0 < len(known) <= 12 else ""
 
 
+_INPUT: Final = (
+    "text",
+    "question",
+    "query",
+    "prompt",
+    "message",
+    "document",
+    "data",
+    "user_input",
+    "inputs",
+    "content",
+)
+
+
+def nearest_root(name: str, known: Iterable[str]) -> str:
+    """The words that help after a wrong name of a template: what others call the input is the input.
+
+    >>> nearest_root("text", ["input", "context"])
+    "; did you mean 'input'?"
+    """
+    names = list(known)
+    return nearest("input" if name.lower() in _INPUT and "input" in names else name, names)
+
+
 def short(text: str) -> str:
     """A text in quotes, not too long to be shown.
 

@@ -28,6 +28,7 @@ from flujo_aros.pipeline.names import (
     Read,
     StepReference,
     nearest,
+    nearest_root,
     no_such_data,
     place_in,
     references_of,
@@ -323,7 +324,7 @@ def _mistake(node: nodes.Node, bound: Collection[str]) -> str | None:
     if isinstance(node, nodes.Test) and node.name not in ENVIRONMENT.tests:
         return f"there is no test {short(node.name)}{nearest(node.name, ENVIRONMENT.tests)}"
     if isinstance(node, nodes.Name) and node.ctx == "load" and node.name not in {*bound, *ROOTS, *VARIABLES}:
-        return f"there is no {short(node.name)}{nearest(node.name, ROOTS)}"
+        return f"there is no {short(node.name)}{nearest_root(node.name, ROOTS)}"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -290,3 +291,43 @@ def test_an_agent_described_in_a_step_has_the_name_of_the_step() -> None:
     assert isinstance(step, Step)
     assert isinstance(step.agent, AgentSpec)
     assert step.agent.name == "greet"
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("human", "write `kind: hitl`"),
+        ("python", "leave `kind` out and write `uses: package.module:function`"),
+        ("Agent", "leave `kind` out and write `uses: agents.NAME`"),
+        ("if", "write `kind: conditional`"),
+    ],
+)
+def test_what_a_kind_is_called_elsewhere_is_said_in_the_words_of_here(kind: str, hint: str) -> None:
+    with pytest.raises(BlueprintError, match=re.escape(f"there is no kind of step '{kind}'; {hint}")):
+        parse_blueprint(f"steps: [{{name: s, kind: {kind}}}]")
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("if", "; write `kind: conditional` with `condition_expression`"),
+        ("over", "; write `kind: map` with `iterable_input` under `map:`"),
+        ("prompt", "; write `input`"),
+        ("zzz", "; known: agent, checks, completion_signal"),
+    ],
+)
+def test_an_unknown_key_of_a_step_says_what_to_write_or_what_there_is(key: str, hint: str) -> None:
+    with pytest.raises(BlueprintError, match=re.escape(f"unknown key '{key}'{hint}")):
+        parse_blueprint(f"steps: [{{name: s, uses: flujo.builtins.passthrough, {key}: x}}]")
+
+
+def test_the_bare_name_of_an_agent_is_told_how_to_be_written() -> None:
+    blueprint = 'agents: {clerk: {model: "test"}}\nsteps: [{name: s, uses: clerk}]'
+    with pytest.raises(BlueprintError, match=r"not 'clerk'; did you mean agents\.clerk\?"):
+        parse_blueprint(blueprint)
+
+
+def test_a_template_that_calls_the_input_otherwise_is_shown_its_name() -> None:
+    blueprint = 'agents: {a: {model: "test"}}\nsteps: [{name: s, uses: agents.a, input: "Read {{ text }}"}]'
+    with pytest.raises(BlueprintError, match=r"there is no 'text'; did you mean 'input'"):
+        parse_blueprint(blueprint)

@@ -1,0 +1,117 @@
+"""Kill `aros resume` again and again, and count what ran twice, what was lost, and what is still called running.
+
+    python benchmarks/kills.py               # 40 kills; prints one JSON object, exits 1 when a promise is broken
+    python benchmarks/kills.py --kills 5
+
+Each round pauses a run at a question, resumes it, and kills that process (SIGKILL) at a random moment while the steps
+behind the question run. Then the same state is resumed once more, to its end. A step may have run once too often (the
+one that was under way), never more; each has to have run; and `aros runs`, `show` and `health` must not call anything
+running that no process works on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+STEPS: Final = 5
+AROS: Final = (sys.executable, "-m", "flujo_aros.cli")
+FUNCTIONS: Final = """
+import time
+from pathlib import Path
+
+def work(value, name):
+    with Path("done.txt").open("a", encoding="utf-8") as file:
+        file.write(name + "\\n")
+        file.flush()
+    time.sleep(0.15)
+    return value
+"""
+
+
+def blueprint() -> str:
+    """A question, and steps behind it that write down when they run."""
+    lines = ['version: "0.1"', "name: killed", "steps:", "  - {kind: hitl, name: ask, message: Go on?}"]
+    lines += [f"  - {{name: s{n}, uses: 'killed_work:work', params: {{name: s{n}}}}}" for n in range(STEPS)]
+    return "\n".join(lines) + "\n"
+
+
+def aros(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """One command, to its end."""
+    return subprocess.run([*AROS, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def killed(folder: Path, state: str, after: float) -> bool:
+    """Whether the process that resumed a run was killed before it ended."""
+    words = [*AROS, "resume", state, "--answer", "yes", "--allow", "./killed_work.py"]
+    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = folder / "done.txt"
+    while process.poll() is None and not done.exists():  # steps run from here on
+        time.sleep(0.01)
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)
+    return process.wait() == -signal.SIGKILL
+
+
+def one_round(folder: Path, chance: random.Random) -> dict[str, Any]:
+    """Pause, resume and kill, resume to the end: how often each step ran, and how it ended."""
+    (folder / "done.txt").unlink(missing_ok=True)
+    paused = json.loads(aros(folder, "run", "b.yaml", "--input", "x", "--json", "--allow", "./killed_work.py").stdout)
+    state = f".aros/paused/{paused['run_id']}.json"
+    was_killed = killed(folder, state, chance.uniform(0, 0.17 * STEPS))
+    status = "completed"
+    if (folder / state).exists():
+        ended = aros(folder, "resume", state, "--answer", "yes", "--json", "--allow", "./killed_work.py")
+        status = json.loads(ended.stdout)["status"] if ended.stdout.strip() else ended.stderr.strip()
+    elif was_killed:
+        shown = json.loads(aros(folder, "show", paused["run_id"], "--json").stdout)
+        status = shown["status"]
+    ran = Counter((folder / "done.txt").read_text(encoding="utf-8").split())
+    return {"run": paused["run_id"], "killed": was_killed, "status": status, "ran": dict(ran)}
+
+
+def main() -> int:
+    """Print what came of it."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--kills", type=int, default=40)
+    options.add_argument("--seed", type=int, default=7)
+    given = options.parse_args()
+    os.environ["AROS_JOURNAL"] = ".aros/runs.sqlite"
+    with tempfile.TemporaryDirectory() as made:
+        folder, chance = Path(made), random.Random(given.seed)
+        (folder / "b.yaml").write_text(blueprint(), encoding="utf-8")
+        (folder / "killed_work.py").write_text(FUNCTIONS, encoding="utf-8")
+        rounds = list[dict[str, Any]]()
+        while sum(each["killed"] for each in rounds) < given.kills:
+            rounds.append(one_round(folder, chance))
+        runs = json.loads(aros(folder, "runs", "--json", "--limit", "1000").stdout)
+        shown = [json.loads(aros(folder, "show", each["run"], "--json").stdout) for each in rounds]
+        health = aros(folder, "health", "--json").stdout
+    result = {
+        "kills": sum(each["killed"] for each in rounds),
+        "runs": len(rounds),
+        "ends": dict(Counter(each["status"] for each in rounds)),
+        "steps that ran twice": sum(count == 2 for each in rounds for count in each["ran"].values()),
+        "steps that ran more often": sum(count > 2 for each in rounds for count in each["ran"].values()),
+        "steps that never ran": sum(STEPS - len(each["ran"]) for each in rounds),
+        "rows left by a killed process, said to be lost or resumed": json.dumps(shown).count('"lost"')
+        + json.dumps(shown).count('"resumed"'),
+        "said to be running": json.dumps([runs, shown, health]).count('"running"'),
+    }
+    print(json.dumps(result, indent=2))
+    broken = ("steps that ran more often", "steps that never ran", "said to be running")
+    return int(any(result[name] for name in broken) or set(result["ends"]) != {"completed"})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -24,10 +24,10 @@ def bench(*args: str) -> dict[str, Any]:
 
 def main() -> None:
     captured_file, *options = sys.argv[1:]
-    found = bench(str(HERE / "cases.jsonl"), captured_file, *options)
+    found = bench(str(HERE / "cases.jsonl"), str(HERE / "meaning.jsonl"), captured_file, *options)
     if found["missing"]:
         sys.exit(f"install first: {' and '.join(found['missing'])}")
-    cases, captured = found["corpora"]
+    cases, meaning, captured = found["corpora"]
     ours, summary, _every = flood_tables(found)  # each reader on each flood is for the page, too wide for this one
     cells = found["speed"]["documents"]
     clean = next(c for c in cells if c["document"] == "clean 2 KB" and c["reader"].startswith("TypeAdapter"))
@@ -47,6 +47,8 @@ def main() -> None:
             captured_unasked=unasked(captured),
             clean=f"{1 / clean['ratio']:.2f}",
             cases=corpus_table(cases),
+            meaning_n=meaning["totals"]["n"],
+            meaning=corpus_table(meaning),
             captured=corpus_table(captured),
             speed=documents_table(found["speed"]),
             floods=ours,

@@ -52,7 +52,7 @@ REPAIRS = (
     Repair("string-to-number", Risk.INFERRED, "$.crew", (25, 28), '"3"', "3"),
     Repair("trailing-comma", Risk.LOSSLESS, "$", (640, 641), ",", ""),
 )
-ISSUES = (Issue("$.crew", "type", "expected a whole number, found the text 'many'"),)
+ISSUES = (Issue("$.crew", "type", "expected a whole number, found the string 'many'"),)
 
 
 class Nowhere(SpanExporter):

@@ -74,7 +74,7 @@ class Invalid:
 
 
 _TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "a whole number is too large for the number wanted"),))
-_NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is no character"),))
+_NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a character"),))
 _TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "there are too many ways to read it"),))
 _NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "it fits none of the alternatives"),))
 Verdict: TypeAlias = Valid[T_co] | Invalid

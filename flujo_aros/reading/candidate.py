@@ -121,7 +121,7 @@ def judge(
     candidate.node, candidate.edits, candidate.cut = parsed.node, list(parsed.edits), parsed.cut
     candidate.end = parsed.end
     if _holds_dots(text, candidate.start, parsed.end):
-        words = "dots in the place of an item or a key stand for something that was left out"
+        words = "dots in place of an item or a key: something was left out"
         return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
     if (split := _split_text(parsed, text)) is not None:
         return candidate.lose(Reason.AMBIGUOUS, split)
@@ -197,14 +197,14 @@ def _split_text(parsed: Parsed, text: str) -> Issue | None:
         gap = text[one.end : two.start]
         if gap.strip() == "," and "\n" not in gap and _one_a_line(text, one.start, two.end):
             words = (
-                f"a comma stands in {text[one.start : two.end][:60]!r}, and no quotes tell whether it parts two texts"
+                f"without quotes, the comma in {text[one.start : two.end][:60]!r} may or may not separate two strings"
             )
             return Issue("$", "unsure-quotes", words)
     ends = {edit.end for edit in bare}
     for edit in parsed.edits:
         before = text[: edit.start].rstrip(" \t") if edit.code == "comment" else ""
         if before and len(before) in ends and text[edit.start : edit.end].rstrip()[-1:] in (",", '"'):
-            return Issue("$", "unsure-quotes", "a text without quotes goes on in what looks like a comment")
+            return Issue("$", "unsure-quotes", "a string without quotes continues in what looks like a comment")
     return None
 
 
@@ -279,7 +279,7 @@ def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Ed
 def _over_the_ceiling(candidate: Candidate[T], over: list[Edit]) -> Candidate[T]:
     words = ", ".join(sorted({edit.code for edit in over}))
     return candidate.lose(
-        Reason.MALFORMED, Issue("$", "risk", f"reading it takes edits above the allowed risk: {words}")
+        Reason.MALFORMED, Issue("$", "risk", f"reading it takes repairs above the allowed risk: {words}")
     )
 
 

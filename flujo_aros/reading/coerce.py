@@ -170,7 +170,7 @@ class Coercion:
     def _put(self, out: dict[str, Any], key: str, value: Any, member: Member, path: Path, *, declared: bool) -> None:
         if key in out:
             if out[key] != value and (declared or not self.pristine):
-                self._issue((path, key), "duplicate_key", f"the key {key!r} stands twice with different values")
+                self._issue((path, key), "duplicate_key", f"the key {key!r} is given twice with different values")
             else:
                 self._edit("duplicate_key", Risk.INFERRED, member.start, member.node.end, repr(value), (path, key))
         out[key] = value
@@ -185,7 +185,7 @@ class Coercion:
                 return found[0]
             schema_frame = any(member.key == "properties" for member in members)  # its inside may be data all the same
             if inner is not None and not schema_frame and is_framed(plain(node), shape):
-                words = "it is a tool call or an envelope, and what stands in it is not what is asked for"
+                words = "it is a tool call or an envelope, and its content does not fit the contract"
                 return self._issue(path, "ambiguous", words, node)
             if (framed := self._framed(node, shape)) is not None:
                 return framed[0]
@@ -216,7 +216,7 @@ class Coercion:
             written.setdefault(name, []).append(key)
         near = self._near(rest, empty, written)
         if near is None:
-            words = f"{len(rest)} keys that are not asked for are too many to compare with {len(empty)} without a value"
+            words = f"{len(rest)} undeclared keys are too many to compare with {len(empty)} fields without a value"
             self._issue(path, "no_known_key", words, rest[0].node)
             return len(rest)
         fits = partial(self._fits, shape=shape)
@@ -269,9 +269,7 @@ class Coercion:
         return fits
 
     def _unmatched(self, member: Member, name: str, path: Path) -> None:
-        message = (
-            f"the key {member.key!r} is none of those asked for: write {name!r} if that is meant, else leave it out"
-        )
+        message = f"the key {member.key!r} is not declared: write {name!r} if that is meant, otherwise omit it"
         self._issue((path, member.key), "unmatched_key", message, member.node)
 
     def _move_in(
@@ -374,9 +372,9 @@ class Coercion:
                 self.names[id(member)] = meant
                 self._edit("near_miss_key", Risk.INFERRED, member.start, member.node.start, meant, (path, meant))
             elif name is None and member.key in shape.properties:
-                self._issue((path, member.key), "only_aliases", f"{member.key!r} may be written by its aliases only")
+                self._issue((path, member.key), "only_aliases", f"{member.key!r} must be written as one of its aliases")
             elif name is None and meant is not None and self.drops and self._conflicts(member, meant, members, shape):
-                message = f"the keys {member.key!r} and {meant!r} mean the same field and have different values"
+                message = f"the keys {member.key!r} and {meant!r} name the same field and have different values"
                 self._issue((path, member.key), "duplicate_key", message)
             elif name is not None and name != member.key:
                 self.names[id(member)] = name
@@ -401,7 +399,7 @@ class Coercion:
         lost = (self.drops or not self.pristine) and shape.additional is None and not shape.required
         if lost and unknown and unknown == len(out) and shape.properties:
             known = ", ".join(list(shape.properties)[:8])
-            self._issue(path, "no_known_key", f"none of the keys asked for stands here ({known})", node)
+            self._issue(path, "no_known_key", f"none of the declared keys is here ({known})", node)
 
     def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
         """The value inside an envelope, when it fits; as a tuple, because the value may be None."""
@@ -436,7 +434,7 @@ class Coercion:
         if beside:
             whole = Node(OBJECT, [*inner.value, *beside], inner.start, inner.end) if inner.kind == OBJECT else None
             if whole is None or not self._reads_as(whole, shape):
-                words = f"{beside[0].key!r} beside {chosen.key!r} says something else than the answer in it"
+                words = f"{beside[0].key!r} beside {chosen.key!r} contradicts the answer in it"
                 return (self._issue(None, "ambiguous", words, node),)
             for member in beside:
                 self._edit("moved_key", Risk.INFERRED, member.start, member.node.end, member.key, (None, member.key))
@@ -479,7 +477,7 @@ class Coercion:
         values = [self.value(item, shape.element(index), (path, index)) for index, item in enumerate(items)]
         numbers = len(items) > 1 and element.allows("integer") and not element.allows("string")
         if numbers and any(item.kind == BARE and _LEADING_ZERO.match(item.value) for item in items):
-            return self._issue(path, "ambiguous", "digits behind a comma that could belong to the number before it")
+            return self._issue(path, "ambiguous", "digits after a comma that could belong to the number before it")
         made = any(e.code in _LISTS and e.path[:1] == (path,) for e in self.edits[mark:] if isinstance(e.path, tuple))
         if (
             made
@@ -560,7 +558,7 @@ class Coercion:
         text: str = node.value
         if shape.allows("string") and shape.format not in TIMES:
             if node.kind == BARE and is_placeholder(text, _name_at(path)):
-                return self._issue(path, "placeholder", f"{text!r} stands for a value that is missing", node)
+                return self._issue(path, "placeholder", f"{text!r} is a placeholder for a missing value", node)
             return text
         word = text.strip()
         if self._counts is None and shape.allows("null") and is_no_value(text):
@@ -577,7 +575,7 @@ class Coercion:
             return self._convert("string-to-boolean", node, truth, path)
         if word[:1] in ("{", "[") and word and (shape.allows("object") or shape.allows("array")):
             return self._parse_inside(node, shape, path)
-        return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the text {word[:40]!r}")
+        return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the string {word[:40]!r}")
 
     def _no_value(self, node: Node, path: Path) -> None:
         code = "string-to-null" if node.value.strip().lower() in _NULL else "no-value"
@@ -591,7 +589,7 @@ class Coercion:
     def _time(self, node: Node, shape: Shape, path: Path) -> Any:
         found = read_time(node.value, shape.format or "")
         if found is None:
-            return self._issue(path, "type", f"expected a {shape.format}, found the text {node.value[:40]!r}", node)
+            return self._issue(path, "type", f"expected a {shape.format}, found the string {node.value[:40]!r}", node)
         return self._convert(found.code, node, found.iso, path) if found.code else node.value
 
     def _scale(self, shape: Shape, path: Path) -> Scale:
@@ -624,7 +622,7 @@ class Coercion:
         """A string that holds the JSON that should stand there itself."""
         inside: str = node.value.strip()
         if self.nested >= _MAX_NESTED or inside[:1] not in ("{", "["):
-            return self._type_issue(node, shape, path, f"the text {inside[:40]!r}")
+            return self._type_issue(node, shape, path, f"the string {inside[:40]!r}")
         parsed = Parser(inside, 0, shape, ends=False).parse()
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
             return self._issue(
@@ -688,7 +686,7 @@ class Coercion:
         if blank and self._counts is None and not _is_text(shape, node.value):
             return self._no_value(node, path)
         if node.kind in (STRING, BARE) and any(is_misread(node.value, form) for form in shape.time_forms):
-            return self._type_issue(node, shape, path, f"the text {node.value[:40]!r}")
+            return self._type_issue(node, shape, path, f"the string {node.value[:40]!r}")
         outer, self.around = self.around, (path, shape)
         for branch in shape.branches[:_MAX_BRANCHES]:
             if blank and branch.types == _NOTHING:
@@ -752,7 +750,7 @@ class Coercion:
 _WORDS: Final = {
     "object": "an object",
     "array": "a list",
-    "string": "text",
+    "string": "a string",
     "integer": "a whole number",
     "number": "a number",
     "boolean": "true or false",

@@ -39,7 +39,7 @@ class Track(Generic[T]):
     shown: Shown
     candidate: Candidate[T] | None = None
     quoted: bool = False
-    """A quotation mark stands before it: whether it is cited is seen at its end."""
+    """A quotation mark stands before it: whether it is a quotation is seen at its end."""
 
     value: object = NOTHING
     """The JSON of what it came to, where that is known."""
@@ -333,7 +333,7 @@ class Following(Search[T]):
         self._drop_if_it_goes_on(candidate)
         self._placed(candidate)
         if is_quoted(self.text, candidate.start, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "quoted", "it is cited"))
+            candidate.lose(Reason.MALFORMED, Issue("$", "quoted", "it is a quotation"))
             self.found = [known for known in self.found if known is not candidate]
         if len(self.text) > candidate.end + 400 or (self.current is not None and candidate.rank == INLINE):
             self.last = None

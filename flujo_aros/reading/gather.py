@@ -137,9 +137,9 @@ class Gathering(ABC, Generic[T]):
             candidate.node = moved(candidate.node, -1)
         candidate.end = max(candidate.end - 1, start)
         if candidate.fits and self.ceiling < Risk.INFERRED:
-            candidate.lose(Reason.MALFORMED, Issue("$", "risk", "reading it takes edits above the allowed risk"))
+            candidate.lose(Reason.MALFORMED, Issue("$", "risk", "reading it takes repairs above the allowed risk"))
         if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows behind its end"))
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows after its end"))
         if candidate.fits or place.first:
             self.found.append(candidate)
             self.at = self.before = len(self.text) if place.first else candidate.end
@@ -164,7 +164,7 @@ class Gathering(ABC, Generic[T]):
     def _take(self, spot: Spot, candidate: Candidate[T]) -> bool:
         """Go on behind a candidate; whether it counts as one."""
         if candidate.fits and self._is_fragment(candidate, self.before):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is a part of something that cannot be read"))
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is part of something that cannot be read"))
         end = self.at = self.before = max(candidate.end, spot.start + 1)
         self.budget -= end - spot.start + 64
         if candidate.fits and candidate.rank == INLINE and self._is_prose(candidate):
@@ -259,7 +259,7 @@ class Gathering(ABC, Generic[T]):
 
     def _drop_if_it_goes_on(self, candidate: Candidate[T]) -> None:
         if candidate.fits and goes_on(self.text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow behind its end"))
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow after its end"))
 
     def _rewritten(self, candidate: Candidate[T]) -> bool:
         """The quick way: common damage mended all at once, and the result taken strictly or not at all."""

@@ -78,22 +78,20 @@ def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Reading[T]:
         words = f"<{contract.tag}> is opened at character {open_at} and never closed"
         return Rejected(Reason.TRUNCATED, (Issue("$", "unterminated_tag", words),), text, text[open_at:])
     if not pairs:
-        words = f"there is no <{contract.tag}>…</{contract.tag}> in it"
+        words = f"it has no <{contract.tag}>…</{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_tag", words),), text)
     _, start, end, _ = pairs[-1]
     raw = text[start:end]
     payload = _unfenced(raw)
     if not payload.strip(_UNSEEN):
-        words = f"nothing stands between <{contract.tag}> and </{contract.tag}>"
+        words = f"nothing is between <{contract.tag}> and </{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "empty_payload", words),), text, raw)
     if (rest := _left_over(text, pairs, contract)) is not None:
         return Rejected(Reason.AMBIGUOUS, (Issue("$", "leftover", rest),), text, raw)
     repairs = (*_earlier(text, pairs), *_other_forms(text, pairs[-1], contract.tag))
     if contract.mode == "text":
         if _is_blurred(masked, pairs, contract):
-            words = (
-                f"it speaks of its own tags, so that nobody can tell where the text of <{contract.tag}> begins or ends"
-            )
+            words = f"it mentions its own tags, so that the beginning and end of <{contract.tag}> are unclear"
             return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
@@ -114,7 +112,7 @@ def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> s
     """What stands outside of the last pair of tags and speaks against it."""
     *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
     if others and is_disowned(text, last.start, others[-1].end):
-        return "the last payload is introduced as another than the answer"
+        return "the words before the last payload say that it is not the answer"
     issue = prose_rest(text, last, others, contract.shape, lambda: None)
     return None if issue is None else issue.message
 
@@ -160,7 +158,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> None:
-    message = f"{word} is no number of JSON"
+    message = f"{word} is not a JSON number"
     raise ValueError(message)
 
 
@@ -313,7 +311,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_block", "there is no JSON object in it"),), text)
     value, start, end = first
     if not is_dict(value):
-        words = "the first JSON value is no object"
+        words = "the first JSON value is not an object"
         return Rejected(Reason.INVALID, (Issue("$", "type", words),), text, text[start:end])
     strict = _strictly(text[start:end])
     if isinstance(strict, _NotJson):
@@ -460,7 +458,7 @@ def is_slot(said: str, example: str) -> bool:
 
 
 def _echoed(text: str) -> Rejected:
-    words = "it repeats the example of the prompt, or leaves its dots, instead of saying something"
+    words = "it repeats the example of the prompt, or leaves its dots in place"
     return Rejected(Reason.ECHOED_SCHEMA, (Issue("$.text", "echoed_example", words),), text)
 
 

@@ -1,8 +1,8 @@
-"""The words by which a reply takes back, disowns or abbreviates what it has said: the one list, by language.
+"""The words by which a reply retracts, disowns or abbreviates what it says: the one list, by language.
 
-English, German, French, Spanish, Chinese and Japanese. Structure decides before words do (`remainder`); these lists
-only ever make a reading stricter, so that a phrase that is missing here costs nothing but what it would have caught,
-and one that is listed wrongly costs a refusal. Every expression takes time linear in the text.
+English, German, French, Spanish, Chinese and Japanese; corrections also in Italian, Portuguese, Dutch, Russian and
+Korean. Structure decides before words do (`remainder`); these lists only make a reading stricter: a missing phrase
+costs what it would have caught, a wrong one costs a refusal. Every expression takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Phrases:
     """A list of expressions that are looked for together.
 
     Each search asks a linear automaton first, made of the same expressions without their look-around: most texts have
-    none of the phrases, and that is known at once. Both are compiled when they are first needed.
+    none of the phrases, which it says at once. Both are compiled when first needed.
     """
 
     def __init__(self, *parts: str) -> None:
@@ -97,12 +97,12 @@ def _without_lookaround(source: str) -> str:
 
 
 _LATENESS: Final = r",? (?:for (?:the |my )?(?:delay|wait|late|long|length|trouble)|(?:it|this|that) took)"
-"""What an apology behind an answer may be about without taking it back."""
+"""What an apology after an answer may be about without retracting it."""
 _START: Final = (
     r"(?:(?<![^.!?:;—–(\[*_>\n])|(?<=- ))[\s\"'(*_>-]{0,10}"
     r"(?:(?:but|and|so|ok(?:ay)?|hm+|ah|oh|uh|um|well|aber|ach|mais|pero|ay|ma|mas|maar),?\s)?"
 )
-"""Where a sentence begins."""
+"""The start of a sentence."""
 
 CORRECTS: Final = Phrases(
     # English: what opens a sentence that takes something back
@@ -209,7 +209,7 @@ CORRECTS: Final = Phrases(
     r"(?:忘れ|見落とし|見落として|漏れて?)(?:ました|いました|てい)|(?:間違って|間違えて|誤って)(?:い|おり|しま)|誤りがあ|が正解|の(?:誤り|間違い)(?:です|でし|でした)|に訂正|不完全|逆でし",
     r"(?:これ|それ|上記|上の)[^。！？\n]{0,8}(?:間違|誤り|違います|正しくありません)",
 )
-"""Takes back, corrects or denies what was said before."""
+"""Retracts, corrects or denies what was said before."""
 
 SAMPLE: Final = Phrases(
     r"\b(?:examples?|samples?|templates?|placeholders?|skeleton|illustration|illustrative|hypothetical"
@@ -226,7 +226,7 @@ SAMPLE: Final = Phrases(
     r"示例|例子|样例|范例|模板|样本|格式如下|例如|比如",
     r"例えば|サンプル|テンプレート|見本|例[:：]|の例|形式は",
 )
-"""Speaks of an example or a form."""
+"""Mentions an example or a form."""
 
 DECLINES: Final = Phrases(
     r"\b(?:can(?:'|’)?t|cannot|can not|could(?:n't|n’t| not)|(?:am|was|were|are|'m"
@@ -284,7 +284,7 @@ INVENTS: Final = Phrases(
     r"(?:上記|これ|以上|この値)[^。！？\n]{0,6}(?:は|はあくまで|は単なる)[^。！？\n]{0,4}(?:例|サンプル|見本|仮の|架空|ダミー)"
     r"|(?:値|データ|数値|内容)は[^。！？\n]{0,8}(?:架空|仮の|ダミー|サンプル)",
 )
-"""Says of the answer that it is an example, a form or made up."""
+"""Says that the answer is an example, a form or made up."""
 
 DISOWNS: Final = Phrases(
     r"\b(?:not|n't|instead of|rather than|never|was|were|had been|had it|has it|used to|originally"
@@ -309,7 +309,7 @@ DISOWNS: Final = Phrases(
     r"不是|而不是|而非|原来|原本|原始|原先|之前|以前|先前|旧|错误|有误|示例|例如|比如|例子|对比|相比|比较|输入|草稿|另一",
     r"ではなく|でなく|元の|以前|前の|旧|間違|誤|例えば|例[:：]|比較|入力|下書き|参考|別の",
 )
-"""Directly before a value: it is another than the answer."""
+"""Directly before a value: it is not the answer."""
 
 OWNS: Final = Phrases(
     r"\b(?:corrected|correct|final|finally|updated?|revised|fixed|right|actual|new|newer|after|outputs?"
@@ -339,7 +339,7 @@ NEVER: Final = Phrases(
     r"这不是|错误的|不正确的|并非",
     r"ではありません|ではない|間違った|誤った",
 )
-"""Directly before the only value: even so it is not the answer."""
+"""Directly before the only value: it is not the answer even so."""
 
 CHOICE_BETWEEN: Final = Phrases(
     r"\A[\s,;.…)\]*_`~-]*(?:(?:\d|[a-z])[.):]|and/or|or|or else|alternatively|oder|ou|ou bien|o|o bien|或者?"
@@ -347,7 +347,7 @@ CHOICE_BETWEEN: Final = Phrases(
     r"\b(?:options?|versions?|variants?|alternatives?|candidates?|possibilit(?:y|ies)|choice|variante"
     r"|möglichkeit|opción|opcion|选项|方案|案)\s{0,3}(?:\d|[a-d一二三四]\b|one|two|three|eins|zwei|uno|dos)",
 )
-"""Between two values: they are offered side by side."""
+"""Between two values: they are alternatives."""
 
 ELIDES: Final = Phrases(
     r"^[ \t>*-]*(?:\.\.\.+|…+)[\s\]})`]*$",
@@ -370,7 +370,7 @@ ELIDES: Final = Phrases(
     r"省略|其余(?:不变|相同|略)|其他(?:不变|相同|略)|以下略|略去|篇幅",
     r"以下同様|残りは|他は同じ|変更なし|略[)）]",
 )
-"""Stands for something that was left out."""
+"""Replaces something that was left out."""
 
 ABSENT: Final = Phrases(
     r"\b(?:optional|null|empty|missing|absent|unmentioned|unknown|unspecified|unavailable|not (?:\w+ ){0,2}(?:present"
@@ -379,7 +379,7 @@ ABSENT: Final = Phrases(
     r"\b(?:nicht (?:genannt|angegeben|vorhanden|erwähnt|enthalten)\w*|optional\w*|leere?n?|absents?|facultati\w+"
     r"|opcional\w*|no (?:aparece|figura|se menciona)\w*)\b|未提(?:及|供)|可选|記載(?:が)?な|任意",
 )
-"""Says that there was nothing to give: what was left out for that is no loss."""
+"""Says that there was nothing to report: leaving it out lost nothing."""
 
 ASSERTS: Final = Phrases(
     _START + r"(?:please )?(?:make (?:it|that|this)|(?:it|that|this) (?:should|must|ought to|has to|needs to)"
@@ -400,7 +400,7 @@ ASSERTS: Final = Phrases(
     r"应该|应当|应为|正确|还是|改为|改成|换成|更好",
     r"正し|やはり|やっぱり|変更|べき|に直|のほうが|の方が",
 )
-"""Asserts that something is otherwise than was said: counts where a value follows that the answer does not hold."""
+"""Asserts that something differs from what was said: counts if a value follows that the answer does not have."""
 
 CLAIMS: Final = Phrases(
     _START
@@ -429,7 +429,7 @@ LABEL_AT_END: Final = Phrases(
     r"|korrigierte?|réponse|résultat|corrigée?|respuesta|resultado|corregid[oa]|答案|结果|最终|最終|回答"
     r"|結果)(?:\s+\w+){0,2}\s*[*_]*[:：][\s*_`]*\Z",
 )
-"""The label of an answer at the end of a reply, with nothing behind it."""
+"""The label of an answer at the end of a reply, with nothing after it."""
 
 ANNOUNCED: Final = Phrases(
     r"^[ \t#>*_-]{0,8}(?:(?:my|the)\s+)?(?:final|corrected|revised|fixed|endgültige?|korrigierte?|finale?|corrigée?"
@@ -438,10 +438,10 @@ ANNOUNCED: Final = Phrases(
 """A line that announces another answer."""
 
 TURN: Final = Phrases(r"[,;]\s*(?:but|however|aber|mais|pero)\b|但是?|しかし")
-"""Where a sentence turns to what counts."""
+"""Where a sentence turns to its main point."""
 
 TURNS: Final = Phrases(r"\s*[\"'`*”’]*\s*(?:→|->|=>|ではなく|は間違|错了|\b(?:is|was) (?:wrong|incorrect|a typo)\b)")
-"""Directly behind a value: another one takes its place."""
+"""Directly after a value: another one replaces it."""
 
 NEGATES: Final = Phrases(r"\b(?:did|do|does|have|has|was|were|would|will)(?: not|n't)\b|\bnever\b")
 """Says that something was not done: no value is given."""
@@ -452,14 +452,14 @@ BEARS: Final = Phrases(
     r"|是|为|為|改为|改成|应为|は|を|が)\s*(?:(?:actually|really|now|in fact|rather|set to|changed to|supposed to be"
     r"|meant to be|to be|be|been|eigentlich|plutôt|realmente|a|an|the)\s+){0,2}[\"'`*_(\[“‘]*\s*"
 )
-"""Between the name of a field and a value that is said to be its own."""
+"""Between the name of a field and the value that is assigned to it."""
 
 OUGHT: Final = Phrases(
     r"\b(?:should|must|ought|has to|have to|needs? to|change[ds]?|set|make|replace[ds]?|switch(?:ed)?"
     r"|correct(?:ed)?|instead|soll(?:te)?|muss|ändern?|setzen?|doit|devrait|changer|mettre|debe(?:ría)?"
     r"|cambi\w+|poner)\b|应|改|替换|べき|変更|修正|に直",
 )
-"""Says that something is to be otherwise."""
+"""Says that something should be different."""
 
 REVISES: Final = Phrases(
     _START + r"(?:please |bitte |por favor |veuillez )?(?:change|fix|correct|replace|revise|amend|update"

@@ -96,7 +96,7 @@ def read(
 def _read(text: str, contract: Contract[Any], options: _Options) -> Reading[Any]:
     half = None if text.isascii() else SURROGATE.search(text)
     if half is not None:  # no file, socket or terminal could take what would be made of it
-        words = f"half of a surrogate pair is no character (at character {half.start()})"
+        words = f"half of a surrogate pair is not a character (at character {half.start()})"
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         return _not_endless(_read_json(text, contract, options))

@@ -1,15 +1,15 @@
-"""What is left over of a reply must be harmless: the one place that judges what a value does not hold.
+"""What is left over of a reply must be harmless: the one place that judges what the value does not contain.
 
-Reading chooses a value. Everything else that the model wrote is then one of three things:
+Reading selects a value. Everything else that the model wrote is one of three things:
 
 - *wrapping*: fences, greetings, reasoning, role tokens;
-- *harmless*: a key nobody asked for while every declared field has its value; prose that does not speak of the answer;
-- *unexplained*: all else. What is unexplained and could change the value refuses the reading; it is never dropped.
+- *harmless*: an undeclared key while every declared field has its value; prose that is not about the answer;
+- *unexplained*: all else. What is unexplained and could change the value makes the reading fail; it is never dropped.
 
-`object_rest` judges the members of an object that no field holds: they are renamed, moved, refused or ignored.
-`prose_rest` judges the text around a value, and `rivalry` two values that both fit. Structure decides where it can (a
-field's own name beside another value than the one read, a fence, an opener, a label with nothing behind it); word
-lists (`phrases`) only ever refuse.
+`place` judges the members of an object that no field takes: they are renamed, moved, refused or ignored.
+`prose_rest` judges the text around a value, and `rivalry` several values that all fit. Structure decides where it can
+(a field's name with another value than the one read, a fence, an opener, a label with nothing after it); word lists
+(`phrases`) only ever refuse.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from flujo_aros.reading.phrases import word_set
 
 
 class Likeness(IntEnum):
-    """How surely a key was meant for a field."""
+    """How likely a key was meant for a field."""
 
     NONE = 0
     LIKE = 1
@@ -45,7 +45,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 def _stem(word: str) -> str:
-    """A word without the endings that do not change which field it names."""
+    """A word without endings that do not change which field it names."""
     for ending, kept in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 4:
             return word[: len(word) - len(ending)] + kept
@@ -66,11 +66,11 @@ _NEUTRAL: Final = _stems(
     "is has are the of a an in on at num number nr count list items array field value val attr code name date time"
     " text str string my your current run data info details"
 )
-"""Words that say nothing about which field is meant."""
+"""Words that do not tell fields apart."""
 _GENERIC: Final = _stems(
     "id name type date time value text number key code status data item list info title count kind"
 )
-"""Words that many fields share: alone they name none of them surely."""
+"""Words that many fields share: alone they identify none of them."""
 _UNITS: Final = _stems(
     "ms s sec secs second min mins minute h hr hrs hour day week month year mg g kg lb oz ml l cm mm m km mi ft"
     " percent pct cent eur usd gbp chf jpy cny kb mb gb tb bytes c f celsius fahrenheit kelvin w kw kwh mw hz khz mhz"
@@ -90,9 +90,9 @@ _ANTONYMS: Final = tuple(
         )
     )
 )
-"""Words that turn a name into that of another thing."""
+"""Pairs of words that turn a name into that of another thing."""
 _SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
-"""What is written behind a name without a joint: `lineno`, `hostname`."""
+"""What is appended to a name without a separator: `lineno`, `hostname`."""
 _OPPOSITES: Final = (
     "un",
     "in",
@@ -204,7 +204,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8_192)
 def likeness(key: str, name: str) -> Likeness:
-    """How surely `key` was meant for the field `name`: by spelling, stem or containment.
+    """How likely `key` was meant for the field `name`: by spelling, stem or containment.
 
     >>> [likeness(key, "timeout_s").name for key in ("timeuot_s", "timeout_ms", "id")]
     ['SURE', 'LIKE', 'NONE']
@@ -248,7 +248,7 @@ _NEGATIONS: Final = word_set("un in im ir il dis non not no isnot")
 
 
 def _are_akin(one: str, two: str) -> bool:
-    """Whether two words have so long a beginning in common that they may be forms of one: `toxic`, `toxicity`."""
+    """Whether two words share so long a prefix that they may be forms of one word: `toxic`, `toxicity`."""
     short, long = sorted((one, two), key=len)
     if len(short) == _LEAST_ROOT - 1 and long.startswith(short):
         return len(long) > 2 * _LEAST_ROOT and short not in _SUFFIXES  # `ack` for `acknowledged`
@@ -267,7 +267,7 @@ def _are_synonyms(mine: set[str], its: set[str]) -> bool:
 
 
 def _is_typo(key: str, name: str, mine: Sequence[str], its: Sequence[str]) -> bool:
-    """Whether a slip of the keyboard makes one of the other: in one of the words, or of the whole."""
+    """Whether a typing error turns one into the other, in one of the words or in the whole."""
     if len(mine) == len(its):
         odd = [(one, two) for one, two in zip(mine, its, strict=True) if one != two]
         if len(odd) == 1 and _slipped(*odd[0]):
@@ -289,7 +289,7 @@ def _slipped(one: str, two: str, least: int = 3) -> bool:
 
 
 def _distance(one: str, two: str) -> int:
-    """How many letters were lost, doubled, changed or swapped (at most 3 is told exactly)."""
+    """How many letters were lost, added, changed or swapped."""
     before: list[int] = []
     last = list(range(len(two) + 1))
     for i, letter in enumerate(one, 1):
@@ -349,15 +349,15 @@ _LONG: Final = 8
 """From this length on a word may have two slips."""
 
 
-# --- members that no field holds -------------------------------------------------------------------------------------
+# --- members that no field takes -------------------------------------------------------------------------------------
 
 
 class Placement(NamedTuple):
-    """Where a member belongs that no field holds. `name` is the field; empty where it is ignored."""
+    """Where an undeclared member belongs. `name` is the field; empty if the member is ignored."""
 
     name: str = ""
     unsure: str = ""
-    """The field it may have been meant for: the reading is refused."""
+    """The field it may have been meant for: the reading fails."""
 
 
 def place(
@@ -403,7 +403,7 @@ def place(
 
 
 def is_telling(shape: Shape) -> bool:
-    """Whether a field holds values of so special a kind that one may be known by its value."""
+    """Whether the values of a field are distinctive enough to be recognized whatever their key."""
     parts = (shape, *shape.branches)
     return any(p.choices or p.format in _SPECIAL or p.allows("array") or p.allows("object") for p in parts)
 
@@ -411,7 +411,7 @@ def is_telling(shape: Shape) -> bool:
 _BOOKKEEPING: Final = _stems(
     "created updated generated extracted processed parsed modified retrieved at on date time timestamp by"
 )
-"""Words of keys that speak of the record, not of what it is about."""
+"""Words of keys about the record itself, not about its content."""
 _WORKING: Final = _stems(
     "reasoning thought thoughts thinking analysis step steps warning warnings citation citations evidence quote quotes"
     " source sources confidence certainty explanation assumption assumptions key point points entity entities finding"
@@ -421,7 +421,7 @@ _WORKING: Final = _stems(
 
 
 def _is_of_type(node: Node, shape: Shape) -> bool:
-    """Whether a value is of the type of a field without any conversion."""
+    """Whether a value has the type of a field without any conversion."""
     value = node.value
     kind = (
         "string"
@@ -440,11 +440,11 @@ def _is_of_type(node: Node, shape: Shape) -> bool:
 
 
 _PRIVATE: Final = frozenset("_$@#")
-"""What a key begins with that is no field: `_comment`, `$schema`, `@type`."""
+"""First characters of keys that are not fields: `_comment`, `$schema`, `@type`."""
 
 
 def _is_blank(node: Node) -> bool:
-    """Whether a value says nothing that could be lost."""
+    """Whether a value has nothing that could be lost."""
     return node.value is None or node.value in ("", []) or (node.kind == STRING and not node.value.strip())
 
 
@@ -472,8 +472,7 @@ def _is_made_for(node: Node, shape: Shape) -> bool:
 
 
 def _tells_its_field(node: Node, shape: Shape) -> bool:
-    """Whether a value is of so special a kind that it may well be that of a field, whatever its key: a list, an object,
-    a date, one of a few words."""
+    """Whether a value is distinctive enough to belong to a field whatever its key: a list, a date, a choice."""
     if node.kind in (ARRAY, OBJECT):
         kind = "array" if node.kind == ARRAY else "object"
         return shape.allows(kind) and not shape.anything
@@ -496,13 +495,13 @@ _SPECIAL: Final = {
     "uuid": re.compile(r"[0-9a-fA-F]{8}-"),
 }
 
-# --- text that no value holds ----------------------------------------------------------------------------------------
+# --- text around the value ----------------------------------------------------------------------------------------
 
 _FENCE: Final = re.compile(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
 _FENCE_END: Final = re.compile(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
 _NOTHING_BEFORE: Final = re.compile(r"\s*(?:(?:```|~~~)[\w+#.-]*[ \t]*\n\s*)?\Z")
 _NOTHING_BEHIND: Final = re.compile(r"[\s`~]*\Z")
-"""At most the fence of the value."""
+"""At most the closing fence of the value."""
 _QUOTED_LINE: Final = re.compile(r"^[ \t]*>[^\n]*", re.M)
 """Somebody else's words."""
 _OPEN_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
@@ -514,7 +513,7 @@ _NEAR: Final = 300
 
 
 class Span(NamedTuple):
-    """A place of a reply that was read as a value of its own."""
+    """A place of a reply that was read as a value."""
 
     start: int
     end: int
@@ -531,19 +530,19 @@ def label_before(text: str, start: int, floor: int = 0) -> str:
 
 
 def is_disowned(text: str, start: int, floor: int) -> bool:
-    """Whether a value is introduced as another than the answer: the old one, an example, what it is not."""
+    """Whether the words before a value say that it is not the answer: the old one, an example, what it is not."""
     label = label_before(text, start, floor)
     return phrases.DISOWNS.search(label) is not None and phrases.OWNS.search(label) is None
 
 
 def is_aside(text: str, start: int, floor: int) -> bool:
-    """Whether a value stands in parentheses that opened behind `floor`."""
+    """Whether a value is in parentheses that opened after `floor`."""
     before = text[max(floor, start - _NEAR) : start]
     return before.count("(") + before.count("（") > before.count(")") + before.count("）")
 
 
 def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
-    """Why nobody can say that the chosen one of several different answers is meant; None where it can be said.
+    """Why the selected one of several different answers may not be the one meant; None if it is.
 
     `others` are the places of the other answers, in order. The last one wins, unless the words before it disown it, or
     they are offered side by side.
@@ -552,21 +551,21 @@ def rivalry(text: str, chosen: Span, others: Sequence[Span]) -> str | None:
     floor = max(end for end in ends if end <= chosen.start)
     if any(other.start < chosen.start for other in others):
         if is_disowned(text, chosen.start, floor):
-            return "the last answer is introduced as another than the answer"
+            return "the words before the last answer say that it is not the answer"
         if floor and is_aside(text, chosen.start, floor):
-            return "the last answer stands in parentheses behind another one"
+            return "the last answer is in parentheses after another one"
     every = sorted((*others, chosen))
     for one, two in pairwise(every):
         if phrases.CHOICE_BETWEEN.search(text[max(one.end, two.start - 100) : two.start]):
             return "several answers are offered side by side"
     for other in others:
         if other.start > chosen.start and _takes_over(text, other, max(e for e in ends if e <= other.start)):
-            return "another answer follows behind the one in the better place"
+            return "another answer follows the one in the better place"
     return None
 
 
 def _takes_over(text: str, other: Span, floor: int) -> bool:
-    """Whether a later answer in a worse place is meant to replace the one before it: announced, or standing alone."""
+    """Whether a later answer in a worse place is meant to replace the one before it: announced, or on its own."""
     if is_disowned(text, other.start, floor):
         return False
     between = text[floor : other.start]
@@ -576,7 +575,7 @@ def _takes_over(text: str, other: Span, floor: int) -> bool:
 
 
 def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, value: Callable[[], Any]) -> Issue | None:
-    """What in the text around a value speaks against it; None where all of it is harmless.
+    """What in the text around a value speaks against it; None if all of it is harmless.
 
     `others` are the places of other values, whose own text is not prose. `value` gives the JSON value where it is
     needed to compare. Takes time linear in the text.
@@ -612,16 +611,19 @@ def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, s
     if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label):
         before = mask_reasoning(text[: chosen.start], unopened=True)
         if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
-            return f"it is introduced as another than the answer, and what precedes it cannot be read: {label[-60:]!r}"
+            denied = f"the words before it say that it is not the answer: {label[-60:]!r}"
+            return f"{denied}; and what precedes it cannot be read"
     if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label) and phrases.ANNOUNCED.search(behind):
-        return f"it is introduced as another than the answer, which is announced behind it: {label[-60:]!r}"
+        return (
+            f"the words before it say that it is not the answer, and the text after it announces one: {label[-60:]!r}"
+        )
     last = phrases.TURN.exact.split(label)[-1]
     if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub(" ", last)):
         return f"the words before it say that it is not the answer: {label[-60:]!r}"
     if phrases.SAMPLE.search(label):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
         if phrases.DECLINES.search(around) or phrases.ASKS.search(around):
-            return "it is shown as an example by a reply that gives no answer"
+            return "it is an example in a reply that gives no answer"
     return None
 
 
@@ -631,24 +633,24 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     behind = _FENCE_END.sub("", behind) if fenced else behind
     behind = _QUOTED_LINE.sub("", behind) if ">" in behind else behind
     if (begun := phrases.LABEL_AT_END.search(behind)) is not None:
-        return f"an answer is announced behind it and does not come: {begun[0].strip()[:40]!r}"
+        return f"the text after it announces an answer that never comes: {begun[0].strip()[:40]!r}"
     for fence in _FENCE.finditer(behind) if fenced else ():
         if fence[1].lower() not in CODE_FENCES and _names_in(fence[2], names):
-            return "another answer begins in a fence behind it, and cannot be read"
+            return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
     if (elided := _elision(prose)) is not None:
         return f"the reply says that something was left out: {elided[0].strip()[:60]!r}"
     if (taken_back := phrases.CORRECTS.search(prose)) is not None:
-        return f"what follows takes it back or corrects it: {_excerpt(prose, taken_back.start())!r}"
+        return f"the text after it retracts or corrects it: {_excerpt(prose, taken_back.start())!r}"
     if (invented := phrases.INVENTS.search(prose)) is not None:
-        return f"what follows says that it is made up or an example: {_excerpt(prose, invented.start())!r}"
+        return f"the text after it says that it is made up or an example: {_excerpt(prose, invented.start())!r}"
     if not names:
         return None
     return _other_lines(prose, shape) or _other_form(prose, names) or _contradiction(prose, names, shape, value)
 
 
 def _elision(prose: str) -> re.Match[str] | None:
-    """Words for something that was left out, unless they say that there was nothing to give."""
+    """Words for something that was left out, unless they say that there was nothing to report."""
     for found in phrases.ELIDES.finditer(prose):
         end = prose.find("\n", found.end())
         start = prose.rfind("\n", 0, found.start()) + 1
@@ -662,12 +664,12 @@ def _excerpt(text: str, at: int) -> str:
 
 
 def names_fields(text: str, shape: Shape) -> bool:
-    """Whether a text that is no prose names a field of a contract."""
+    """Whether a text that is not prose names a field of a contract."""
     return _names_in(text, shape.named)
 
 
 def _names_in(text: str, names: Iterable[str]) -> bool:
-    """Whether fields are named in a text that is no prose."""
+    """Whether a text that is not prose names one of these fields."""
     named = set(map(fold, _TOKEN.findall(text[:20_000])))
     return any(fold(name) in named for name in names)
 
@@ -679,22 +681,22 @@ _KEY_LINE: Final = re.compile(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：
 
 
 def _other_lines(prose: str, shape: Shape) -> str | None:
-    """An answer in lines of its keys: as many as the contract asks for, and more than one."""
+    """An answer in `key: value` lines: all required keys, and more than one."""
     if ":" not in prose and "：" not in prose:
         return None
     written = {shape.keys.get(name) or shape.folded.get(fold(name)) for name in _KEY_LINE.findall(prose)} - {None}
     if len(written) > 1 and shape.required <= written:
-        return f"another answer stands behind it in lines: {', '.join(sorted(map(str, written)))[:60]}"
+        return f"another answer follows it, in lines: {', '.join(sorted(map(str, written)))[:60]}"
     return None
 
 
 def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
-    """An answer in a form that is not read: a call with arguments, a table, a row of tags."""
+    """An answer in a form that is not supported: a call with arguments, a table, a row of tags."""
     if not any(sign in prose for sign in "(|<"):
         return None
     for found in _FORMS.finditer(prose):
         if sum(fold(word) in {fold(name) for name in names} for word in _TOKEN.findall(found[0])) > 1:
-            return f"another answer stands behind it in a form that is not read: {_excerpt(found[0], 0)!r}"
+            return f"another answer follows it, in a form that cannot be read: {_excerpt(found[0], 0)!r}"
     return None
 
 
@@ -707,7 +709,7 @@ _FORMS: Final = re.compile(
 
 @lru_cache(maxsize=128)
 def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, str]]:
-    """What finds the fields of a contract in a sentence, in words and where no space parts them; the names by fold."""
+    """Expressions that find the fields of a contract in a sentence, as words and anywhere; the names by fold."""
     written = (r"[\s_-]?".join(map(re.escape, _WORD.findall(name))) or re.escape(name) for name in names)
     in_words = rf"(?<![\w-])(?:{'|'.join(sorted(written, key=len, reverse=True))})(?![\w-])"
     within = "|".join(map(re.escape, names))
@@ -715,7 +717,7 @@ def _naming(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], d
 
 
 def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: Callable[[], Any]) -> str | None:
-    """A sentence that names a field and gives it another value than the one read."""
+    """A sentence that contradicts the value that was read."""
     any_name, cjk, by_fold = _naming(tuple(names))
     named = any_name if prose.isascii() else cjk
     asserts = _may_assert(prose)
@@ -729,22 +731,22 @@ def _contradiction(prose: str, names: Mapping[str, Shape], shape: Shape, value: 
     for sentence in _SENTENCE.split(prose):
         if len(sentence) <= _LONGEST_ASSERTION:
             if asserts and _may_assert(sentence) and _asserts_another(sentence, leaves(), names):
-                return f"what follows says otherwise: {_excerpt(sentence, 0)!r}"
+                return f"the text after it contradicts it: {_excerpt(sentence, 0)!r}"
             if not sentence.isascii() and _names_another_choice(sentence, leaves, names):
-                return f"what follows gives another choice: {_excerpt(sentence, 0)!r}"
+                return f"the text after it names another choice: {_excerpt(sentence, 0)!r}"
         for found in (any_name if sentence.isascii() else cjk).finditer(sentence):
             key = by_fold.get(fold(found[0]))
             if key is None:
                 continue
             if _revises(sentence, found.start()):
-                return f"what follows asks for another {key!r}: {_excerpt(sentence, 0)!r}"
+                return f"the text after it asks to change {key!r}: {_excerpt(sentence, 0)!r}"
             if _gives_another(sentence, found, names[key], partial(_leaf, leaves, key)):
-                return f"what follows gives {key!r} another value: {_excerpt(sentence, 0)!r}"
+                return f"the text after it gives {key!r} another value: {_excerpt(sentence, 0)!r}"
     return None
 
 
 def _revises(sentence: str, at: int) -> bool:
-    """Whether a sentence begins by asking for a change of the field whose name stands at `at`."""
+    """Whether a sentence begins by asking to change the field whose name is at `at`."""
     return (
         at <= _NEAR_WORDS
         and phrases.REVISES.search(sentence[:at]) is not None
@@ -757,7 +759,7 @@ def _leaf(leaves: Callable[[], dict[str, list[Any]]], key: str) -> list[Any]:
 
 
 def _gives_another(sentence: str, name: re.Match[str], shape: Shape, accepted: Callable[[], list[Any]]) -> bool:
-    """Whether a sentence gives the field that it names a value that it did not get."""
+    """Whether a sentence gives the field that it names another value than it has."""
     said = _said_of(sentence, name.start(), shape)
     if said is not None:
         return accepted() == [not said]
@@ -766,7 +768,7 @@ def _gives_another(sentence: str, name: re.Match[str], shape: Shape, accepted: C
 
 
 def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
-    """What a sentence says of a boolean by its name, which stands at `at`: `is not vegan`; None: nothing."""
+    """What a sentence says of a boolean whose name is at `at` (`is not vegan`); None: nothing."""
     if not shape.allows("boolean") or shape.allows("string"):
         return None
     before = sentence[max(0, at - _NEAR_WORDS) : at]
@@ -775,7 +777,7 @@ def _said_of(sentence: str, at: int, shape: Shape) -> bool | None:
 
 
 def _value_after(sentence: str, at: int) -> str:
-    """What a sentence gives to the field whose name ends at `at`; empty: nothing."""
+    """What a sentence assigns to the field whose name ends at `at`; empty: nothing."""
     bears = phrases.BEARS.search(sentence, at, at + 60)
     far = bears is None or sentence[at : bears.start()].strip(" \"'`*_)]").count(" ") > 2
     return "" if bears is None or far else sentence[bears.end() :]
@@ -784,7 +786,7 @@ def _value_after(sentence: str, at: int) -> str:
 def _names_another_choice(
     sentence: str, leaves: Callable[[], dict[str, list[Any]]], names: Mapping[str, Shape]
 ) -> bool:
-    """Whether a sentence in letters without case names a choice, in the letters of the schema, that was not made."""
+    """Whether a sentence in Chinese, Japanese or Korean names a choice of the schema that the answer does not have."""
     if _CASELESS.search(sentence) is None or phrases.CONDITION.search(sentence):
         return False
     for name, shape in names.items():
@@ -809,13 +811,13 @@ _REPLACES: Final = re.compile(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 
 def _may_assert(sentence: str) -> bool:
-    """Whether the words of a denial or an assertion are in a text at all."""
+    """Whether a text has words of a denial or an assertion at all."""
     lists = (phrases.DENIES, phrases.TURNS, phrases.ASSERTS, phrases.CLAIMS)
     return any(each.search(sentence) for each in lists) or "s/" in sentence
 
 
 def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapping[str, Shape]) -> bool:
-    """Whether a short sentence denies a value that the answer holds, or puts another one in the place of one."""
+    """Whether a short sentence denies a value of the answer, or replaces one."""
     if phrases.CONDITION.search(sentence) or phrases.NEGATES.search(sentence):
         return False
     held = {
@@ -849,7 +851,7 @@ _IN_QUOTES: Final = re.compile(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘
 
 
 def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
-    """Whether a sentence ends in a choice of the contract that was not made, and names none that was."""
+    """Whether a sentence ends in a choice of the contract that the answer does not have, and names none that it has."""
     choices = {choice.casefold() for part in names.values() for choice in _choices(part)}
     last = sentence.rstrip(" \"'`*.!。”’)").casefold()
     if any(_stands_in(choice, sentence) for choice in choices & held):
@@ -858,7 +860,7 @@ def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]
 
 
 def _begins_with(text: str, held: set[str]) -> bool:
-    """Whether a text begins with a value that the answer holds; numbers however they are written."""
+    """Whether a text begins with a value of the answer; numbers in any notation."""
     rest = text[:60].strip(" \"'`*“”‘’").casefold()
     number = _NUMBER.match(rest)
     if number is not None and (plain := _decimal(number[0])) is not None:
@@ -875,7 +877,7 @@ _VALUE_TOKEN: Final = re.compile(r"-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\
 
 
 def _is_held(token: str, held: set[str]) -> bool:
-    """Whether a number or code is one that the answer holds, or a part of one."""
+    """Whether a number or code is in the answer, or part of a value of it."""
     if not any(map(str.isdigit, token)):
         return False
     return any(token.rstrip(".,") in part for part in held)
@@ -890,7 +892,7 @@ def _spellings(shape: Shape, name: str) -> Iterator[str]:
 
 
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
-    """All scalars of a value, by the folded keys that stand for their field."""
+    """All scalars of a value, by the folded spellings of their keys."""
     found: dict[str, list[Any]] = {}
     pending: list[tuple[Any, Shape]] = [(value, shape)]
     while pending:
@@ -911,7 +913,7 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
 
 
 def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any]) -> bool:
-    """Whether what a sentence says of a field, named before `at`, is another value than it got."""
+    """Whether a sentence gives a field, named before `at`, another value than it has."""
     choices = _choices(shape)
     if choices and accepted:
         named = {

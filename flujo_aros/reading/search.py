@@ -145,7 +145,7 @@ class Search(Gathering[T]):
         if isinstance(value, float) and not isfinite(value):
             return None
         if isinstance(value, str) and not value.isascii() and SURROGATE.search(value):
-            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
+            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a character")
             return Rejected(Reason.MALFORMED, (issue,), self.text)
         kind = STRING if isinstance(value, str) else LITERAL if value is None or isinstance(value, bool) else NUMBER
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
@@ -181,7 +181,7 @@ class Search(Gathering[T]):
 
     def _again(self, inner: str) -> Reading[T]:
         if not inner.isascii() and SURROGATE.search(inner):
-            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is no character")
+            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a character")
             return Rejected(Reason.MALFORMED, (issue,), inner)
         return Search(
             inner,
@@ -255,10 +255,10 @@ class Search(Gathering[T]):
         different = [c for c in fitting if c is not chosen and _value_of(c) != value and not self._is_code(c, chosen)]
         if any(c.rank == best for c in different):
             if self.truncated is True and self.ceiling < Risk.LOSSY:
-                words = "several answers stand in it, and the last one may have been cut off"
+                words = "it has several answers, and the last one may have been cut off"
                 return self._rejected(Reason.TRUNCATED, (Issue("$", "truncated", words),))
             if self.pick == "error" or self._is_list() or not self._all_apart(group):
-                words = f"{len(group)} different answers stand in it, and nothing says which one is meant"
+                words = f"{len(group)} different answers, and nothing says which one is meant"
                 return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words),))
         if different and self.pick != "first":
             doubt = rivalry(self.text, Span(chosen.start, chosen.end), [Span(c.start, c.end) for c in different])
@@ -289,7 +289,7 @@ class Search(Gathering[T]):
         ]
         if not rivals:
             return None
-        words = "another answer stands in it that does not fit"
+        words = "it has another answer that does not fit"
         return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
@@ -419,9 +419,7 @@ class Search(Gathering[T]):
 
     def _reject(self) -> Reading[T]:
         if self.flooded:
-            return self._rejected(
-                Reason.TOO_LARGE, (Issue("$", "candidates", "too many possible answers stand in it"),)
-            )
+            return self._rejected(Reason.TOO_LARGE, (Issue("$", "candidates", "it has too many possible answers"),))
         if not self.found:
             if self.scout.unclosed:
                 issue = Issue("$", "reasoning", "the reasoning never ends, and no answer follows it")
@@ -431,7 +429,7 @@ class Search(Gathering[T]):
             words = (
                 "the model declined"
                 if declined
-                else "no JSON value stands in it"
+                else "it has no JSON value"
                 if self.text.strip()
                 else "the reply is empty"
             )

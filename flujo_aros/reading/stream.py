@@ -101,7 +101,7 @@ class StreamReader(Generic[T]):
         >>> reader = StreamReader({"type": "object", "properties": {"age": {"type": "integer"}}})
         >>> _ = reader.feed('{"age": "unknown", "name": "Ann"')
         >>> reader.doomed
-        Issue(path='$.age', code='type', message="expected a whole number, found the text 'unknown'")
+        Issue(path='$.age', code='type', message="expected a whole number, found the string 'unknown'")
         """
         return self._shown.grown.doomed if isinstance(self._shown, Shown) else None
 
@@ -186,7 +186,7 @@ def doomed_in(text: str, contract: Contract[Any]) -> Issue | None:
 
     >>> ages = compile_contract({"type": "object", "properties": {"age": {"type": "integer"}}})
     >>> doomed_in('{"age": "unknown", "name": "Ann"', ages)
-    Issue(path='$.age', code='type', message="expected a whole number, found the text 'unknown'")
+    Issue(path='$.age', code='type', message="expected a whole number, found the string 'unknown'")
     """
     reader: StreamReader[Any] = StreamReader(contract)
     reader.feed(text)

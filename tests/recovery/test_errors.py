@@ -104,7 +104,7 @@ def test_what_a_reply_calls_a_password_is_masked_where_a_repair_or_an_issue_quot
     assert secret[:12] not in told
     assert "[secret-1]" in told
     rejected = read(f'{{"password": "{secret}"}}', {"properties": {"password": {"type": "integer"}}})
-    assert "$.password: expected a whole number, found the text '[secret-1]'" in rejected.explain()
+    assert "$.password: expected a whole number, found the string '[secret-1]'" in rejected.explain()
 
 
 def test_what_a_limit_refused_is_explained():

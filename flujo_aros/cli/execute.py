@@ -29,6 +29,7 @@ from flujo_aros.telemetry.words import counted, seconds_words
 
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
     from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.recording import Engine
     from flujo_aros.pipeline.runner import Runner
     from flujo_aros.pipeline.streaming import StreamEvent
     from flujo_aros.telemetry.listening import Together
@@ -60,10 +61,13 @@ def journal() -> Generator[Together | None]:
         yield kept
 
 
-def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -> RunResult:
+def execute(
+    blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool, engine: Engine | None = None
+) -> RunResult:
     """Do the task with a runner that is watched and journalled; an interrupted run is told before that goes on.
 
-    Raises `BlueprintError` for what could be known before any model call.
+    `engine` keeps the run, where it is to survive a crash. Raises `BlueprintError` for what could be known before any
+    model call.
     """
     from flujo_aros.pipeline.runner import Runner
 
@@ -77,7 +81,7 @@ def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -
             observers: Sequence[Observer] = (new_mask().hear, watching, *(() if kept is None else (kept,)))
             board = watching if isinstance(watching, Board) else None
             evidence = None if kept is None else kept.evidence
-            runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence)
+            runner = Runner(pipeline, observers=observers, on_result=ended.append, evidence=evidence, engine=engine)
             return run_until_signal(task(runner, board))
     except Interrupted:
         for result in ended:
@@ -89,6 +93,8 @@ def execute(blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool) -
     except (LocalModelError, BlueprintError):
         raise
     except UsageError as error:  # what could be known before any model call: the blueprint is to blame
+        if engine is not None:
+            raise  # or its database, or its version
         raise blamed(blueprint, error) from error
 
 

@@ -58,6 +58,12 @@ class _Command:
 COMMANDS: Final = {
     "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True),
     "resume": _Command("resume:resume_command", "Answer a paused run, and go on with it.", shows_help_alone=True),
+    "submit": _Command("durable:submit_command", "Put durable runs into a queue.", shows_help_alone=True),
+    "worker": _Command("durable:worker_command", "Execute the durable runs of a database."),
+    "status": _Command("durable:status_command", "Say how durable runs stand, and follow one."),
+    "cancel": _Command("durable:cancel_command", "Cancel a durable run.", shows_help_alone=True),
+    "fork": _Command("durable:fork_command", "Run a durable run again from one step on.", shows_help_alone=True),
+    "check": _Command("durable:check_command", "Hold what is kept of a run against the laws.", shows_help_alone=True),
     "plan": _Command(
         "plan:plan_command", "Show what a blueprint would run, and run none of it.", shows_help_alone=True
     ),

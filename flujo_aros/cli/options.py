@@ -92,3 +92,16 @@ RetryFailed: TypeAlias = Annotated[
         "--retry-failed", help="Run rows of --input-jsonl again that did not complete, in place of their lines."
     ),
 ]
+Durably: TypeAlias = Annotated[
+    bool, typer.Option("--durable", help="Keep the run in a database, so that a crash loses nothing.")
+]
+RunDb: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="URL",
+        show_default=False,
+        help="The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
+        "[default: sqlite:///.aros/durable.sqlite]",
+    ),
+]

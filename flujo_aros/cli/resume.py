@@ -11,9 +11,9 @@ import typer
 
 from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.given import file_text, given_input
-from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, ModulePath
+from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, ModulePath, RunDb
 from flujo_aros.cli.plan import check_modules, load
-from flujo_aros.cli.question import ask, at_a_terminal
+from flujo_aros.cli.question import ask, asked, at_a_terminal
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.results import RunStatus
@@ -30,7 +30,12 @@ _STILL_PAUSED: Final = EXIT_CODES[RunStatus.PAUSED]
 
 def resume_command(
     state: Annotated[
-        Path, typer.Argument(metavar="STATE", show_default=False, help="The file that the paused run has left.")
+        Path,
+        typer.Argument(
+            metavar="STATE",
+            show_default=False,
+            help="The file that the paused run has left; with --db a run's id.",
+        ),
     ],
     answer: Annotated[
         str | None,
@@ -55,6 +60,7 @@ def resume_command(
             help="Where the state goes if the run pauses once more. [default: STATE, the same file]",
         ),
     ] = None,
+    db: RunDb = None,
 ) -> None:
     """Answer a paused run, and go on with it.
 
@@ -63,6 +69,10 @@ def resume_command(
 
     Example: aros resume .aros/paused/RUN.json --answer yes
     """
+    if db is not None:
+        result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
+        finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+        return
     blueprint, paused = _saved(state)
     loaded = load(blueprint, allow or [], folders or [])
     check_modules(blueprint, loaded)
@@ -80,6 +90,32 @@ def resume_command(
             break
         waiting, kept = result.paused, again or state
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+
+
+def _resume_durably(
+    run: str, answer: str | None, db: str, allow: list[str], folders: list[Path], *, as_json: bool
+) -> tuple[RunResult, str]:
+    """Answer a run of a database, and go on with it here. How it ended, and what it asks if it pauses once more."""
+    from flujo_aros.cli.durable import loaded_document, open_engine
+
+    with open_engine(db) as engine:
+        row = engine.store.run(run)
+        if row.status != "paused" or row.paused is None:
+            raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
+        document = engine.store.document(row.version)
+        if document is None:
+            raise UsageError(f"run {row.run_id} was begun by a program, which has to answer it: handle.answer(...)")
+        if answer is None:
+            raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
+        text = given_input(answer, "--answer")
+
+        def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
+            return engine.answer_here(runner, row, text)
+
+        pipeline = loaded_document(document, allow, folders)
+        result = execute(Path(str(document["source"])), pipeline, task, as_json=as_json, engine=engine)
+        question = [] if result.paused is None else [*asked(result.paused), "", f"answer with: --answer TEXT --db {db}"]
+        return result, "\n".join(question)
 
 
 def _answer_to(paused: PausedRun, kept: Path) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from flujo_aros.cli.batch import Batch, run_batch
-from flujo_aros.cli.execute import allowing, execute, finish, keep_paused, watched
+from flujo_aros.cli.execute import Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.given import given_input, given_pairs
 from flujo_aros.cli.options import (
     Allow,
@@ -17,18 +19,23 @@ from flujo_aros.cli.options import (
     Blueprint,
     Concurrency,
     DryRun,
+    Durably,
     Input,
     InputJsonl,
     ModulePath,
     Output,
     Pairs,
     RetryFailed,
+    RunDb,
     State,
 )
 from flujo_aros.cli.plan import check_modules, check_ready, load, print_plan
+from flujo_aros.cli.question import asked
+from flujo_aros.cli.screen import stderr_console
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
+    from flujo_aros.pipeline.flow import Pipeline
     from flujo_aros.pipeline.results import RunResult
     from flujo_aros.pipeline.runner import Runner
 
@@ -48,11 +55,14 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     output: Output = None,
     concurrency: Concurrency = 4,
     retry_failed: RetryFailed = False,
+    durable: Durably = False,
+    db: RunDb = None,
 ) -> None:
     """Run a blueprint.
 
     The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
     completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
+    With --durable a crash loses nothing: the same command again goes on with the run that was interrupted.
     With --input-jsonl each row is a run of its own, and the results go to a file: 0 if every row completed, else 1.
 
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
@@ -83,6 +93,32 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
         return watched(board, lambda: runner.run(text, context), lambda: runner.stream(text, context))
 
+    if durable or db is not None:
+        result, question = _run_durably(blueprint, pipeline, task, db, as_json=as_json)
+        finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+        return
     result = execute(blueprint, pipeline, task, as_json=as_json)
     question = keep_paused(result, blueprint, state, allowing(allow, folders))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
+
+
+def _run_durably(
+    blueprint: Path, pipeline: Pipeline, task: Task, db: str | None, *, as_json: bool
+) -> tuple[RunResult, str]:
+    """Run with an engine that keeps the run. How it ended, and what it asks if it has paused."""
+    from flujo_aros.cli.durable import DEFAULT_DB, open_engine, register
+
+    def kept(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
+        register(engine, blueprint, runner)
+        return task(runner, board)
+
+    with open_engine(db or DEFAULT_DB, create=True) as engine:
+        engine.on_taken_up = lambda row: stderr_console().print(
+            f"going on with run {row.run_id}, which was interrupted", soft_wrap=True
+        )
+        result = execute(blueprint, pipeline, kept, as_json=as_json, engine=engine)
+        if result.paused is None:
+            return result, ""
+        option = "" if db is None else f" --db {shlex.quote(db)}"
+        command = f"go on with:   aros resume {result.run_id} --answer TEXT{option or f' --db {DEFAULT_DB}'}"
+        return result, "\n".join([*asked(result.paused), "", command])

@@ -200,7 +200,8 @@ class Durable:
         if self._watcher is not None:
             self._watcher.join()
         for active in list(self._active.values()):
-            active.loop.call_soon_threadsafe(active.task.cancel)
+            with suppress(RuntimeError):  # its loop is closed: nothing of it goes on
+                active.loop.call_soon_threadsafe(active.task.cancel)
         if self._client is not None:
             self._client.destroy()
         if self._launched:
@@ -293,6 +294,7 @@ class Durable:
         *,
         queue: str | None,
         priority: int | None,
+        forked_from: str | None = None,
     ) -> bool:
         document = self.documents.get(version)
         if document is not None:
@@ -311,6 +313,7 @@ class Durable:
                 "live": self.live,
                 "input": as_saved(task.given, "the input"),
                 "context": _context_of(task),
+                "forked_from": forked_from,
             },
         )
 
@@ -391,6 +394,66 @@ class Durable:
             if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
                 raise UsageError(f"run {row.run_id} was answered by somebody else just now")
             self._enqueue(connection, client, row.run_id, row.segment + 1, row.queue or "default", row.priority)
+
+    async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
+        """Answer a paused run, and go on with it in this process."""
+        await asyncio.to_thread(self.launch)
+        if row.status != "paused":
+            raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
+        if self.register(runner) != row.version:
+            raise UsageError(_other_version(row))
+
+        def take() -> bool:
+            with self.store.connection() as connection:
+                mine = {"status": "queued", "answer": {"value": value}, "takeovers": 0, "executor": self.executor}
+                return self.store.take_segment(connection, row, **mine)
+
+        if not await asyncio.to_thread(take):
+            raise UsageError(f"run {row.run_id} was answered by somebody else just now")
+        return await self._here(runner, _again(row), row.segment + 1)
+
+    async def fork(self, runner: Runner, row: RunRow, at: str) -> RunResult:
+        """Run a run again from the step `at` on, as a new run that keeps the results of the steps before it.
+
+        The pipeline may be another version of the one that it was begun with. Raises `UsageError` where it has no
+        such step, or where the run had not come to it.
+        """
+        await asyncio.to_thread(self.launch)
+        version = self.register(runner)
+        task = replace(_again(row), run_id=uuid4().hex)
+
+        def add() -> None:
+            order = [step.name for step in runner.pipeline.steps]
+            steps = self.store.steps(row.run_id)
+            settled = {step.name: step for step in steps if step.record is not None and step.status != "paused"}
+            if at not in order:
+                raise UsageError(f"the pipeline has no step {at!r} to fork at; its steps are {', '.join(order)}")
+            before = order[: order.index(at)]
+            missing = [name for name in before if name not in settled]
+            if missing:
+                raise UsageError(
+                    f"run {row.run_id} never settled {missing[0]!r}, which comes before {at!r}; fork at it"
+                )
+            kept = [step for step in settled.values() if step.name.partition("/")[0] in before]
+            with self.store.connection() as connection:
+                self._add(connection, task, version, "running", queue=None, priority=None, forked_from=row.run_id)
+                self.store.copy_steps(connection, task.run_id, kept)
+
+        await asyncio.to_thread(add)
+        return await self._here(runner, task, 1)
+
+    @property
+    def under_way(self) -> int:
+        """How many runs are executed here, now."""
+        return len(self._active)
+
+    def drain(self, seconds: float) -> int:
+        """Begin no run any more, and let those under way go on for this time. How many are left for others then."""
+        self._draining = True
+        if self._launched:
+            DBOS.destroy(workflow_completion_timeout_sec=int(seconds))
+            self._launched = False
+        return self.under_way
 
     def cancel(self, row: RunRow) -> None:
         """Cancel a run: at once where nobody executes it, else as soon as its worker has seen it."""
@@ -575,6 +638,11 @@ def _task_of(row: RunRow, recording: RunRecording, local: _Local | None) -> RunT
     task.carrier = dict(row.carrier)
     task.resumed = row.epoch > 1
     return task
+
+
+def _again(row: RunRow) -> RunTask:
+    """What a run was given, to be done by this process."""
+    return RunTask(row.run_id, row.input, SharedContext.of(row.context or {}))
 
 
 def _context_of(task: RunTask) -> Any:

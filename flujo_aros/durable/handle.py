@@ -150,8 +150,13 @@ def _finished(row: RunRow, ended: StepResult[Any]) -> StepFinished:
     )
 
 
-def result_of(row: RunRow, steps: Sequence[StepRow], pipeline: Pipeline | None) -> RunResult:
-    """The result of a run, from its rows. Without the pipeline its values are plain JSON."""
+def result_of(
+    row: RunRow, steps: Sequence[StepRow], pipeline: Pipeline | None, *, unfinished: bool = False
+) -> RunResult:
+    """The result of a run, from its rows. Without the pipeline its values are plain JSON.
+
+    Of a run that is `unfinished` it has the steps that have settled, and counts as failed.
+    """
     recorded = [RecordedStep.model_validate(step.record) for step in steps if step.record is not None]
     ended: list[StepResult[Any]] = [slot.result for slot in slots_of(recorded, pipeline).values()]
     ended += [
@@ -163,7 +168,7 @@ def result_of(row: RunRow, steps: Sequence[StepRow], pipeline: Pipeline | None) 
     if row.paused is not None and row.status == "paused":
         final = [step for step in recorded if step.status is not StepStatus.PAUSED]
         paused = PausedRun.from_dict({**row.paused, "steps": [step.model_dump(mode="json") for step in final]})
-    status = RunStatus(row.status)
+    status = RunStatus.FAILED if unfinished else RunStatus(row.status)
     return RunResult(
         row.run_id, row.pipeline, status, tuple(ended), row.seconds, row.context, paused=paused, trouble=row.note
     )

@@ -449,6 +449,27 @@ class Store:
                 for row in connection.execute(query).mappings()
             ]
 
+    def copy_steps(self, connection: sa.Connection, run_id: str, steps: Sequence[StepRow]) -> None:
+        """Let a new run have these steps of another as its own."""
+        now = time.time()
+        rows = [
+            {
+                "run_id": run_id,
+                "name": step.name,
+                "kind": step.kind,
+                "seq": step.seq,
+                "attempt": step.attempt,
+                "started": now,
+                "settled": now,
+                "settled_seq": step.settled_seq,
+                "status": step.status,
+                "record": _plain(step.record),
+            }
+            for step in steps
+        ]
+        if rows:
+            connection.execute(STEPS.insert(), rows)
+
     # -- the engine's rows -------------------------------------------------------------------------------------
 
     def calls(self, workflow_ids: Sequence[str]) -> tuple[dict[str, Any], int]:

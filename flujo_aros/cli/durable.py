@@ -1,0 +1,396 @@
+"""Durable runs from the command line: submit them, work on them, watch, cancel, fork and check them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
+from rich.table import Table
+
+from flujo_aros.cli.execute import execute, finish
+from flujo_aros.cli.given import given_input, given_pairs
+from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, Blueprint, Input, InputJsonl, ModulePath, Pairs
+from flujo_aros.cli.plan import check_modules, load
+from flujo_aros.cli.rows import read_rows
+from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console
+from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:  # imported when a command runs: the engine takes a second, which `aros --help` need not
+    from flujo_aros.cli.progress import Board
+    from flujo_aros.durable.engine import Durable
+    from flujo_aros.durable.store import RunRow
+    from flujo_aros.pipeline.results import RunResult
+    from flujo_aros.pipeline.runner import Runner
+
+DEFAULT_DB: Final = "sqlite:///.aros/durable.sqlite"
+
+Db: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--db",
+        metavar="URL",
+        envvar="AROS_DB",
+        help="The database that keeps durable runs: sqlite:///FILE, or postgresql://USER@HOST/NAME.",
+    ),
+]
+RunId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", show_default=False, help="The id of the run, or its beginning.")
+]
+
+
+def open_engine(db: str, *, create: bool = False) -> Durable:
+    """The engine of a database. Raises `UsageError` where the extra is not installed or the URL cannot be used."""
+    from flujo_aros.durable import Durable
+
+    engine = Durable(db, live=True, create=create)
+    _ = engine.store  # so that a wrong URL is told before anything else
+    return engine
+
+
+def document_of(blueprint: Path) -> dict[str, Any]:
+    """What is kept of a blueprint, so that any worker can load it."""
+    from flujo_aros.blueprint.loading import read_text
+
+    return {"source": str(blueprint.resolve()), "text": read_text(blueprint)}
+
+
+def register(engine: Durable, blueprint: Path, runner: Runner) -> str:
+    """Let the engine know a blueprint, and keep it with the runs of it."""
+    version = engine.register(runner)
+    engine.documents[version] = document_of(blueprint)
+    return version
+
+
+def submit_command(  # noqa: PLR0913 - one parameter for each option
+    blueprint: Blueprint,
+    *,
+    source: Input = None,
+    rows: InputJsonl = None,
+    db: Db = DEFAULT_DB,
+    queue: Annotated[
+        str, typer.Option("--queue", metavar="NAME", help="The queue that workers take it from.")
+    ] = "default",
+    priority: Annotated[
+        int | None,
+        typer.Option("--priority", min=1, metavar="N", help="1 comes first; a run without one is before all."),
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            "--run-id", metavar="ID", help="The id of the run, and before that of each row: twice the same is one run."
+        ),
+    ] = None,
+    pairs: Pairs = None,
+    allow: Allow = None,
+    folders: ModulePath = None,
+) -> None:
+    """Put durable runs into a queue.
+
+    One run, or one for each row of --input-jsonl. Prints the id of each run. `aros worker` executes them, here
+    or on any machine; `aros status` says how they stand.
+
+    Example: aros submit triage.yaml --input @ticket.txt --db postgresql://aros@db/runs
+    """
+    if (source is None) == (rows is None):
+        raise typer.BadParameter("give either --input or --input-jsonl", param_hint="'--input'")
+    loaded = load(blueprint, allow or [], folders or [])
+    check_modules(blueprint, loaded)
+    context = given_pairs(pairs or [])
+    if source is not None:
+        given = [(given_input(source), context, run_id)]
+    else:
+        found = read_rows(rows or "")
+        wrong = next((row for row in found if row.error is not None), None)
+        if wrong is not None:
+            raise UsageError(f"--input-jsonl: row {wrong.key}: {wrong.error}; nothing was submitted")
+        given = [(row.given, {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found]
+    from flujo_aros.pipeline.runner import Runner
+
+    with open_engine(db, create=True) as engine:
+        runner = Runner(loaded.pipeline, engine=engine)
+        register(engine, blueprint, runner)
+
+        async def submit() -> None:
+            for one, own, name in given:
+                handle = await runner.submit(one, own, run_id=name, queue=queue, priority=priority)
+                print_lines(f"{handle.run_id}\n")
+
+        asyncio.run(submit())
+
+
+def worker_command(
+    db: Db = DEFAULT_DB,
+    queues: Annotated[str, typer.Option("--queues", metavar="Q,…", help="The queues to take runs from.")] = "default",
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, metavar="N", help="How many runs of a queue at once.")
+    ] = 8,
+    grace: Annotated[
+        float, typer.Option("--grace", metavar="SECONDS", help="How long runs may go on after SIGTERM or Ctrl-C.")
+    ] = 30.0,
+    allow: Allow = None,
+    folders: ModulePath = None,
+) -> None:
+    """Execute the durable runs of a database.
+
+    Runs of workers that have died are taken over. What a blueprint may import is what this command allows.
+    SIGTERM or Ctrl-C drains it: no run is begun any more,
+    those under way go on for the time of --grace, and what is left then is taken over by the next worker.
+
+    Example: aros worker --db postgresql://aros@db/runs --concurrency 16
+    """
+    from flujo_aros.cli.execute import journal
+    from flujo_aros.cli.secrecy import new_mask
+    from flujo_aros.pipeline.runner import Runner
+
+    console = stderr_console()
+    stop = threading.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: stop.set())
+    with journal() as kept, open_engine(db, create=True) as engine:
+
+        def loaded(document: Mapping[str, Any]) -> Runner:
+            observers = (new_mask().hear, *(() if kept is None else (kept,)))
+            return Runner(loaded_document(document, allow or [], folders or []), observers=observers)
+
+        engine.load = loaded
+        engine.launch([name.strip() for name in queues.split(",") if name.strip()], concurrency)
+        console.print(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it", soft_wrap=True)
+        stop.wait()
+        console.print(f"draining: {engine.under_way} runs under way, {grace:g} s at most", soft_wrap=True)
+        left = engine.drain(grace)
+        console.print("drained" if not left else f"{left} runs are left for other workers", soft_wrap=True)
+
+
+def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: Sequence[Path]) -> Any:
+    """The pipeline of a kept blueprint; what it may import is what the caller allows. Raises `ArosError`."""
+    from flujo_aros.blueprint.load import inspect_blueprint
+    from flujo_aros.pipeline.modules import use_folder
+
+    for folder in folders:
+        use_folder(folder)
+    source = str(document["source"])
+    inspected = inspect_blueprint(document["text"], source=source, folder=Path(source).parent, allow=allow)
+    pipeline = inspected.loaded(source)
+    if "ladder" in document:
+        from flujo_aros.durable.forked import with_ladder
+
+        pipeline = with_ladder(pipeline, document["ladder"])
+    return pipeline
+
+
+def status_command(
+    run: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", show_default=False, help="The id of a run, or its beginning.")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print steps and replies as they come, until the run ends or waits.")
+    ] = False,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="With --follow: only what comes behind it.")] = 0,
+    as_json: AsJson = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many runs, newest first.")] = 20,
+) -> None:
+    """Say how durable runs stand, and follow one.
+
+    They are queued, running, paused, parked, or have ended. A parked run needs another version of its blueprint
+    than any worker has, and a running one whose process is gone
+    is called interrupted; both say what to do. With --json and a RUN: the document of `aros run --json`.
+
+    Example: aros status 3f2a --follow
+    """
+    with open_engine(db) as engine:
+        if run is None:
+            found = engine.store.runs(limit=limit)
+            if as_json:
+                print_json([_run_dict(engine, row) for row in found])
+            elif found:
+                stdout_console().print(_table(engine, found))
+            else:
+                stderr_console().print("no durable runs yet")
+            return
+        row = engine.store.run(run)
+        if follow:
+            asyncio.run(_follow(engine, row.run_id, offset))
+            row = engine.store.run(row.run_id)
+        if as_json:
+            print_json(_document(engine, row))
+        elif not follow:
+            print_lines("\n".join([*_lines(engine, row), ""]))
+
+
+async def _follow(engine: Durable, run_id: str, offset: int) -> None:
+    from flujo_aros.events import StepFinished, StepStarted, TextDelta, TextReplaced
+
+    console = stderr_console()
+    async for _, each in engine.handle(run_id).stream(offset):
+        event = each.event
+        if isinstance(event, TextDelta):
+            console.print(event.text, end="", soft_wrap=True)
+        elif isinstance(event, TextReplaced):
+            console.print(f"\n(again) {event.text}", end="", soft_wrap=True)
+        elif isinstance(event, StepStarted):
+            console.print(f"\n▸ {event.name}", soft_wrap=True)
+        elif isinstance(event, StepFinished):
+            console.print(f"\n  {event.name}: {event.status}", soft_wrap=True)
+        elif each.result is not None:
+            console.print(f"\n{each.result.status.value}  run {run_id}", soft_wrap=True)
+
+
+def _status_of(engine: Durable, row: RunRow) -> str:
+    gone = row.status in ("running", "cancelling") and (row.executor is None or not engine.locks.is_alive(row.executor))
+    return "interrupted" if gone else row.status
+
+
+def _advice(engine: Durable, row: RunRow) -> str | None:
+    if row.note:
+        return row.note
+    if _status_of(engine, row) == "interrupted":
+        return "its process is gone; a worker takes it over, or run the same again with --durable"
+    if row.status == "paused" and row.paused is not None:
+        return f"asks: {row.paused['message']}; answer with: aros resume {row.run_id} --answer TEXT --db {engine.url}"
+    return None
+
+
+def _run_dict(engine: Durable, row: RunRow) -> dict[str, Any]:
+    return {
+        "run_id": row.run_id,
+        "blueprint": row.pipeline,
+        "status": _status_of(engine, row),
+        "queue": row.queue,
+        "created": row.created,
+        "note": _advice(engine, row),
+    }
+
+
+def _document(engine: Durable, row: RunRow) -> dict[str, Any]:
+    """The shape of `aros run --json`; a run that has not ended has the steps that have."""
+    from flujo_aros.durable.handle import result_of
+
+    if row.result is not None and row.status not in ("queued", "running", "parked", "cancelling"):
+        return row.result
+    steps = engine.store.steps(row.run_id)
+    plain = [step.to_dict() for step in result_of(row, steps, None, unfinished=True).steps]
+    usage: dict[str, Any] = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": None}
+    for step in plain:
+        for key in ("requests", "input_tokens", "output_tokens"):
+            usage[key] += step["usage"][key]
+        if step["usage"]["cost"] is not None:
+            usage["cost"] = (usage["cost"] or 0) + step["usage"]["cost"]
+    error = None if row.note is None else {"step": None, "reason": None, "message": row.note}
+    known = {"run_id": row.run_id, "blueprint": row.pipeline, "status": row.status, "trust": None, "output": None}
+    return {**known, "steps": plain, "usage": usage, "error": error}
+
+
+def _lines(engine: Durable, row: RunRow) -> list[str]:
+    lines = [f"{_status_of(engine, row)}  run {row.run_id} of {row.pipeline}"]
+    advice = _advice(engine, row)
+    lines += [] if advice is None else [advice]
+    lines += [f"  {step.name}: {step.status or 'under way'}" for step in engine.store.steps(row.run_id)]
+    return lines
+
+
+def _table(engine: Durable, rows: Sequence[RunRow]) -> Table:
+    cells = [
+        {
+            "run": Text(row.run_id[:12]),
+            "blueprint": Text(row.pipeline),
+            "status": Text(_status_of(engine, row)),
+            "begun": Text(time.strftime("%Y-%m-%d %H:%M", time.localtime(row.created))),
+            "note": Text(_advice(engine, row) or ""),
+        }
+        for row in rows
+    ]
+    table = Table(box=None, pad_edge=False)
+    for name in cells[0]:
+        table.add_column(name)
+    for each in cells:
+        table.add_row(*each.values())
+    return table
+
+
+def cancel_command(run: RunId, db: Db = DEFAULT_DB) -> None:
+    """Cancel a durable run.
+
+    One that is under way settles its open steps first.
+
+    Example: aros cancel 3f2a
+    """
+    with open_engine(db) as engine:
+        row = engine.store.run(run)
+        engine.cancel(row)
+        now = engine.store.run(row.run_id).status
+        stderr_console().print(f"run {row.run_id} is {now}", soft_wrap=True)
+
+
+def fork_command(
+    run: RunId,
+    at: Annotated[str, typer.Option("--at", metavar="STEP", help="The first step that runs again.")],
+    ladder: Annotated[
+        Path | None,
+        typer.Option("--ladder", metavar="FILE", help="A ladder as JSON, in place of those of the agent steps."),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    as_json: AsJson = False,
+    allow: Allow = None,
+    folders: ModulePath = None,
+    allow_degraded: AllowDegraded = False,
+) -> None:
+    """Run a durable run again from one step on.
+
+    It is a new run, in which the steps before that one keep their results and are not paid again. The blueprint
+    is read again from its file, so that this is how a run goes on after its blueprint has changed.
+
+    Example: aros fork 3f2a --at answer --ladder stricter.json
+    """
+    with open_engine(db) as engine:
+        row = engine.store.run(run)
+        document = engine.store.document(row.version)
+        if document is None:
+            raise UsageError(f"run {row.run_id} was begun by a program, which has to fork it: durable.fork(...)")
+        file = Path(str(document["source"]))
+        if file.is_file():
+            document = document_of(file)
+        if ladder is not None:
+            document = {**document, "ladder": _ladder(ladder)}
+        pipeline = loaded_document(document, allow or [], folders or [])
+
+        def task(runner: Runner, _: Board | None) -> Coroutine[Any, Any, RunResult]:
+            engine.documents[engine.register(runner)] = document
+            return engine.fork(runner, row, at)
+
+        result = execute(file, pipeline, task, as_json=as_json, engine=engine)
+    finish(result, as_json=as_json, allow_degraded=allow_degraded)
+
+
+def _ladder(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--ladder: {str(file)!r} is not a JSON file: {error}") from error
+
+
+def check_command(run: RunId, db: Db = DEFAULT_DB, as_json: AsJson = False) -> None:
+    """Hold what is kept of a run against the laws.
+
+    Everything that started has settled, nothing twice, and nothing is there that did not start. Exit code 0
+    where it does, 1 where it does not.
+
+    Example: aros check 3f2a
+    """
+    from flujo_aros.durable.audit import violations
+
+    with open_engine(db) as engine:
+        found = violations(engine.store, run)
+    if as_json:
+        print_json({"violations": found})
+    else:
+        print_lines("\n".join([*(found or ["the run obeys all laws"]), ""]))
+    if found:
+        raise typer.Exit(1)

@@ -1,0 +1,56 @@
+"""One thing changed: the pipeline of a run with another ladder, for a fork of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, TypeVar, cast
+
+from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict
+from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.step import PipelineStep, Step
+
+T = TypeVar("T")
+
+_KEYS: Final = ("stages", "max_stages", "max_calls", "max_cost", "deadline", "adaptive")
+
+
+def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
+    """The pipeline with these stages and limits on every agent step: the keys of a ladder under `processing`.
+
+    Raises `UsageError` for anything else.
+
+    >>> from flujo_aros import AgentSpec
+    >>> ask = Step("ask", agent=AgentSpec(model="local:smollm2"))
+    >>> with_ladder(Pipeline([ask]), {"stages": ["retry"]}).steps[0].processing.stages
+    ('retry',)
+    """
+    if not is_dict(ladder) or not ladder or not ladder.keys() <= {*_KEYS}:
+        raise UsageError(f"a ladder is a JSON object with some of {', '.join(_KEYS)}")
+    changed = dict(ladder)
+    if isinstance(changed.get("stages"), list):
+        changed["stages"] = tuple(changed["stages"])
+    return _changed(pipeline, changed)
+
+
+def _changed(value: T, ladder: Mapping[str, Any]) -> T:
+    """The same, with the ladder on all agent steps inside."""
+    if isinstance(value, Pipeline):
+        steps = [_changed(step, ladder) for step in value.steps]
+        return cast("T", Pipeline(steps, name=value.name))
+    if isinstance(value, Step):
+        return cast("T", replace(value, processing=replace(value.processing, **ladder)))
+    if isinstance(value, Mapping):
+        return cast("T", {key: _changed(each, ladder) for key, each in cast("Mapping[Any, Any]", value).items()})
+    if isinstance(value, (list, tuple)):
+        items = [_changed(each, ladder) for each in cast("list[Any]", value)]
+        return cast("T", items if isinstance(value, list) else tuple(items))
+    if isinstance(value, PipelineStep) and is_dataclass(value) and not isinstance(value, type):
+        inside = {
+            each.name: new
+            for each in fields(value)
+            if each.init and (new := _changed(old := getattr(value, each.name), ladder)) is not old and new != old
+        }
+        return cast("T", replace(value, **inside)) if inside else value
+    return value

@@ -1,0 +1,197 @@
+"""Durable runs from the command line: killed and gone on with, submitted, worked on, answered, forked and checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
+
+pytestmark = pytest.mark.slow
+
+SHOP = """
+import os
+from pathlib import Path
+def note(what):
+    with Path("calls.log").open("a") as file:
+        file.write(what + "\\n")
+def up(text):
+    note("up")
+    return text.upper()
+def risky(text):
+    note("risky")
+    if Path("die").exists():
+        os.kill(os.getpid(), 9)
+    return text + "!"
+"""
+BLUEPRINT = """
+version: "0.1"
+name: shop
+steps:
+  - name: up
+    uses: shop:up
+    input: "{{ input }}"
+  - name: risky
+    uses: shop:risky
+    input: "{{ previous_step }}"
+"""
+ASKS = """
+  - kind: hitl
+    name: ask
+    message: "Send {{ previous_step }}?"
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "shop.yaml").write_text(BLUEPRINT)
+    (tmp_path / "asks.yaml").write_text(BLUEPRINT + ASKS)
+    return tmp_path
+
+
+def aros(shop: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "flujo_aros.cli", *command]
+    env = {**os.environ, "AROS_JOURNAL": "off", "AROS_DB": "sqlite:///runs.sqlite"}
+    return subprocess.run(words, cwd=shop, env=env, capture_output=True, text=True, timeout=100, check=False)
+
+
+def run(shop: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    database = ("--durable", "--db", "sqlite:///runs.sqlite", "--allow", "./shop.py")
+    return aros(shop, "run", *(more or ("shop.yaml",)), "--input", "pen", *database)
+
+
+def calls(shop: Path) -> list[str]:
+    return (shop / "calls.log").read_text().split()
+
+
+def test_the_same_command_again_goes_on_with_a_killed_run(shop: Path) -> None:
+    (shop / "die").touch()
+    assert run(shop).returncode == -9
+    assert "interrupted" in aros(shop, "status").stdout
+    (shop / "die").unlink()
+    ended = run(shop)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "PEN!\n"
+    assert "which was interrupted" in ended.stderr
+    assert calls(shop) == ["up", "risky", "risky"]
+    (known,) = json.loads(aros(shop, "status", "--json").stdout)
+    assert known["status"] == "completed"
+    status = aros(shop, "status", known["run_id"][:8], "--json")
+    assert json.loads(status.stdout)["output"] == "PEN!"
+    checked = aros(shop, "check", known["run_id"])
+    assert (checked.returncode, checked.stdout) == (0, "the run obeys all laws\n")
+    followed = aros(shop, "status", known["run_id"], "--follow").stderr.split()
+    assert followed.count("▸") == 2
+
+
+def test_status_prints_the_shape_of_run(shop: Path) -> None:
+    (shop / "die").touch()
+    run(shop)
+    (shop / "die").unlink()
+    (known,) = json.loads(aros(shop, "status", "--json").stdout)
+    unfinished = json.loads(aros(shop, "status", known["run_id"], "--json").stdout)
+    ended = json.loads(run(shop, "shop.yaml", "--json").stdout)
+    assert unfinished.keys() == ended.keys()
+    assert unfinished["steps"][0].keys() == ended["steps"][0].keys()
+
+
+def test_a_pause_is_answered_by_the_id_of_the_run(shop: Path) -> None:
+    paused = run(shop, "asks.yaml", "--json")
+    assert paused.returncode == 3
+    run_id = json.loads(paused.stdout)["run_id"]
+    assert "Send PEN!?" in aros(shop, "status", run_id).stdout
+    answered = aros(shop, "resume", run_id, "--answer", "yes", "--db", "sqlite:///runs.sqlite", "--allow", "./shop.py")
+    assert (answered.returncode, answered.stdout) == (0, "yes\n")
+    assert calls(shop) == ["up", "risky"]
+    twice = aros(shop, "resume", run_id, "--answer", "yes", "--db", "sqlite:///runs.sqlite")
+    assert twice.returncode == 2
+    assert "waits for no answer" in twice.stderr
+
+
+def test_a_fork_keeps_what_came_before_its_step(shop: Path) -> None:
+    first = json.loads(run(shop, "shop.yaml", "--json").stdout)
+    changed = (shop / "shop.yaml").read_text().replace("{{ previous_step }}", "new {{ previous_step }}")
+    (shop / "shop.yaml").write_text(changed)
+    forked = aros(shop, "fork", first["run_id"], "--at", "risky", "--allow", "./shop.py")
+    assert (forked.returncode, forked.stdout) == (0, "new PEN!\n"), forked.stderr
+    assert calls(shop) == ["up", "risky", "risky"]
+    wrong = aros(shop, "fork", first["run_id"], "--at", "nosuch", "--allow", "./shop.py")
+    assert wrong.returncode == 2
+    assert "no step 'nosuch'" in wrong.stderr
+
+
+def test_a_changed_blueprint_does_not_go_on_with_the_run_of_the_old_one(shop: Path) -> None:
+    (shop / "die").touch()
+    run(shop)
+    (shop / "die").unlink()
+    (shop / "shop.yaml").write_text(BLUEPRINT.replace("{{ input }}", "my {{ input }}"))
+    assert run(shop).stdout == "MY PEN!\n"
+    assert calls(shop) == ["up", "risky", "up", "risky"]
+
+
+def test_a_worker_takes_over_from_a_dead_one_and_drains(shop: Path) -> None:
+    submitted = aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
+    assert submitted.stdout == "order-1\n", submitted.stderr
+    again = aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
+    assert again.stdout == "order-1\n"
+    (shop / "die").touch()
+    env = {**os.environ, "AROS_JOURNAL": "off"}
+    words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite"]
+    with subprocess.Popen([*words, "--allow", "./shop.py"], cwd=shop, env=env, stderr=subprocess.DEVNULL) as dying:
+        assert dying.wait(60) == -9
+    (shop / "die").unlink()
+    with subprocess.Popen(
+        [*words, "--allow", "./shop.py"], cwd=shop, env=env, stderr=subprocess.PIPE, text=True
+    ) as worker:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and "completed" not in aros(shop, "status", "order-1").stdout:
+            time.sleep(0.3)
+        worker.send_signal(signal.SIGTERM)
+        _, said = worker.communicate(timeout=60)
+    assert worker.returncode == 0
+    assert "drained" in said
+    assert calls(shop) == ["up", "risky", "risky"]
+
+
+def test_a_worker_parks_what_it_may_not_load(shop: Path) -> None:
+    aros(shop, "submit", "shop.yaml", "--input", "pen", "--run-id", "order-1", "--allow", "./shop.py")
+    env = {**os.environ, "AROS_JOURNAL": "off"}
+    words = [sys.executable, "-m", "flujo_aros.cli", "worker", "--db", "sqlite:///runs.sqlite"]
+    with subprocess.Popen(words, cwd=shop, env=env, stderr=subprocess.DEVNULL) as worker:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and "parked" not in (told := aros(shop, "status", "order-1").stdout):
+            time.sleep(0.3)
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(60)
+    assert "this worker cannot load its blueprint" in told
+    assert not (shop / "calls.log").exists()
+
+
+def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
+    run_id = json.loads(run(shop, "asks.yaml", "--json").stdout)["run_id"]
+    assert "is cancelled" in aros(shop, "cancel", run_id).stderr
+    assert "cancelled" in aros(shop, "status", run_id).stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "there is no database 'none.sqlite'"),
+        (("status", "--db", "nonsense"), "is not the URL of a database"),
+        (("worker", "--db", "postgresql://x@127.0.0.1:1/none"), "cannot be reached"),
+        (("submit", "shop.yaml"), "give either --input or --input-jsonl"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(shop: Path, command: tuple[str, ...], said: str) -> None:
+    ended = aros(shop, *command)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr

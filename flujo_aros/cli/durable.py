@@ -151,8 +151,12 @@ def worker_command(
 
     console = stderr_console()
     stop = threading.Event()
+
+    def drain(_signum: int, _frame: object) -> None:
+        stop.set()
+
     for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: stop.set())
+        signal.signal(signum, drain)
     with journal() as kept, open_engine(db, create=True) as engine:
 
         def loaded(document: Mapping[str, Any]) -> Runner:

@@ -31,7 +31,7 @@ def violations(store: Store, run_id: str) -> list[str]:
     ]
     offsets = Counter([step.seq for step in steps] + [s.settled_seq for s in steps if s.settled_seq is not None])
     offsets.update(text["seq"] for text in store.texts(row.run_id))
-    found += [f"{count} events have the offset {at}" for at, count in offsets.items() if count > 1 and at is not None]
+    found += [f"{count} events have the offset {at}" for at, count in offsets.items() if count > 1]
     ended = result_of(row, steps, None) if row.status in ENDED else None
     if ended is not None and row.status == "completed" and run_status(ended.steps).value != "completed":
         wrong = [step.name for step in ended.steps if step.counts_against]

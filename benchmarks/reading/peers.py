@@ -130,6 +130,7 @@ PEERS: Final[tuple[Peer | NodePeer, ...]] = (
         ("jsonschema",),
     ),
     Peer("fast-json-repair", "fast-json-repair", ("fast_json_repair",), _function("fast_json_repair", "loads")),
+    Peer("repairjson", "repairjson", ("repairjson",), _function("repairjson", "loads")),
     Peer("jsonmend", "jsonmend", ("jsonmend",), _function("jsonmend", "loads")),
     NodePeer(),
     Peer("BAML", "baml-py", ("baml_py",), BamlParser),

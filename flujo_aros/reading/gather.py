@@ -205,9 +205,15 @@ class Gathering(ABC, Generic[T]):
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        if quick and self.quick and end is None and (self._spliced(candidate, extent) or self._rewritten(candidate)):
+        escaped = ESCAPED.match(text, spot.start) is not None
+        if (
+            quick
+            and self.quick
+            and end is None
+            and ((not escaped and self._spliced(candidate, extent)) or self._rewritten(candidate))
+        ):
             return self._placed(candidate)
-        if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
+        if escaped and (inner := self._unwrapped(spot)) is not None:
             return inner
         machine = self._machine(spot)
         return self._judged(candidate, machine, machine.parse())

@@ -46,6 +46,7 @@ from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings, find_end
 
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
+_AFTER_CONTAINER: Final = frozenset(("", ",", "}", "]"))
 _OTHER_ENDS: Final = frozenset("'’”»")
 _LONGEST_KEY: Final = 120
 _LOOK: Final = 20_000
@@ -934,6 +935,8 @@ class Parser:
             self.scanned += found.at - start
             self.scans = self.scanned <= 2 * len(text)
             return None
+        if self.stack and self._char_behind(found.end) not in _AFTER_CONTAINER:
+            return None  # the last string in it may go on behind what looks like its end: `"{"a"} b"`
         fits = fit(found.plain, shape)
         if fits & FOREIGN_KEYS and not self.balanced:
             return None  # one of them may belong to an object around, whose closer is at the wrong place
@@ -948,7 +951,7 @@ class Parser:
         found = self._scan(self.root_shape)
         if found is None:
             return False
-        if found.kind == OBJECT and self.text[self._blank_end(found.end) :][:1] == ",":
+        if found.kind == OBJECT and self._char_behind(found.end) == ",":
             self.pos, self.doubtful = start, False
             return False  # more members may follow
         self.root, self.plain = found, found.plain
@@ -1104,6 +1107,11 @@ class Parser:
     def _blank_end(self, pos: int) -> int:
         found = grammar.BLANK.match(self.text, pos)
         return found.end() if found else pos
+
+    def _char_behind(self, pos: int) -> str:
+        """The first character from `pos` on that is not blank; empty at the end of the text."""
+        at = self._blank_end(pos)
+        return self.text[at : at + 1]
 
     def _skip(self) -> None:
         """Move past white space and comments."""

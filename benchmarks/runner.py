@@ -33,7 +33,7 @@ from pydantic_ai.tools import RunContext
 
 from flujo_aros import AgentSpec, Aros
 from flujo_aros.events import TextDelta
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step
 

@@ -41,15 +41,14 @@ from flujo_aros.pipeline.agree import Agree as Agree
 from flujo_aros.pipeline.bound import Bound as Bound, bound as bound
 from flujo_aros.pipeline.branch import Branch as Branch
 from flujo_aros.pipeline.cached import Cached as Cached
-from flujo_aros.pipeline.common import StepLimits as StepLimits
 from flujo_aros.pipeline.condition import check as check
-from flujo_aros.pipeline.flow import Pipeline as Pipeline
 from flujo_aros.pipeline.human import Human as Human
 from flujo_aros.pipeline.imports import Import as Import, OutputMapping as OutputMapping
 from flujo_aros.pipeline.loop import Loop as Loop, StateUpdate as StateUpdate
 from flujo_aros.pipeline.map import Map as Map
+from flujo_aros.pipeline.model import Pipeline as Pipeline, StepLimits as StepLimits
 from flujo_aros.pipeline.parallel import Parallel as Parallel
-from flujo_aros.pipeline.pause import PausedRun as PausedRun
+from flujo_aros.pipeline.results import PausedRun as PausedRun
 from flujo_aros.pipeline.processing import Processing as Processing
 from flujo_aros.pipeline.results import (
     RunResult as RunResult,

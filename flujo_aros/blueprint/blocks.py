@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from flujo_aros.host.agent import OutputMode
-from flujo_aros.pipeline.ledger import OnDegraded
 from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.results import OnDegraded
 
 VERSION: Final = "0.1"
 

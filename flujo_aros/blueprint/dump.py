@@ -20,16 +20,15 @@ from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.extraction import Extraction
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
 from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.step import REFERENCE, Call, PipelineStep, Step
+from flujo_aros.pipeline.step import REFERENCE, Call, Step
 
 S = TypeVar("S")
 Plain = dict[str, Any]

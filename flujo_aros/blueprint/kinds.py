@@ -17,13 +17,13 @@ from flujo_aros.errors import FilterError, UsageError
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch, branch_key
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.flow import Mistake, Pipeline, find_mistakes, name_is_taken
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Mistake, Pipeline, PipelineStep, find_mistakes, name_is_taken
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.step import Call, PipelineStep
+from flujo_aros.pipeline.step import Call
 
 MAX_STEPS: Final = 1_000
 """How many steps one file may have, nested ones included."""

@@ -21,7 +21,7 @@ from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, read_text, told_of
 from flujo_aros.blueprint.options import Where
 from flujo_aros.errors import BlueprintError, Place, UsageError
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.modules import SUFFIX, use_file
 
 MAX_IMPORTS: Final = 20

@@ -33,10 +33,9 @@ from flujo_aros.errors import BlueprintError, ContractError, Place
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.host.model_names import mistaken
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.names import short
-from flujo_aros.pipeline.step import PipelineStep
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -13,7 +13,7 @@ from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.blueprint.references import function_reference
-from flujo_aros.pipeline.common import STEP_NAME, StepLimits
+from flujo_aros.pipeline.model import STEP_NAME, StepLimits
 
 
 @dataclass(frozen=True, slots=True)

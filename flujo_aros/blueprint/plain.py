@@ -17,12 +17,12 @@ from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.errors import ContractError, TemplateError
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.pipeline.builtins import built_in_step
-from flujo_aros.pipeline.common import STEP_NAME
 from flujo_aros.pipeline.facts import warnings_of
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.inputs import compile_input
+from flujo_aros.pipeline.model import STEP_NAME, PipelineStep
 from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.step import Call, PipelineStep, Step
+from flujo_aros.pipeline.step import Call, Step
 
 _PATH: Final = re.compile(r"(?:context\.)?[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _NO_NAME: Final = re.compile(r"[/{}\"'\s]+")

@@ -16,12 +16,12 @@ from flujo_aros.errors import BlueprintError, Place, TemplateError, UsageError
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.callables import resolved
-from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.condition import Expressed
-from flujo_aros.pipeline.context import StepContext, as_plain
 from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.step import REFERENCE
+from flujo_aros.pipeline.values import as_plain
 
 BUILTIN_PREFIXES: Final = ("flujo.builtins.", "aros.builtins.")
 

@@ -33,7 +33,7 @@ from flujo_aros.telemetry.words import counted
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.runner import Runner
 
 _GOES_ON: Final = "paused"

@@ -28,9 +28,8 @@ from flujo_aros.telemetry.folder import make_folder_of
 from flujo_aros.telemetry.words import counted, seconds_words
 
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
-    from flujo_aros.pipeline.flow import Pipeline
-    from flujo_aros.pipeline.recording import Engine
-    from flujo_aros.pipeline.runner import Runner
+    from flujo_aros.pipeline.model import Pipeline
+    from flujo_aros.pipeline.runner import Engine, Runner
     from flujo_aros.pipeline.streaming import StreamEvent
     from flujo_aros.telemetry.listening import Together
 

@@ -22,8 +22,8 @@ from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.words import counted
 
 if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a second, which `aros --help` need not
-    from flujo_aros.pipeline.flow import Pipeline
-    from flujo_aros.pipeline.step import Call, PipelineStep, Step
+    from flujo_aros.pipeline.model import Pipeline, PipelineStep
+    from flujo_aros.pipeline.step import Call, Step
 
 
 def plan_command(
@@ -257,8 +257,7 @@ def _said(step: PipelineStep) -> dict[str, Any]:
 
 def _holds_steps(value: object) -> bool:
     """Whether these are the steps inside of a step, which are shown as steps."""
-    from flujo_aros.pipeline.flow import Pipeline
-    from flujo_aros.pipeline.step import PipelineStep
+    from flujo_aros.pipeline.model import Pipeline, PipelineStep
 
     inner: object = next(iter(cast("dict[str, object]", value).values()), None) if isinstance(value, dict) else value
     return isinstance(inner, (Pipeline, PipelineStep))

@@ -14,7 +14,7 @@ from flujo_aros.errors import ContractError
 from flujo_aros.json_data import References
 
 if TYPE_CHECKING:
-    from flujo_aros.pipeline.pause import PausedRun
+    from flujo_aros.pipeline.results import PausedRun
 
 _DEEPEST: Final = 3
 _DEEPEST_EXAMPLE: Final = 6

@@ -20,8 +20,7 @@ from flujo_aros.pipeline.results import RunStatus
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
-    from flujo_aros.pipeline.pause import PausedRun
-    from flujo_aros.pipeline.results import RunResult
+    from flujo_aros.pipeline.results import PausedRun, RunResult
     from flujo_aros.pipeline.runner import Runner
 
 
@@ -78,7 +77,7 @@ def resume_command(
     check_modules(blueprint, loaded)
     if answer is None and not at_a_terminal():
         raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--answer'")
-    from flujo_aros.pipeline.pause import PausedRun
+    from flujo_aros.pipeline.results import PausedRun
 
     waiting, kept = PausedRun.from_dict(paused), state
     while True:

@@ -35,7 +35,7 @@ from flujo_aros.cli.screen import stderr_console
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
-    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.results import RunResult
     from flujo_aros.pipeline.runner import Runner
 

@@ -27,11 +27,10 @@ from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
 from flujo_aros.durable.store import OPEN, RunRow, Store, Superseded, workflow_of
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import Record
-from flujo_aros.pipeline.context import Answer
-from flujo_aros.pipeline.ledger import Work
+from flujo_aros.pipeline.model import Answer
 from flujo_aros.pipeline.pause import fingerprint
 from flujo_aros.pipeline.recorded import as_saved
-from flujo_aros.pipeline.results import RunResult, RunStatus
+from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.shared import SharedContext
 

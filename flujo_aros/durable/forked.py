@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar, cast
 
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict
-from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
+from flujo_aros.pipeline.step import Step
 
 T = TypeVar("T")
 

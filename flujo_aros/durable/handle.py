@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
-from flujo_aros.durable.store import RunRow, StepRow
+from flujo_aros.durable.store import RunRow, StepRow, Store
 from flujo_aros.errors import UsageError
 from flujo_aros.events import (
     RunFinished,
@@ -16,24 +16,43 @@ from flujo_aros.events import (
     TextDelta,
     TextReplaced,
 )
-from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.pause import PausedRun, slots_of
-from flujo_aros.pipeline.recorded import RecordedStep
-from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.pause import slots_of
+from flujo_aros.pipeline.results import PausedRun, RecordedStep, RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.streaming import StreamEvent
 from flujo_aros.usage import Usage
-
-if TYPE_CHECKING:
-    from flujo_aros.durable.engine import Durable
 
 ENDED: Final = ("completed", "degraded", "failed", "cancelled")
 _LOOK_SECONDS: Final = 0.1
 
 
+class Keeper(Protocol):
+    """What a handle needs of the engine that keeps its run."""
+
+    @property
+    def store(self) -> Store:
+        """Where runs are kept."""
+        ...
+
+    @property
+    def runners(self) -> Mapping[str, Runner]:
+        """The runners of this process, by the version of their pipeline."""
+        ...
+
+    def cancel(self, row: RunRow) -> None:
+        """Ask for the run to end."""
+        ...
+
+    def answer(self, row: RunRow, value: Any) -> None:
+        """Answer the step that the run waits for."""
+        ...
+
+
 class DurableHandle:
     """A handle to one run. It holds nothing: every question is put to the database."""
 
-    def __init__(self, engine: Durable, run_id: str) -> None:
+    def __init__(self, engine: Keeper, run_id: str) -> None:
         self._engine = engine
         self._run_id = run_id
 

@@ -14,12 +14,12 @@ from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded
 from flujo_aros.events import LiveEvent, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.recorded import CallMade, Record, recorded_by
 from flujo_aros.outcome import Accepted
-from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot, Work
+from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.pause import has_conversation, is_final, slots_of
-from flujo_aros.pipeline.recorded import RecordedStep, RecordedWork, as_saved, recorded_step
-from flujo_aros.pipeline.results import RunResult, StepResult, StepStatus
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.recorded import as_saved, recorded_step
+from flujo_aros.pipeline.results import RecordedStep, RecordedWork, RunResult, StepResult, StepStatus, Work
+from flujo_aros.pipeline.step import Step
 
 _FLUSH_SECONDS: Final = 0.25
 """Live text is kept in pieces of about this length of time: a reply that comes at once is one write less."""

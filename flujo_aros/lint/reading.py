@@ -12,8 +12,8 @@ from flujo_aros.errors import TemplateError
 from flujo_aros.lint.outline import Outline
 from flujo_aros.lint.schemas import under
 from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.names import Read
-from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.pipeline.template import InputTemplate
 
 _PREVIOUS: Final = ("previous_step", "output", "resume_input")

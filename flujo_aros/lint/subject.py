@@ -18,7 +18,8 @@ from flujo_aros.lint.outline import Outline, index_of
 from flujo_aros.lint.positions import Positions
 from flujo_aros.pipeline import facts
 from flujo_aros.pipeline.facts import Facts
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.step import Step
 
 
 @dataclass(frozen=True)

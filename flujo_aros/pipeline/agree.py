@@ -13,14 +13,14 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.host.faults import USED_UP
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.context import BodyResult, StepContext, as_json, as_plain
 from flujo_aros.pipeline.fanout import FanOut
-from flujo_aros.pipeline.flow import Pipeline, as_body
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.option_types import one_of
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.results import BodyResult
+from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.telling import tell_note
+from flujo_aros.pipeline.values import as_json, as_plain
 
 Contested: TypeAlias = Literal["refuse", "ask", "accept", "person"]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.host.prices import counted, most_for_call
 from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.common import StepLimits
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.model import PipelineStep, StepLimits
+from flujo_aros.pipeline.step import Step
 from flujo_aros.recovery import Resume
 
 if TYPE_CHECKING:
-    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.recovery import AnyStage
 
 
@@ -75,7 +75,7 @@ def dollars(cost: Decimal) -> str:
 def bound(pipeline: Pipeline, limits: StepLimits | None = None) -> Bound:
     """The most that a run of a pipeline can use, and each of its steps. `limits` are those of the run.
 
-    >>> from flujo_aros.pipeline.flow import Pipeline
+    >>> from flujo_aros.pipeline.model import Pipeline
     >>> step = Step("greet", agent=AgentSpec(model="m"))
     >>> bound(Pipeline([step])).calls  # the second one asks for the rest of a text that was cut
     2

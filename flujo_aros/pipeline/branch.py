@@ -9,11 +9,9 @@ from typing import Any, Final, cast
 
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
-from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.condition import Condition
-from flujo_aros.pipeline.context import StepContext
-from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.parallel import check_scopes

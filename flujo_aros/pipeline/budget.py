@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from flujo_aros.errors import LimitReached
-from flujo_aros.pipeline.common import StepLimits
+from flujo_aros.pipeline.model import StepLimits
 from flujo_aros.usage import Usage
 
 

@@ -18,14 +18,14 @@ from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
 from flujo_aros.host.agent import AgentSpec
-from flujo_aros.pipeline.context import as_text
 from flujo_aros.pipeline.extraction import Extraction
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.step import Call
+from flujo_aros.pipeline.values import as_text
 
 if TYPE_CHECKING:
-    from flujo_aros.pipeline.step import PipelineStep
+    from flujo_aros.pipeline.model import PipelineStep
 
 _PREFIXES: Final = ("flujo.builtins.", "aros.builtins.", "aros.")
 _YES: Final = frozenset(

@@ -14,17 +14,16 @@ from weakref import WeakKeyDictionary
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
-from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.context import StepContext, as_plain
-from flujo_aros.pipeline.flow import Pipeline, as_body
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.model import Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
+from flujo_aros.pipeline.values import as_plain
 
 if TYPE_CHECKING:
+    from flujo_aros.pipeline.model import PipelineStep
     from flujo_aros.pipeline.shared import Write
-    from flujo_aros.pipeline.step import PipelineStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, TypeAlias, cast
 
-from flujo_aros.pipeline.context import as_text
 from flujo_aros.pipeline.names import VARIABLES, nearest
 from flujo_aros.pipeline.sandbox import kind_of, members_of, missing_member
+from flujo_aros.pipeline.values import as_text
 
 _MAX_WORK: Final = 200_000
 _MAX_BITS: Final = 4_096

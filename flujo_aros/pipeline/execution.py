@@ -15,17 +15,16 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.context import Answer, BodyResult, StepContext
 from flujo_aros.pipeline.facts import handed_on
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, StepStatus, sentence_of
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of
+from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.recorded import as_saved
-from flujo_aros.pipeline.results import StepResult, may_pass
+from flujo_aros.pipeline.results import BodyResult, StepResult, StepStatus, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.telling import step_span, tell_step
 from flujo_aros.reading.payload import judged_awaiting
 

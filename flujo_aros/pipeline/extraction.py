@@ -8,8 +8,8 @@ from typing import Any
 
 from flujo_aros.contract import Contract, Invalid
 from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
-from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.model import StepContext
 from flujo_aros.pipeline.step import Step
 from flujo_aros.recovery import Reply, declined, extract_prompt, grounded
 from flujo_aros.redaction.vault import Vault

@@ -9,20 +9,18 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.contract import Contract, JsonSchema, SchemaValues, WrittenContract, compile_contract, compile_shape
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
-from flujo_aros.pipeline.processing import Enforcement
+from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.processing import Enforcement, Processing
+from flujo_aros.pipeline.results import StepResult
 from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
 from flujo_aros.settings import current_settings
-
-if TYPE_CHECKING:
-    from flujo_aros.pipeline.ledger import StepResult
-    from flujo_aros.pipeline.step import PipelineStep, Step
 
 T = TypeVar("T")
 
@@ -57,7 +55,36 @@ class Facts:
     settings: Mapping[str, Any]
 
 
-def effective(step: Step) -> Facts:
+class AgentStep(PipelineStep, Protocol):
+    """What is asked of an agent step here: what its author wrote."""
+
+    @property
+    def agent(self) -> Any:
+        """An `AgentSpec`, or an agent of the host."""
+        ...
+
+    @property
+    def contract(self) -> Any:
+        """What its reply must satisfy, as it was written."""
+        ...
+
+    @property
+    def processing(self) -> Processing:
+        """How its output is asked for and enforced."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The model of this step alone."""
+        ...
+
+    @property
+    def model_settings(self) -> Mapping[str, Any]:
+        """The model settings of this step alone."""
+        ...
+
+
+def effective(step: AgentStep) -> Facts:
     """What holds for an agent step, after all defaults.
 
     The schema is that of the step's contract, else its `processing.schema`, else (promotion) the agent's
@@ -122,7 +149,7 @@ def takes_mapping(function: object) -> bool:
     return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
 
-def _like(step: Step) -> tuple[Any, SchemaSource | None]:
+def _like(step: AgentStep) -> tuple[Any, SchemaSource | None]:
     if step.contract is not None and not isinstance(step.contract, WrittenContract):
         return step.contract, "contract"
     if step.processing.schema is not None:
@@ -137,7 +164,7 @@ def _like(step: Step) -> tuple[Any, SchemaSource | None]:
     return ({}, "processing") if asks_for_json else (None, None)
 
 
-def _contract(step: Step, like: Any) -> Contract[Any] | None:
+def _contract(step: AgentStep, like: Any) -> Contract[Any] | None:
     if step.processing.enforcement == "off":
         return None
     where = step.contract if isinstance(step.contract, WrittenContract) else None
@@ -152,12 +179,12 @@ def _contract(step: Step, like: Any) -> Contract[Any] | None:
     return made if ceiling is None else replace(made, risk=ceiling)
 
 
-def contract_of(step: Step) -> Contract[Any] | None:
+def contract_of(step: AgentStep) -> Contract[Any] | None:
     """What the reply of an agent step must satisfy; None: any text."""
     return _contract(step, _like(step)[0])
 
 
-def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
+def warnings_of(step: AgentStep) -> Iterator[tuple[str, str]]:
     """What the `processing` of a step says without any effect, as pairs of a key and a sentence."""
     like, _ = _like(step)
     yield from step.processing.warnings
@@ -169,7 +196,7 @@ def warnings_of(step: Step) -> Iterator[tuple[str, str]]:
         )
 
 
-def _agent(step: Step) -> Any:
+def _agent(step: AgentStep) -> Any:
     """The agent with the step's own model, settings and way of asking for the output."""
     if not isinstance(step.agent, AgentSpec):
         return step.agent
@@ -182,7 +209,7 @@ def _agent(step: Step) -> Any:
     return step.agent.model_copy(update=changed) if changed else step.agent
 
 
-def _mode(step: Step) -> Mode:
+def _mode(step: AgentStep) -> Mode:
     if not isinstance(step.agent, AgentSpec):
         return "own"
     if step.agent.output_mode != "auto":
@@ -192,7 +219,7 @@ def _mode(step: Step) -> Mode:
     return "prompted" if step.processing.structured_output == "off" else "auto"
 
 
-def _ladder(step: Step, contract: Contract[Any] | None) -> Ladder | None:
+def _ladder(step: AgentStep, contract: Contract[Any] | None) -> Ladder | None:
     """The stages that the step may climb: those that it names, else those that suit its contract.
 
     None where nothing is enforced, or only the agent's own output type says what is wanted. Text in place of a value
@@ -210,7 +237,7 @@ def _ladder(step: Step, contract: Contract[Any] | None) -> Ladder | None:
     return ladder
 
 
-def _default_ladder(step: Step, contract: Contract[Any]) -> Ladder:
+def _default_ladder(step: AgentStep, contract: Contract[Any]) -> Ladder:
     """The ladder that suits a contract, with as many retries in the conversation as the agent says."""
     ladder = ladder_for(contract, current_settings())
     again = step.agent.max_retries if isinstance(step.agent, AgentSpec) else 0
@@ -222,7 +249,7 @@ def _default_ladder(step: Step, contract: Contract[Any]) -> Ladder:
     return ladder.model_copy(update={"stages": stages})
 
 
-def _mergeable(step: Step, contract: Contract[Any] | None) -> bool | None:
+def _mergeable(step: AgentStep, contract: Contract[Any] | None) -> bool | None:
     if contract is None:
         own = getattr(step.agent, "output_type", str)
         return False if own is str or isinstance(step.agent, AgentSpec) else _is_mapping(own)

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from flujo_aros.pipeline.context import BodyResult
 from flujo_aros.pipeline.ledger import PauseRun
+from flujo_aros.pipeline.results import BodyResult
 
 BodyCall: TypeAlias = Callable[[], Awaitable[BodyResult]]
 

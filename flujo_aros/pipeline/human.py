@@ -9,9 +9,8 @@ from typing import Any, Final, cast
 
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting

@@ -9,12 +9,11 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
-from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.context import BodyResult, StepContext
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.model import Common, Pipeline, StepContext
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
+from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
 from flujo_aros.pipeline.step import PREVIOUS

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from flujo_aros.errors import TemplateError
 from flujo_aros.host.content import Prompt
-from flujo_aros.pipeline.context import as_parts, as_text
 from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.values import as_parts, as_text
 
 InputLike: TypeAlias = "str | Mapping[str, Any] | list[Any]"
 """What may be written as the input of a step."""

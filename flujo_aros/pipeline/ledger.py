@@ -7,34 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Degraded, Outcome, Rejected, Trust
-from flujo_aros.pipeline.results import OnDegraded, RunResult, RunStatus, StepResult, StepStatus, run_status
+from flujo_aros.pipeline.results import OnDegraded, RunResult, RunStatus, StepResult, StepStatus, Work, run_status
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.host.run import Conversation, StageRecord
-    from flujo_aros.pipeline.context import BodyResult
+    from flujo_aros.pipeline.results import BodyResult
     from flujo_aros.pipeline.shared import Path, Write
 
-__all__ = [
-    "OnDegraded",
-    "PauseRun",
-    "RunLedger",
-    "RunResult",
-    "RunStatus",
-    "Settlement",
-    "Slot",
-    "StepResult",
-    "StepStatus",
-    "Work",
-    "run_status",
-    "sentence_of",
-]
 
 T = TypeVar("T")
 
@@ -93,14 +79,6 @@ class Settlement(Generic[T]):
         outcome = cause.outcome if isinstance(cause.outcome, Rejected) else None
         error = f"{what} failed: {told}" if what else told
         return cls(outcome, cause=cause, error=error, exception=cause.exception)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a step, or the run, had taken when it paused: it counts when that goes on."""
-
-    usage: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
 
 
 _NONE: Final = Work()

@@ -12,15 +12,14 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.branch import as_condition, judged
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
-from flujo_aros.pipeline.common import Common
 from flujo_aros.pipeline.condition import Condition
-from flujo_aros.pipeline.context import BodyResult, StepContext, StepOutputs
-from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import worst_trust
+from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, StepOutputs, as_body
 from flujo_aros.pipeline.names import StepReference
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
+from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS

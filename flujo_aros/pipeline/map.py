@@ -10,14 +10,13 @@ from typing import Any, Final, cast, get_args
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
-from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.context import BodyResult, StepContext
 from flujo_aros.pipeline.fanout import FanOut
-from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import MergeStrategy, merged_writes, worst_trust
+from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.names import ROOTS, VARIABLES
 from flujo_aros.pipeline.option_types import known_options, one_of
+from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import InputTemplate

@@ -7,9 +7,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Trust
-from flujo_aros.pipeline.context import BodyResult, as_json
+from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import Path, Write, members_of
+from flujo_aros.pipeline.values import as_json
 
 MergeStrategy: TypeAlias = Literal["error_on_conflict", "context_update", "overwrite", "keep_first", "no_merge"]
 

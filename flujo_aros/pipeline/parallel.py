@@ -11,15 +11,14 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.faults import USED_UP
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
-from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.context import BodyResult, StepContext
 from flujo_aros.pipeline.fanout import FanOut
-from flujo_aros.pipeline.flow import BodyLike, Pipeline, as_body
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
+from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.option_types import known_options, one_of
+from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
@@ -192,7 +191,7 @@ _SCOPE_WORDS: Final = "use one line without quotes, braces and `/`"
 
 def check_scopes(names: Mapping[str, object]) -> list[str]:
     """What is wrong with the names of branches."""
-    from flujo_aros.pipeline.common import STEP_NAME
+    from flujo_aros.pipeline.model import STEP_NAME
 
     return [
         f"not a name for a branch: {name!r}; {_SCOPE_WORDS}" for name in names if not STEP_NAME.fullmatch(str(name))

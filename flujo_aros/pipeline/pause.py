@@ -10,66 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel
 
 from flujo_aros.contract import Contract
-from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.facts import effective
-from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot, Work
-from flujo_aros.pipeline.recorded import RecordedStep, RecordedWork, Strict, as_saved, recorded_step, slot_of
-from flujo_aros.pipeline.results import StepResult, StepStatus
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
+from flujo_aros.pipeline.recorded import as_saved, recorded_step, slot_of
+from flujo_aros.pipeline.results import PausedRun, RecordedStep, RecordedWork, StepResult, StepStatus
+from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.template import InputTemplate
 
-_VERSION: Final = 1
 _TURN: Final = re.compile(r"/\d+(?=/)")
 """The number of an item or an iteration in the name of a step inside."""
-
-
-class PausedRun(Strict):
-    """A run that waits for an answer, as plain JSON: save `to_dict()` anywhere, and `Runner.resume` goes on from it.
-
-    `step` is the full name of the step that asks, `message` what it asks, `input_schema` what the answer must satisfy.
-    `seconds` is how long the run has worked so far, and `begun` what the steps that go on have taken of that.
-    `carrier` holds what observers want to find again, such as the `traceparent` of the paused run.
-    Values in it are those of the run: it is as private as they are.
-    """
-
-    version: int = _VERSION
-    run_id: str
-    pipeline: str
-    fingerprint: str
-    step: str
-    message: str
-    input_schema: dict[str, Any] | None = None
-    input: Any = None
-    context: Any = None
-    steps: list[RecordedStep] = Field(default_factory=list[RecordedStep])
-    seconds: float = 0.0
-    begun: dict[str, RecordedWork] = Field(default_factory=dict[str, RecordedWork])
-    carrier: dict[str, str] = Field(default_factory=dict[str, str])
-
-    @property
-    def work(self) -> dict[str, Work]:
-        """What the steps that go on have taken before the pause, by name, and the run as a whole under no name."""
-        return {"": Work(seconds=self.seconds), **{name: each.work for name, each in self.begun.items()}}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return self.model_dump(mode="json")
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> PausedRun:
-        """What `to_dict` has saved. Raises `UsageError` for anything else."""
-        try:
-            return cls.model_validate_json(json.dumps(dict(saved)))
-        except ValidationError as error:
-            wrong = error.errors(include_url=False)[0]
-            place = ".".join(map(str, wrong["loc"]))
-            raise UsageError(f"this is not the state of a paused run: {place}: {wrong['msg']}") from error
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"this is not the state of a paused run: {error}") from error
 
 
 def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: Any, context: Any) -> PausedRun:

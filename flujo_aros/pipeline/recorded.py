@@ -3,130 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
 from flujo_aros.host.content import has_content
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.pipeline.ledger import Slot, Work
-from flujo_aros.pipeline.results import StepResult, StepStatus
+from flujo_aros.pipeline.ledger import Slot
+from flujo_aros.pipeline.results import (
+    RecordedAttempt,
+    RecordedOutcome,
+    RecordedRepair,
+    RecordedStage,
+    RecordedStep,
+    StepResult,
+)
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.host.run import StageRecord
-
-
-class Strict(BaseModel):
-    """Plain JSON in which nothing may stand that nobody knows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RecordedUsage(Strict):
-    """What calls have used."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: Decimal | None = None
-    unmeasured_requests: int = 0
-
-    @property
-    def usage(self) -> Usage:
-        """As the record that adds up."""
-        return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
-
-
-class RecordedRepair(Strict):
-    """One edit between the text and the value of a settled step."""
-
-    code: str
-    risk: int
-    path: str
-    span: tuple[int, int]
-    before: str
-    after: str
-
-
-class RecordedAttempt(RecordedUsage):
-    """One try at a value that a settled step has none of."""
-
-    stage: str
-    outcome: str
-    reason: Reason | None = None
-    issues: list[dict[str, str]] = []
-    text: str = ""
-    raw_matched: str | None = None
-    why: str = ""
-    seconds: float = 0.0
-
-
-class RecordedOutcome(Strict):
-    """The outcome of a settled step, as plain JSON."""
-
-    outcome: str
-    value: Any = None
-    trust: str = "clean"
-    origin: str = "first"
-    text: str = ""
-    reason: str | None = None
-    issues: list[dict[str, str]] = []
-    repairs: list[RecordedRepair] = []
-    raw_matched: str | None = None
-    tag: str | None = None
-    seen: list[str] = []
-    attempts: list[RecordedAttempt] = []
-
-
-class RecordedStage(RecordedUsage):
-    """One stage of the ladder that a settled step has climbed."""
-
-    stage: str
-    outcome: str
-    reason: str | None = None
-    calls: int = 0
-    seconds: float = 0.0
-
-
-class RecordedStep(RecordedUsage):
-    """How one step had settled before the run paused, and what it has put into the context."""
-
-    name: str
-    kind: str
-    status: StepStatus
-    outcome: RecordedOutcome | None = None
-    stages: list[RecordedStage] = []
-    attempts: int = 1
-    seconds: float = 0.0
-    error: str | None = None
-    degraded_accepted: bool = False
-    caused_by: str | None = None
-    excused_by: str | None = None
-    replaced: str | None = None
-    input_trust: Trust | None = None
-    writes: list[tuple[list[str], Any]] = []
-    messages: list[Any] = []
-
-
-class RecordedWork(RecordedUsage):
-    """What a step that goes on after the pause has taken before it."""
-
-    seconds: float = 0.0
-
-    @classmethod
-    def of(cls, result: StepResult[Any]) -> RecordedWork:
-        """What this step has taken so far."""
-        return cls(**dataclasses.asdict(result.usage), seconds=result.seconds)
-
-    @property
-    def work(self) -> Work:
-        """As its slot takes it over."""
-        return Work(self.usage, self.seconds)
 
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:

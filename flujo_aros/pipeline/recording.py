@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flujo_aros.errors import UsageError
-
 if TYPE_CHECKING:
     from flujo_aros.events import LiveEvent
     from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
-    from flujo_aros.pipeline.results import RunResult
-    from flujo_aros.pipeline.runner import Handle, Runner, RunTask
-    from flujo_aros.pipeline.step import PipelineStep
+    from flujo_aros.pipeline.model import PipelineStep
 
 
 class Recording(Protocol):
@@ -55,30 +51,3 @@ class Recording(Protocol):
     async def wait(self, name: str, seconds: float) -> None:
         """Wait before a retry. After a crash only what is left of the time is waited for."""
         ...
-
-
-class Engine(Protocol):
-    """Where runs are executed: in this process alone (`InProcess`), or so that a crash loses nothing (`Durable`)."""
-
-    async def run(self, runner: Runner, task: RunTask) -> RunResult:
-        """Execute a run, and say how it ended."""
-        ...
-
-    async def submit(self, runner: Runner, task: RunTask, *, queue: str, priority: int | None) -> Handle:
-        """Start a run without waiting for it."""
-        ...
-
-
-class InProcess:
-    """The default engine: a run lives and dies with this process. Nothing is written, nothing need be installed."""
-
-    async def run(self, runner: Runner, task: RunTask) -> RunResult:
-        """Execute a run here."""
-        return await runner.execute(task)
-
-    async def submit(self, runner: Runner, task: RunTask, *, queue: str, priority: int | None) -> Handle:  # noqa: ARG002
-        """Refused: a run that nobody waits for must be kept somewhere."""
-        raise UsageError(
-            "submit needs an engine that keeps runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
-            "without one await runner.run(...)"
-        )

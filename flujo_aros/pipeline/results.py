@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Accepted, Degraded, Outcome, OutputError, Rejected, Trust
-from flujo_aros.pipeline.context import as_plain
+from flujo_aros.outcome import Accepted, Degraded, Outcome, OutputError, Reason, Rejected, Trust
+from flujo_aros.pipeline.values import as_plain
 from flujo_aros.redaction.vault import Vault
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.host.run import StageRecord
-    from flujo_aros.pipeline.pause import PausedRun
+    from flujo_aros.host.run import Conversation, StageRecord
+    from flujo_aros.pipeline.shared import SharedContext, Write
 
 T = TypeVar("T")
 
@@ -170,6 +175,214 @@ class StepResult(Generic[T]):
             tag=rejected.tag if rejected else None,
             attempts=attempts,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a step, or the run, had taken when it paused: it counts when that goes on."""
+
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+
+class Strict(BaseModel):
+    """Plain JSON in which nothing may stand that nobody knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RecordedUsage(Strict):
+    """What calls have used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal | None = None
+    unmeasured_requests: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """As the record that adds up."""
+        return Usage(self.requests, self.input_tokens, self.output_tokens, self.cost, self.unmeasured_requests)
+
+
+class RecordedRepair(Strict):
+    """One edit between the text and the value of a settled step."""
+
+    code: str
+    risk: int
+    path: str
+    span: tuple[int, int]
+    before: str
+    after: str
+
+
+class RecordedAttempt(RecordedUsage):
+    """One try at a value that a settled step has none of."""
+
+    stage: str
+    outcome: str
+    reason: Reason | None = None
+    issues: list[dict[str, str]] = []
+    text: str = ""
+    raw_matched: str | None = None
+    why: str = ""
+    seconds: float = 0.0
+
+
+class RecordedOutcome(Strict):
+    """The outcome of a settled step, as plain JSON."""
+
+    outcome: str
+    value: Any = None
+    trust: str = "clean"
+    origin: str = "first"
+    text: str = ""
+    reason: str | None = None
+    issues: list[dict[str, str]] = []
+    repairs: list[RecordedRepair] = []
+    raw_matched: str | None = None
+    tag: str | None = None
+    seen: list[str] = []
+    attempts: list[RecordedAttempt] = []
+
+
+class RecordedStage(RecordedUsage):
+    """One stage of the ladder that a settled step has climbed."""
+
+    stage: str
+    outcome: str
+    reason: str | None = None
+    calls: int = 0
+    seconds: float = 0.0
+
+
+class RecordedStep(RecordedUsage):
+    """How one step had settled before the run paused, and what it has put into the context."""
+
+    name: str
+    kind: str
+    status: StepStatus
+    outcome: RecordedOutcome | None = None
+    stages: list[RecordedStage] = []
+    attempts: int = 1
+    seconds: float = 0.0
+    error: str | None = None
+    degraded_accepted: bool = False
+    caused_by: str | None = None
+    excused_by: str | None = None
+    replaced: str | None = None
+    input_trust: Trust | None = None
+    writes: list[tuple[list[str], Any]] = []
+    messages: list[Any] = []
+
+
+class RecordedWork(RecordedUsage):
+    """What a step that goes on after the pause has taken before it."""
+
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, result: StepResult[Any]) -> RecordedWork:
+        """What this step has taken so far."""
+        return cls(**dataclasses.asdict(result.usage), seconds=result.seconds)
+
+    @property
+    def work(self) -> Work:
+        """As its slot takes it over."""
+        return Work(self.usage, self.seconds)
+
+
+_VERSION: Final = 1
+
+
+class PausedRun(Strict):
+    """A run that waits for an answer, as plain JSON: save `to_dict()` anywhere, and `Runner.resume` goes on from it.
+
+    `step` is the full name of the step that asks, `message` what it asks, `input_schema` what the answer must satisfy.
+    `seconds` is how long the run has worked so far, and `begun` what the steps that go on have taken of that.
+    `carrier` holds what observers want to find again, such as the `traceparent` of the paused run.
+    Values in it are those of the run: it is as private as they are.
+    """
+
+    version: int = _VERSION
+    run_id: str
+    pipeline: str
+    fingerprint: str
+    step: str
+    message: str
+    input_schema: dict[str, Any] | None = None
+    input: Any = None
+    context: Any = None
+    steps: list[RecordedStep] = Field(default_factory=list[RecordedStep])
+    seconds: float = 0.0
+    begun: dict[str, RecordedWork] = Field(default_factory=dict[str, RecordedWork])
+    carrier: dict[str, str] = Field(default_factory=dict[str, str])
+
+    @property
+    def work(self) -> dict[str, Work]:
+        """What the steps that go on have taken before the pause, by name, and the run as a whole under no name."""
+        return {"": Work(seconds=self.seconds), **{name: each.work for name, each in self.begun.items()}}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> PausedRun:
+        """What `to_dict` has saved. Raises `UsageError` for anything else."""
+        try:
+            return cls.model_validate_json(json.dumps(dict(saved)))
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            place = ".".join(map(str, wrong["loc"]))
+            raise UsageError(f"this is not the state of a paused run: {place}: {wrong['msg']}") from error
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"this is not the state of a paused run: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class BodyResult:
+    """How the steps of a body ended.
+
+    `failed` is the nested step because of which the body failed, `degraded` the first one whose text was handed on in
+    place of a value. `last` is how its last step ended, `outputs` has the value of each by name, `writes` what they
+    have put into the context, in order, `shared` the context as it stands after them, and `said` what its agents and
+    their models have said to each other.
+    """
+
+    scope: str
+    last: StepResult[Any]
+    outputs: Mapping[str, Any]
+    shared: SharedContext
+    failed: StepResult[Any] | None = None
+    degraded: StepResult[Any] | None = None
+    said: Conversation = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every step of it has given something to go on with."""
+        return self.failed is None
+
+    @property
+    def value(self) -> Any:
+        """What it hands on: the value of its last step, or the text of a degraded one."""
+        return self.last.handed_on
+
+    @property
+    def outcome(self) -> Outcome[Any] | None:
+        """The outcome of its last step."""
+        return self.last.outcome
+
+    @property
+    def trust(self) -> Trust:
+        """What it hands on is worth, with all that it was made from."""
+        return self.last.carried_trust
+
+    @property
+    def writes(self) -> tuple[Write, ...]:
+        """What its steps have put into the context."""
+        return self.shared.writes
 
 
 @dataclass(frozen=True, slots=True)

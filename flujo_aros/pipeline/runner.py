@@ -15,16 +15,14 @@ from pydantic import BaseModel
 from flujo_aros.errors import UsageError
 from flujo_aros.events import UNHEARD, Finish, LiveEvent, Observer, is_heard, observing
 from flujo_aros.pipeline.budget import Budget
-from flujo_aros.pipeline.common import StepLimits
-from flujo_aros.pipeline.context import Answer
 from flujo_aros.pipeline.execution import Execution, Frame, LiveOf, Sleep
-from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.ledger import PauseRun, RunLedger, RunResult, RunStatus, Slot, Work
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
+from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.option_types import known_options, refuse_wrong
-from flujo_aros.pipeline.pause import PausedRun, fingerprint, paused_run, recorded_slots
-from flujo_aros.pipeline.recording import Engine, InProcess, Recording
+from flujo_aros.pipeline.pause import fingerprint, paused_run, recorded_slots
+from flujo_aros.pipeline.recording import Recording
+from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus, Work
 from flujo_aros.pipeline.shared import SharedContext
-from flujo_aros.pipeline.step import PipelineStep
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
 from flujo_aros.pipeline.telling import run_span, tell_run
 from flujo_aros.redaction.fields import secrets_among
@@ -65,6 +63,33 @@ class Handle(Protocol):
     async def answer(self, value: Any) -> None:
         """Answer what a paused run asks, so that it goes on."""
         ...
+
+
+class Engine(Protocol):
+    """Where runs are executed: in this process alone (`InProcess`), or so that a crash loses nothing (`Durable`)."""
+
+    async def run(self, runner: Runner, task: RunTask) -> RunResult:
+        """Execute a run, and say how it ended."""
+        ...
+
+    async def submit(self, runner: Runner, task: RunTask, *, queue: str, priority: int | None) -> Handle:
+        """Start a run without waiting for it."""
+        ...
+
+
+class InProcess:
+    """The default engine: a run lives and dies with this process. Nothing is written, nothing need be installed."""
+
+    async def run(self, runner: Runner, task: RunTask) -> RunResult:
+        """Execute a run here."""
+        return await runner.execute(task)
+
+    async def submit(self, runner: Runner, task: RunTask, *, queue: str, priority: int | None) -> Handle:  # noqa: ARG002
+        """Refused: a run that nobody waits for must be kept somewhere."""
+        raise UsageError(
+            "submit needs an engine that keeps runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
+            "without one await runner.run(...)"
+        )
 
 
 @known_options

@@ -15,8 +15,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import test_none
 from pydantic import BaseModel
 
-from flujo_aros.pipeline.context import as_json, as_text, refuse_content
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.values import as_json, as_text, refuse_content
 
 MAX_OUTPUT_CHARS: Final = 4_000_000
 _MAX_WORK: Final = 20_000_000

@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from flujo_aros.contract import (
     Check,
@@ -23,11 +23,10 @@ from flujo_aros.host.agent import AgentSpec
 from flujo_aros.host.model_names import unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.callables import resolved
-from flujo_aros.pipeline.common import Common, StepLimits
-from flujo_aros.pipeline.context import StepContext
 from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
-from flujo_aros.pipeline.ledger import OnDegraded, Settlement
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.telling import tell_call
@@ -39,120 +38,11 @@ from flujo_aros.redaction.fields import SecretsIn
 if TYPE_CHECKING:
     from flujo_aros.host.content import Prompt
     from flujo_aros.host.run import AgentRun, StageRecord
-    from flujo_aros.pipeline.condition import Condition
-    from flujo_aros.pipeline.flow import Pipeline
 
 PREVIOUS: Final = "{{ previous_step }}"
 
 REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>_?[A-Za-z]\w*)", re.ASCII)
 """How a callable is named in a blueprint: one name of one module, and none with two underscores in front."""
-
-
-@runtime_checkable
-class PipelineStep(Protocol):
-    """What every kind of step is to a pipeline and its runner; `Common` gives all but `name`, `kind` and `run`.
-
-    `run` says what came of the work; whatever it raises settles the step, so it need not catch anything. Its events
-    go to the observers through `events.emit`, so there is one way for events, at any depth.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name, unique within its pipeline."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """The word for it in a blueprint."""
-        ...
-
-    @property
-    def on_degraded(self) -> OnDegraded | None:
-        """What text in place of a value counts as."""
-        ...
-
-    @property
-    def updates_context(self) -> bool:
-        """Whether its value is merged into the context."""
-        ...
-
-    @property
-    def mergeable_output(self) -> bool | None:
-        """The author's word on whether the value is a mapping."""
-        ...
-
-    @property
-    def sink_to(self) -> str | None:
-        """Where in the context the value goes."""
-        ...
-
-    @property
-    def checks(self) -> Sequence[Check]:
-        """What the value must be beyond its contract."""
-        ...
-
-    @property
-    def fallback(self) -> PipelineStep | None:
-        """What runs in its place if it fails."""
-        ...
-
-    @property
-    def usage_limits(self) -> StepLimits | None:
-        """The most that it may use."""
-        ...
-
-    @property
-    def retries(self) -> int:
-        """How often it is repeated after errors of the infrastructure."""
-        ...
-
-    @property
-    def timeout(self) -> float | None:
-        """How many seconds it may take, retries included."""
-        ...
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """What its author noted about it."""
-        ...
-
-    @property
-    def templates(self) -> tuple[InputTemplate, ...]:
-        """Every template of the step itself, for checks across steps."""
-        ...
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Every condition of the step itself, for the same checks."""
-        ...
-
-    @property
-    def bodies(self) -> Mapping[str, Pipeline]:
-        """The pipelines inside this step, by the word that names them in the run ledger."""
-        ...
-
-    @property
-    def models(self) -> frozenset[str]:
-        """The models that it asks for by name."""
-        ...
-
-    @property
-    def gives_mapping(self) -> bool | None:
-        """Whether its value is a mapping; None: not known before it runs."""
-        ...
-
-    @property
-    def wants_mapping(self) -> bool:
-        """Whether it is known to need a mapping as its input."""
-        ...
-
-    def prepare(self) -> None:
-        """Raise a `UsageError` for what can be known to be wrong, before any model call."""
-        ...
-
-    async def run(self, context: StepContext) -> Settlement[Any]:
-        """Do the work."""
-        ...
 
 
 @known_options

@@ -21,7 +21,6 @@ from jinja2.parser import Parser
 
 from flujo_aros.errors import FilterError, TemplateError
 from flujo_aros.host.content import Prompt
-from flujo_aros.pipeline.context import as_parts
 from flujo_aros.pipeline.names import (
     ROOTS,
     VARIABLES,
@@ -36,6 +35,7 @@ from flujo_aros.pipeline.names import (
 )
 from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, MAX_OUTPUT_CHARS, PRESENT, Work, work
 from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
+from flujo_aros.pipeline.values import as_parts
 
 MAX_SOURCE_CHARS: Final = 100_000
 _MAX_TOKENS: Final = 3_000

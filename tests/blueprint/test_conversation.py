@@ -7,8 +7,8 @@ import pytest
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.step import Step
 
 TALK = """

@@ -22,13 +22,12 @@ from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import built_in_step, stringify
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.common import Common, StepLimits
 from flujo_aros.pipeline.extraction import Extraction
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.loop import Loop, StateUpdate
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Common, Pipeline, StepLimits
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Coercion, Processing
 from flujo_aros.pipeline.step import Call, Step

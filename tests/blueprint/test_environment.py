@@ -11,7 +11,7 @@ from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
 from flujo_aros.errors import BlueprintError
 from flujo_aros.lint.check import lint_text
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 AGENT = """\

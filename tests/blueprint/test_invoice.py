@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.blueprint.load import load_blueprint
-from flujo_aros.pipeline.ledger import RunStatus
+from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.runner import Runner
 
 FOLDER = Path(__file__).parents[2] / "blueprints"

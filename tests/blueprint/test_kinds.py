@@ -15,15 +15,14 @@ from flujo_aros.errors import BlueprintError
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import passthrough, wrap_dict
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.common import StepLimits
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import, OutputMapping
-from flujo_aros.pipeline.ledger import RunStatus
 from flujo_aros.pipeline.loop import Loop, StateUpdate
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Pipeline, StepLimits
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 

@@ -8,7 +8,7 @@ import pytest
 
 from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
 from flujo_aros.errors import BlueprintError
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.runner import Runner
 
 HEAD = "agents: {a: {model: 'openai:m'}}\nsteps:\n"

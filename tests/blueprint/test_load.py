@@ -13,8 +13,8 @@ import pytest
 from flujo_aros import AgentSpec
 from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
 from flujo_aros.errors import BlueprintError, UsageError
-from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.ledger import RunStatus
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Processing, Step
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flujo_aros.blueprint.load import load_blueprint
 from flujo_aros.contract import Valid, compile_contract
 from flujo_aros.pipeline.facts import effective
-from flujo_aros.pipeline.ledger import RunStatus
+from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Step
 

@@ -25,7 +25,7 @@ from flujo_aros import Aros, Ladder, Output, OutputError, Pipeline, Runner, Step
 from flujo_aros.contract import winner_in
 from flujo_aros.events import AskFinished, Event, StageFinished, observing
 from flujo_aros.host.run import run_agent
-from flujo_aros.pipeline.ledger import RunResult
+from flujo_aros.pipeline.results import RunResult
 from flujo_aros.usage import Usage
 
 

@@ -24,7 +24,7 @@ from flujo_aros import (
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.events import StepNoted
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.telemetry.report import report_html
 from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
 

@@ -16,16 +16,14 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.events import Event, RunStarted, StepFinished, StepStarted
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.common import StepLimits
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.ledger import PauseRun
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Pipeline, StepLimits
 from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.pause import PausedRun
-from flujo_aros.pipeline.results import RunResult, RunStatus
+from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 

@@ -17,9 +17,10 @@ from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected, Risk, Trust
 from flujo_aros.pipeline.builtins import wrap_dict
 from flujo_aros.pipeline.facts import effective, handed_on, mergeable, warnings_of
+from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.processing import Coercion, Processing
 from flujo_aros.pipeline.results import StepResult, StepStatus
-from flujo_aros.pipeline.step import Call, PipelineStep, Step
+from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Degrade, ladder_for
 from flujo_aros.settings import current_settings

@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from flujo_aros.pipeline.context import BodyResult
 from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.results import RunStatus
+from flujo_aros.pipeline.results import BodyResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call
 

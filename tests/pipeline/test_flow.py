@@ -8,7 +8,7 @@ import pytest
 
 from flujo_aros import AgentSpec
 from flujo_aros.errors import ContractError, TemplateError, UsageError
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.step import Call, Processing, Step
 
 SCHEMA: dict[str, Any] = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}

@@ -11,12 +11,11 @@ from pydantic import BaseModel
 
 from flujo_aros.errors import ContractError, TemplateError
 from flujo_aros.pipeline.condition import check
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
-from flujo_aros.pipeline.ledger import RunStatus
-from flujo_aros.pipeline.results import RunResult
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
+from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, PipelineStep
+from flujo_aros.pipeline.step import Call
 
 
 class Preferences(BaseModel):

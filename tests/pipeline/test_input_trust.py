@@ -26,7 +26,7 @@ from flujo_aros import (
     StateUpdate,
     Trust,
 )
-from flujo_aros.pipeline.pause import PausedRun
+from flujo_aros.pipeline.results import PausedRun
 
 CLEAN, LOSSY, DEGRADED = Trust.CLEAN, Trust.LOSSY, Trust.DEGRADED
 

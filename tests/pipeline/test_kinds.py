@@ -14,10 +14,10 @@ from pydantic_ai.exceptions import UsageLimitExceeded
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Degraded, OutputError, Reason, Rejected, Trust
 from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.results import RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner

@@ -24,11 +24,10 @@ from flujo_aros.events import Event, StepFinished
 from flujo_aros.host.prices import most_for_call
 from flujo_aros.pipeline.bound import bound
 from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.common import StepLimits
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Pipeline, StepLimits
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus

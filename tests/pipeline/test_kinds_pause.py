@@ -20,13 +20,11 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, StepFinished
 from flujo_aros.outcome import Accepted, Rejected, Trust
 from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.common import Common, StepLimits
-from flujo_aros.pipeline.context import StepContext
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Common, Pipeline, StepContext, StepLimits
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus

@@ -11,7 +11,8 @@ import pytest
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, OutputError, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.pipeline.ledger import OnDegraded, PauseRun, RunLedger, RunStatus, Settlement, Slot, StepStatus, Work
+from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot
+from flujo_aros.pipeline.results import OnDegraded, RunStatus, StepStatus, Work
 from flujo_aros.usage import Usage
 
 VALUE: Outcome[Any] = Accepted({"n": 1}, Trust.CLEAN, "first", (), '{"n": 1}')

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.loop import Loop, StateUpdate
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.results import RunStatus
 from flujo_aros.pipeline.step import Call
 

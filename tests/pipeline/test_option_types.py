@@ -18,11 +18,11 @@ from flujo_aros.errors import UsageError
 from flujo_aros.pipeline import option_types
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.common import Common, StepLimits
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.loop import Loop, StateUpdate
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Common, StepLimits
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Coercion, Processing
 

@@ -23,8 +23,8 @@ from flujo_aros import AgentSpec
 from flujo_aros.errors import LocalModelError, TemplateError, UsageError
 from flujo_aros.events import Event, FunctionCalled, RunFinished, RunStarted, StepFinished, StepStarted
 from flujo_aros.outcome import Degraded, OutputError, Reason, Rejected
-from flujo_aros.pipeline.flow import Pipeline
-from flujo_aros.pipeline.ledger import RunStatus, StepStatus
+from flujo_aros.pipeline.model import Pipeline
+from flujo_aros.pipeline.results import RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.reading.read import read

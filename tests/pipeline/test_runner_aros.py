@@ -14,7 +14,7 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import AgentSpec
 from flujo_aros.events import AskFinished, AskStarted, Event, StepFinished, TextDelta
-from flujo_aros.pipeline.common import StepLimits
+from flujo_aros.pipeline.model import StepLimits
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner

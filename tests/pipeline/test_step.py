@@ -21,8 +21,8 @@ from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.events import AskStarted, Event
 from flujo_aros.outcome import Issue, OutputError, Risk
 from flujo_aros.pipeline.condition import check
-from flujo_aros.pipeline.ledger import RunStatus, StepStatus
 from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.results import RunStatus, StepStatus
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.reading.read import read

@@ -17,9 +17,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.errors import UsageError
 from flujo_aros.events import PartialValue, RunFinished, RunStarted, StepFinished, StepStarted, TextDelta
-from flujo_aros.pipeline.flow import Pipeline
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus
 from flujo_aros.pipeline.runner import Runner

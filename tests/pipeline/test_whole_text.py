@@ -24,7 +24,7 @@ from flujo_aros import (
     bound,
     check,
 )
-from flujo_aros.pipeline.flow import Pipeline
+from flujo_aros.pipeline.model import Pipeline
 
 CUT = "Dear Ann, I hope this mail finds you well and that "
 REST = "well and that the boat is ready."

@@ -17,8 +17,8 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 from flujo_aros import Aros, Loop, OutputError, Pipeline, Runner, Step
 from flujo_aros.events import observing
-from flujo_aros.pipeline.ledger import RunResult
 from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.results import RunResult
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.testing import ScriptedModel
 from flujo_aros.usage import Usage

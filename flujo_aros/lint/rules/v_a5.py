@@ -15,8 +15,9 @@ from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.imports import Import
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.step import Step
 
 
 class UnusedOutput(Rule):

@@ -12,7 +12,8 @@ from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule, fix_of, key_span
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline import facts
-from flujo_aros.pipeline.step import PipelineStep, Step
+from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.step import Step
 
 _WRAP: Final = "flujo.builtins.wrap_dict"
 

@@ -1,0 +1,579 @@
+"""Steps and pipelines: the protocol that every kind of step implements, its common options, and what it sees of a run.
+
+One definition in one file: a `Pipeline` has steps, a step runs with a `StepContext`, and that runs the pipelines inside
+the step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, get_args, runtime_checkable
+
+from flujo_aros.contract import Check
+from flujo_aros.errors import UsageError
+from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.names import StepReference, nearest, short
+from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong, refuse_wrong_options, wrong_options
+from flujo_aros.pipeline.results import BodyResult, OnDegraded
+from flujo_aros.pipeline.shared import SharedContext
+from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.usage import Allowance, Usage
+
+if TYPE_CHECKING:
+    from flujo_aros.host.run import Conversation, Live, ModelSource
+    from flujo_aros.recovery import Evidence
+
+
+class StepOutputs(Mapping[str, Any]):
+    """`steps` in templates: under each step's name its value, as `output`, `result` or `value`."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._values[name]
+        return {"output": value, "result": value, "value": value}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person has answered to a paused step."""
+
+    value: Any
+
+
+class BodyRunner(Protocol):
+    """Runs nested steps through the execution and the ledger of the run."""
+
+    async def __call__(
+        self,
+        body: Pipeline,
+        *,
+        scope: str,
+        kind: str | None,
+        previous: Any,
+        variables: Mapping[str, Any],
+        given: Any,
+        shared: SharedContext,
+        inherit: bool,
+        said: Conversation,
+    ) -> BodyResult:
+        """Run the steps one after the other, as steps of their own in the ledger."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """One step's view of the run: what came before, where its models come from, and where its usage goes.
+
+    `outputs` has the value of every earlier step by name, of the steps around it too. `context` is a copy of its own:
+    whatever a function changes in it is forgotten. `variables` are the names that a map or a loop adds. `spend` must
+    be told what each model call has used, at once, so that nothing is lost when the step is cancelled. `deps` is what
+    the tools of agents see as `ctx.deps`. `allowance` is asked before each model call. `evidence` is what ladders that
+    adapt go by, `refusals` the schemas that models have refused in this run, `said` the conversation of the agent steps
+    before it. `live` wants each piece of a reply as it comes; None: nobody is watching. `answer` is what a person has
+    said to the step in which the run had paused.
+    """
+
+    input: Any
+    previous: Any
+    outputs: Mapping[str, Any]
+    context: Mapping[str, Any]
+    spend: Callable[[Usage], None]
+    models: ModelSource | None = None
+    deps: Any = None
+    evidence: Callable[[], Evidence] | None = None
+    refusals: dict[str, str] = field(default_factory=dict[str, str])
+    said: Conversation = ()
+    name: str = ""
+    variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    live: Live | None = None
+    allowance: Allowance | None = None
+    answer: Answer | None = None
+    shared: SharedContext | None = None
+    bodies: BodyRunner | None = None
+
+    def names(self) -> dict[str, Any]:
+        """The names that a template or a condition may use."""
+        return {
+            **self.variables,
+            "input": self.input,
+            "previous_step": self.previous,
+            "steps": StepOutputs(self.outputs),
+            "context": {"initial_prompt": self.input, **self.context},
+        }
+
+    def own_shared(self) -> SharedContext:
+        """A context for the steps inside this one, whose writes are kept apart until this step has succeeded."""
+        if self.shared is None:
+            raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
+        return self.shared.fork()
+
+    async def run_body(
+        self,
+        body: Pipeline,
+        *,
+        scope: str = "",
+        kind: str | None = None,
+        previous: Any,
+        variables: Mapping[str, Any] | None = None,
+        shared: SharedContext | None = None,
+        said: Conversation = (),
+    ) -> BodyResult:
+        """Run nested steps, named `NAME/SCOPE/STEP`, through the same execution and ledger as all others.
+
+        With a `kind` the scope is a step of its own in the ledger, such as the branch of a parallel step. The steps
+        see what this one sees; what they write to the context stands in the result, for the kind to decide on.
+        `said` is what their agents go on from beside the conversation before this step.
+        Raises `PauseRun` when one of them pauses, and passes cancellation on.
+        """
+        given = self.input
+        return await self._run(body, scope, kind, previous, given, variables or {}, shared, inherit=True, said=said)
+
+    async def run_pipeline(
+        self, body: Pipeline, *, given: Any, shared: SharedContext, scope: str = "", kind: str | None = None
+    ) -> BodyResult:
+        """Run a pipeline that knows nothing of this one: its own input and context, no names from around it."""
+        return await self._run(body, scope, kind, given, given, {}, shared, inherit=False)
+
+    async def _run(
+        self,
+        body: Pipeline,
+        scope: str,
+        kind: str | None,
+        previous: Any,
+        given: Any,
+        variables: Mapping[str, Any],
+        shared: SharedContext | None,
+        *,
+        inherit: bool,
+        said: Conversation = (),
+    ) -> BodyResult:
+        if self.bodies is None:
+            raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
+        merged = {**self.variables, **variables} if inherit else variables
+        return await self.bodies(
+            body,
+            scope=scope,
+            kind=kind,
+            previous=previous,
+            variables=merged,
+            given=given,
+            shared=shared or self.own_shared(),
+            inherit=inherit,
+            said=(*self.said, *said) if inherit else (),
+        )
+
+
+@runtime_checkable
+class PipelineStep(Protocol):
+    """What every kind of step is to a pipeline and its runner; `Common` gives all but `name`, `kind` and `run`.
+
+    `run` says what came of the work; whatever it raises settles the step, so it need not catch anything. Its events
+    go to the observers through `events.emit`, so there is one way for events, at any depth.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name, unique within its pipeline."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The word for it in a blueprint."""
+        ...
+
+    @property
+    def on_degraded(self) -> OnDegraded | None:
+        """What text in place of a value counts as."""
+        ...
+
+    @property
+    def updates_context(self) -> bool:
+        """Whether its value is merged into the context."""
+        ...
+
+    @property
+    def mergeable_output(self) -> bool | None:
+        """The author's word on whether the value is a mapping."""
+        ...
+
+    @property
+    def sink_to(self) -> str | None:
+        """Where in the context the value goes."""
+        ...
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        """What the value must be beyond its contract."""
+        ...
+
+    @property
+    def fallback(self) -> PipelineStep | None:
+        """What runs in its place if it fails."""
+        ...
+
+    @property
+    def usage_limits(self) -> StepLimits | None:
+        """The most that it may use."""
+        ...
+
+    @property
+    def retries(self) -> int:
+        """How often it is repeated after errors of the infrastructure."""
+        ...
+
+    @property
+    def timeout(self) -> float | None:
+        """How many seconds it may take, retries included."""
+        ...
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What its author noted about it."""
+        ...
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """Every template of the step itself, for checks across steps."""
+        ...
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every condition of the step itself, for the same checks."""
+        ...
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The pipelines inside this step, by the word that names them in the run ledger."""
+        ...
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The models that it asks for by name."""
+        ...
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether its value is a mapping; None: not known before it runs."""
+        ...
+
+    @property
+    def wants_mapping(self) -> bool:
+        """Whether it is known to need a mapping as its input."""
+        ...
+
+    def prepare(self) -> None:
+        """Raise a `UsageError` for what can be known to be wrong, before any model call."""
+        ...
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Do the work."""
+        ...
+
+
+STEP_NAME: Final = re.compile(r"[^\s/{}\"'](?:[^\n/{}\"']*[^\s/{}\"'])?")
+"""A step's name: one line without quotes and braces; `/` joins the names of nested steps."""
+
+SINK: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+MAX_LEVELS: Final = 64
+"""How deep in the context a value may be put."""
+"""A place in the context: names joined by dots."""
+
+
+@known_options
+@dataclass(frozen=True, slots=True)
+class StepLimits:
+    """The most that a step may use. Checked before each model call; None: no limit."""
+
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    max_cost: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        refuse_wrong_options(self, "usage_limits.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """What every kind of step can be told, beside what makes its kind.
+
+    `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run goes on
+    with the text and ends `degraded`. `updates_context` merges the value, a mapping, into the context once the step
+    has succeeded; `mergeable_output` is the author's word that it is one. `sink_to` puts the value at a dotted path
+    of the context. `checks` judge the value: functions, sync or async, that give None or True for a value that is
+    right; a failing one sends an agent's reply up its ladder. `fallback` runs in place of a step that failed, or that
+    has only text which `on_degraded` does not accept. `retries` repeats the step after errors of the infrastructure
+    (a rate limit, a server error, a broken connection), never after bad data. `timeout` is in seconds, all retries
+    included.
+
+    A kind with a `__post_init__` of its own calls `super().__post_init__()` first: it checks name and options.
+    """
+
+    on_degraded: OnDegraded | None = None
+    updates_context: bool = False
+    mergeable_output: bool | None = None
+    sink_to: str | None = None
+    checks: Sequence[Check] = ()
+    fallback: PipelineStep | None = None
+    usage_limits: StepLimits | None = None
+    retries: int = 0
+    timeout: float | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        check_name(getattr(self, "name", None))
+        for problem in chain(wrong_options(self, _shared()), _problems(self)):
+            raise UsageError(f"step {getattr(self, 'name', '')!r}: {problem}")
+
+    def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
+        """A pipeline of this step and what follows."""
+        return Pipeline([cast("PipelineStep", self)]) >> other
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """Every template of the step itself, for checks across steps; those of nested steps are not among them."""
+        return ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every condition of the step itself."""
+        return ()
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The pipelines inside this step, by the word that names them in the run ledger."""
+        return {}
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The models that it and its nested steps ask for by name."""
+        inner = [body.models for body in self.bodies.values()]
+        return frozenset[str]().union(*inner, self.fallback.models if self.fallback else ())
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Whether the value is a mapping, which can be merged into the context; None: not known before it runs."""
+        return None
+
+    @property
+    def wants_mapping(self) -> bool:
+        """Whether it is known to need a mapping as its input."""
+        return False
+
+    def prepare(self) -> None:
+        """Raise a `UsageError` for what can be known to be wrong, before any model call."""
+        for body in self.bodies.values():
+            for step in body.steps:
+                step.prepare()
+        if self.fallback is not None:
+            self.fallback.prepare()
+
+
+@cache
+def _shared() -> frozenset[str]:
+    return frozenset(each.name for each in fields(Common))
+
+
+def check_name(name: object) -> None:
+    """Raise a `UsageError` for what is no name of a step."""
+    if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
+        raise UsageError(f"not a name for a step: {name!r}; use one line without quotes, braces and `/`")
+
+
+def _problems(step: Common) -> Iterator[str]:
+    wrong = None if step.on_degraded is None else one_of("on_degraded", step.on_degraded, get_args(OnDegraded))
+    if wrong is not None:
+        yield wrong
+    if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
+        yield f"sink_to has at most {MAX_LEVELS} names with dots between them"
+    elif step.sink_to is not None and not SINK.fullmatch(step.sink_to):
+        yield f"sink_to is a dotted path in the context such as result.text, not {step.sink_to!r}"
+    for check in cast("Sequence[object]", step.checks):
+        if not callable(check):
+            yield f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong with the step at this place of a pipeline, in one sentence, and which of its keys says so."""
+
+    index: int
+    key: str
+    message: str
+
+
+@known_options
+@dataclass(frozen=True, slots=True, init=False)
+class Pipeline:
+    """Steps that run one after the other, each seeing what came before it.
+
+    Names are unique, and a template may only speak of earlier steps; anything else is a `UsageError` at once. In a
+    `body`, the steps inside another step, templates may also speak of the steps before that one: they are checked
+    with the whole. `warnings` is what a lenient loader passed over, `environment` what a blueprint has taken from the
+    environment: each value with the reference that it was written as.
+
+    >>> from flujo_aros.pipeline.step import Call
+    >>> [step.name for step in (Call("a", function=len) >> Call("b", function=abs)).steps]
+    ['a', 'b']
+    """
+
+    steps: tuple[PipelineStep, ...]
+    name: str = "pipeline"
+    description: str = ""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    body: bool = field(default=False, compare=False, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+
+    def __init__(
+        self,
+        steps: Iterable[PipelineStep],
+        *,
+        name: str = "pipeline",
+        description: str = "",
+        warnings: Sequence[str] = (),
+        body: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        refuse_wrong("Pipeline", steps=steps, description=description)
+        if not isinstance(cast("object", name), str):
+            raise UsageError(f"Pipeline: name must be a text, not {name!r}")
+        object.__setattr__(self, "steps", tuple(steps))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "description", description)
+        object.__setattr__(self, "warnings", tuple(warnings))
+        object.__setattr__(self, "body", body)
+        object.__setattr__(self, "environment", dict(environment or {}))
+        if not self.steps:
+            raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
+        for step in cast("tuple[object, ...]", self.steps):
+            if not isinstance(step, PipelineStep):
+                raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} is made of steps, not of {step!r}")
+        mistakes = find_mistakes(self.steps, outer=None) if body else _all_mistakes(self.steps, ())
+        messages = [mistake.message for mistake in mistakes]
+        if messages:
+            raise UsageError("\n".join(messages))
+
+    def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
+        """A pipeline of these steps and what follows, with the name of this one."""
+        more = other.steps if isinstance(other, Pipeline) else (other,)
+        warnings = (*self.warnings, *other.warnings) if isinstance(other, Pipeline) else self.warnings
+        return Pipeline((*self.steps, *more), name=self.name, description=self.description, warnings=warnings)
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The names of all models that the steps ask for by name, those of nested steps too."""
+        return frozenset(model for step in self.steps for model in step.models)
+
+
+BodyLike: TypeAlias = "Pipeline | PipelineStep | Sequence[PipelineStep]"
+"""What may be given as the body of a step: a pipeline, one step, or a list of steps."""
+
+
+def as_body(steps: object, *, name: str) -> Pipeline:
+    """The pipeline of a body. Raises `UsageError` for what is none."""
+    if isinstance(steps, Pipeline):
+        return steps
+    if isinstance(steps, PipelineStep):
+        return Pipeline([steps], name=name, body=True)
+    if isinstance(steps, (list, tuple)):
+        return Pipeline(cast("Sequence[PipelineStep]", steps), name=name, body=True)
+    raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
+
+
+@runtime_checkable
+class SeesItsBody(Protocol):
+    """A step that has something to say about the steps inside it once they have run, such as when a loop ends."""
+
+    @property
+    def after_body(self) -> Mapping[str, tuple[StepReference, ...]]:
+        """The steps that it then speaks of, by the key that does so."""
+        ...
+
+
+def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[Mistake]:
+    """All that is wrong with these steps themselves: names that occur twice, templates that look ahead.
+
+    `outer` are the names of the steps that come before the step around them; None: not known, so that a name which
+    none of these steps has is taken for one of those.
+    """
+    names = {step.name for step in steps}
+    before = {*(outer or ())}
+    seen: dict[str, int] = {}
+    for index, step in enumerate(steps):
+        first = seen.setdefault(step.name, index)
+        if first < index:
+            yield Mistake(index, "name", name_is_taken(step.name, first))
+        for key, place, reference in _references(step):
+            message = _wrong(reference, step.name, names, before, knows_all=outer is not None)
+            if message:
+                yield Mistake(index, key, f"{place}: {message}")
+        if isinstance(step, SeesItsBody) and outer is not None:
+            yield from _wrong_afterwards(step, step.after_body, index, before)
+        before.add(step.name)
+
+
+def name_is_taken(name: str, first: int) -> str:
+    """What is said of a step whose name an earlier one has, the one at this index."""
+    return f"step name {name!r} is taken by step {first + 1}; each step needs its own"
+
+
+def _wrong_afterwards(
+    step: PipelineStep, spoken_of: Mapping[str, tuple[StepReference, ...]], index: int, before: Collection[str]
+) -> Iterator[Mistake]:
+    known = {*before, *(inner.name for body in step.bodies.values() for inner in body.steps)}
+    for key, references in spoken_of.items():
+        for reference in references:
+            if reference.name not in known:
+                message = f"there is no step {reference.name!r}{nearest(reference.name, known)}"
+                yield Mistake(index, key, f"{key} of step {step.name!r}: {message}")
+
+
+def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[Mistake]:
+    """What is wrong with these steps and, at any depth, with the steps inside them."""
+    yield from find_mistakes(steps, outer)
+    before = {*outer}
+    for index, step in enumerate(steps):
+        for body in step.bodies.values():
+            if body.body:  # any other pipeline has been checked, and knows nothing of the steps around it
+                yield from (Mistake(index, "body", inner.message) for inner in _all_mistakes(body.steps, before))
+        if step.fallback is not None:
+            yield from (Mistake(index, "fallback", inner.message) for inner in _all_mistakes([step.fallback], before))
+        before.add(step.name)
+
+
+def _references(step: PipelineStep) -> Iterator[tuple[str, str, StepReference]]:
+    for template in step.templates:
+        for reference in template.references:
+            line = f", line {reference.line}" if "\n" in template.source.strip() else ""
+            yield "input", f"input of step {step.name!r}{line}", reference
+    for condition in step.conditions:
+        for reference in condition.references:
+            yield "condition", f"condition of step {step.name!r}", reference
+
+
+def _wrong(
+    reference: StepReference, own: str, names: Collection[str], before: Collection[str], *, knows_all: bool
+) -> str | None:
+    if reference.name in names and reference.name not in before:
+        when = "is this step itself" if reference.name == own else "comes later"
+        return f"step {reference.name!r} {when}; only earlier steps have an output"
+    if knows_all and reference.name not in before:
+        return f"there is no step {short(reference.name)}{nearest(reference.name, before)}"
+    if reference.attribute not in (None, "output"):
+        return f"a step has only `output`: write steps.{reference.name}.output"
+    return None

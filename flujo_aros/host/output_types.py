@@ -11,7 +11,15 @@ from typing import Annotated, Any, Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, TypeAdapter
-from pydantic_ai import ModelRetry, NativeOutput, PromptedOutput, StructuredDict, TextOutput, ToolOutput
+from pydantic_ai import (
+    DeferredToolRequests,
+    ModelRetry,
+    NativeOutput,
+    PromptedOutput,
+    StructuredDict,
+    TextOutput,
+    ToolOutput,
+)
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import RunContext
 
@@ -24,10 +32,11 @@ from flujo_aros.contract import (
     JsonSchema,
     TaggedContract,
     TypeValues,
+    compile_contract,
     judge,
     name_of,
 )
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.envelope import object_schema
 from flujo_aros.outcome import Accepted, Outcome
 from flujo_aros.reading.payload import judged_awaiting
@@ -119,9 +128,28 @@ def agent_contract(ctx: RunContext[Any]) -> Contract[Any] | None:
     like: Any = ctx.agent.output_type if ctx.agent else None
     if isinstance(like, TextOutput):
         return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
+    return model_contract(_single(like))
+
+
+def shown_contract(like: Any) -> Contract[Any] | None:
+    """What the replies of an agent with this output type look like while they grow; None for text and for choices."""
+    if isinstance(like, TextOutput):
+        return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
+    single = _single(like)
+    if not isinstance(single, type) or issubclass(single, (str, DeferredToolRequests)):
+        return None
+    try:
+        contract: Contract[Any] = model_contract(single) or compile_contract(single)
+    except ContractError:
+        return None
+    return contract if object_schema(contract.json_schema) == contract.json_schema else None  # else in an envelope
+
+
+def _single(like: Any) -> Any:
+    """The type inside of the host's markers for output modes."""
     if isinstance(like, (NativeOutput, PromptedOutput)):
-        return model_contract(cast("Any", like).outputs)
-    return model_contract(cast("Any", like).output if isinstance(like, ToolOutput) else like)
+        return cast("Any", like).outputs
+    return cast("Any", like).output if isinstance(like, ToolOutput) else like
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_a
 from flujo_aros.host.live import Live, Showing
 from flujo_aros.host.model import WatchedStream
 from flujo_aros.host.nested_call import adrive, drive
+from flujo_aros.host.output_types import shown_contract
 from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.reporting import agent_span
 from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, recording
@@ -148,7 +149,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
         is_text_judged=contract is None,
     )
     record = RunRecord(options)
-    showing = live and Showing(live, wanted, record)
+    shown = wanted if isinstance(agent, AgentSpec) else wanted or shown_contract(agent.output_type)
+    showing = live and Showing(live, shown, record)
     ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps)
     path: Callable[[], Awaitable[Outcome[T]]]
     # Here, and nowhere else, the two ways part: an agent without tools needs no agent graph.

@@ -170,6 +170,7 @@ def test_payload_may_stand_elsewhere_in_the_reply(aros: Aros, where: str, text: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ((), "--schema is missing"),
         (("--json",), "--schema is missing"),
         (("--contract", "tagged"), "expected tagged:TAG"),
         (("--contract", "text:a", "--schema", "x:Y"), "has no schema"),

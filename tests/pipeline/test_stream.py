@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic_ai import Agent
+from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.errors import UsageError
@@ -25,6 +26,7 @@ from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepSt
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.pipeline.streaming import StreamEvent
+from flujo_aros.testing import ScriptedModel
 
 from .kinds_lab import fail, forever
 
@@ -249,3 +251,21 @@ def test_a_run_that_goes_on_is_streamed_like_one_that_begins():
     assert isinstance(result, RunResult)
     assert (result.status, result.output) == (RunStatus.COMPLETED, VALUE)
     assert result.to_dict()["steps"][0]["name"] == "draft"
+
+
+class Order(BaseModel):
+    boat: str
+    days: int
+
+
+@pytest.mark.parametrize("output", [Order, NativeOutput(Order), PromptedOutput(Order), ToolOutput(Order)])
+def test_a_typed_agent_shows_its_value_while_it_grows_as_a_step_with_a_contract_does(output: Any):
+    reply = '{"boat": "Alma", "days": 7}'
+    called = ToolCallPart("final_result", reply) if isinstance(output, ToolOutput) else reply
+    typed = values_in(events_of(Step("order", Agent(ScriptedModel(called), output_type=output))))
+    assert typed == values_in(events_of(Step("order", Agent(ScriptedModel(reply)), contract=Order)))
+    assert len(typed) > 2
+
+
+def values_in(events: list[StreamEvent]) -> list[Any]:
+    return [each.event.value for each in events if isinstance(each.event, PartialValue)]

@@ -133,6 +133,8 @@ class ReadFinished:
     schema_hash: str | None = None
     contract: object = field(default=None, repr=False)
     """The contract that the reply was read with."""
+    ladder: object = field(default=None, repr=False)
+    """The ladder that a first reply begins to climb."""
     text: str = field(default="", repr=False)
     capture: bool = False
 

@@ -251,6 +251,11 @@ class JsonContract(Generic[T_co]):
         """What beside the schema tells where the payload stands, as plain JSON."""
         return {}
 
+    def options(self) -> JsonSchema:
+        """What else it was made with, where that is no default: arguments of `Output.*`, and the risk."""
+        default = Risk.LOSSLESS if self.mode in ("tagged", "text", "block") else Risk.INFERRED
+        return {} if self.risk is default else {"risk": self.risk.name.lower()}
+
     def instruction(self) -> str:
         """The words for the prompt that ask for this output."""
         return json_instruction(self.json_schema)
@@ -312,6 +317,10 @@ class TaggedContract(JsonContract[T_co]):
     def where(self) -> JsonSchema:
         """The tag."""
         return {"tag": self.tag, "strict": self.strict}
+
+    def options(self) -> JsonSchema:
+        """The retries, too."""
+        return super().options() | ({"max_retries": self.max_retries} if self.max_retries else {})
 
     def instruction(self) -> str:
         """The words for the prompt that ask for this output; they name the opening tag."""
@@ -404,6 +413,12 @@ class EventContract(JsonContract[Event]):
     def where(self) -> JsonSchema:
         """The kinds, and which one stands in for a wrong one."""
         return {"kinds": list(self.kinds), "fallback": self.fallback}
+
+    def options(self) -> JsonSchema:
+        """The fields, those that are required, and the example, too."""
+        found = {"fields": list(self.fields), "required": list(self.required)}
+        example = {} if self.example == EXAMPLE else {"example": self.example}
+        return super().options() | {name: names for name, names in found.items() if names} | example
 
     def instruction(self) -> str:
         """The words for the prompt that ask for this output, with an example."""

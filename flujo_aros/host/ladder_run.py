@@ -244,7 +244,7 @@ class Climb:
         if self.awaited is not None:
             reply = await self.awaited.heard(reply, self.contract)
         examples = Examples(self._prompt)
-        read = read_first(reply, self.contract, self.ladder.stages, examples, capture=self.run.capture)
+        read = read_first(reply, self.contract, self.ladder, examples, capture=self.run.capture)
         if isinstance(read, Accepted) and read.trust is Trust.CLEAN:  # the usual case: no plan is made for it
             return read
         whole = replace(reply, usage=_used(record), seconds=_taken(record))

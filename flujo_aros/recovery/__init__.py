@@ -43,6 +43,7 @@ from flujo_aros.recovery.prompts import (
     extract_prompt,
     fenced,
     form_prompt,
+    is_continuation,
     repair_prompt,
     retry_prompt,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "fenced",
     "form_prompt",
     "grounded",
+    "is_continuation",
     "joined",
     "keeping",
     "ladder_for",

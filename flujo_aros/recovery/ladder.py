@@ -102,6 +102,8 @@ class Ladder(BaseModel):
         Raises `UsageError` for a deadline without a clock.
         """
         limits = Limits(self.max_stages, self.max_calls, self.max_cost, self.deadline)
+        if read is None:
+            read = read_first(first, task.contract, self, task.examples, capture=task.capture)
         return (yield from Climb(task, limits, adaptive=self.adaptive).over(self.stages, first, read))
 
 
@@ -205,14 +207,14 @@ def _as_silence(outcome: Outcome[T]) -> Outcome[T]:
 
 
 def read_first(
-    reply: Reply, contract: Contract[T], stages: Sequence[Climbable], examples: Examples | None, *, capture: bool
+    reply: Reply, contract: Contract[T], ladder: Ladder, examples: Examples | None, *, capture: bool
 ) -> Outcome[T]:
-    """Read the reply that a climb over these stages begins with; a value that is CLEAN would end it, too."""
+    """Read the reply that a climb of this ladder begins with; a value that is CLEAN would end it, too."""
     outcome = read_reply(reply, contract)
     if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
-        outcome = unechoed(outcome, examples, contract, ask=_asks_again(stages))
+        outcome = unechoed(outcome, examples, contract, ask=_asks_again(ladder.stages))
     if is_heard():
-        _tell(outcome, "first", reply, contract, capture=capture)
+        _tell(outcome, "first", reply, contract, capture=capture, ladder=ladder)
     return outcome
 
 
@@ -221,7 +223,15 @@ def _asks_again(stages: Sequence[Climbable]) -> bool:
     return any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
 
 
-def _tell(outcome: Outcome[Any], stage: str, reply: Reply, contract: Contract[Any], *, capture: bool) -> None:
+def _tell(
+    outcome: Outcome[Any],
+    stage: str,
+    reply: Reply,
+    contract: Contract[Any],
+    *,
+    capture: bool,
+    ladder: Ladder | None = None,
+) -> None:
     rejected = outcome if isinstance(outcome, Rejected) else None
     emit(
         ReadFinished(
@@ -233,6 +243,7 @@ def _tell(outcome: Outcome[Any], stage: str, reply: Reply, contract: Contract[An
             issues=rejected.issues if rejected else (),
             schema_hash=contract.fingerprint,
             contract=contract,
+            ladder=ladder,
             text=reply.text,
             capture=capture,
         )
@@ -263,12 +274,9 @@ class Climb(Generic[T]):
         self._asks_again = False
         self._enforced = False
 
-    def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T] | None) -> Plan[T]:
-        """Read the first reply, where the caller has not, then stage after stage until there is a value."""
-        task = self._task
+    def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T]) -> Plan[T]:
+        """Stage after stage until there is a value, where `read` is what the first reply reads as."""
         self._asks_again = _asks_again(stages)
-        if read is None:
-            read = read_first(first, task.contract, stages, task.examples, capture=task.capture)
         outcome = _as_silence(read) if self._asks_again else read
         if not isinstance(outcome, Rejected):
             return outcome

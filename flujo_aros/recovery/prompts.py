@@ -101,6 +101,11 @@ def continue_prompt(begin: str) -> str:
     return _CONTINUE.format(begin=begin)
 
 
+def is_continuation(prompt: str) -> bool:
+    """Whether a prompt asks for the rest of a reply that was cut."""
+    return _CONTINUE.partition("{begin}")[0] in prompt
+
+
 def declined(reply: Reply) -> Rejected | None:
     """The rejection for a model that says that it cannot be done, or None."""
     if reply.text.strip().strip(".\"'`*") != CANNOT_REPAIR:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
+from pydantic import BaseModel
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -37,7 +38,8 @@ from flujo_aros.events import (
     StepNoted,
     StepStarted,
 )
-from flujo_aros.recovery import Evidence
+from flujo_aros.recovery import Evidence, Ladder, ladder_for
+from flujo_aros.settings import current_settings
 from flujo_aros.telemetry import told
 from flujo_aros.telemetry.diagnosis import Span, diagnose
 from flujo_aros.telemetry.health import Health
@@ -392,7 +394,7 @@ class Journal:
             "schema_hash": event.schema_hash,
             "finish_reason": finish,
             "issues": self._issues(event),
-            "checks": _checks(event),
+            "read_with": _read_with(event),
             "text": self._text(event.text),
             "chars": len(event.text),
             "at": time.time(),
@@ -492,10 +494,27 @@ class Journal:
         return None if text is None else text[: self._max_text]
 
 
-def _checks(event: ReadFinished) -> str | None:
-    """The checks of a contract, as far as they can be written down: functions are not in the journal."""
-    checks = () if event.contract is None else cast("Contract[Any]", event.contract).checks
-    return json.dumps([written_as(check) for check in checks], ensure_ascii=False) if checks else None
+def _read_with(event: ReadFinished) -> str | None:
+    """What a replay needs beside the schema: checks, options of the contract and the ladder, where they are no default.
+
+    Checks are there as far as they can be written down: functions are not in the journal.
+    """
+    if event.contract is None:
+        return None
+    contract, found = cast("Contract[Any]", event.contract), dict[str, Any]()
+    if contract.checks:
+        found["checks"] = [written_as(check) for check in contract.checks]
+    if options := contract.options():
+        found["options"] = options
+    ladder = cast("Ladder | None", event.ladder)
+    if ladder is not None and ladder != ladder_for(contract, current_settings()):
+        found["ladder"] = told = _options(ladder)
+        told["stages"] = [{"stage": stage.stage, **_options(stage)} for stage in ladder.stages]
+    return json.dumps(found, ensure_ascii=False) if found else None
+
+
+def _options(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(mode="json", exclude_defaults=True)
 
 
 def _short(name: str) -> str:

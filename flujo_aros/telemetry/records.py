@@ -66,8 +66,9 @@ class JournalReading:
     """How long the reply was; longer than `text` where the journal kept only its beginning."""
     at: float
     repairs: tuple[JournalRepair, ...] = ()
-    checks: tuple[dict[str, str], ...] = ()
-    """The checks that judged the value: an `expression`, a `function` to import, or the `name` of any other."""
+    read_with: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What beside the schema it was read with, where that is no default: `options` of the contract, the `ladder`, and
+    `checks`: an `expression`, a `function` to import, or the `name` of any other."""
 
     @property
     def whole(self) -> bool:

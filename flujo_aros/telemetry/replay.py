@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from flujo_aros.contract import Check, Contract, Output, compile_contract, name_of, with_checks
 from flujo_aros.errors import ContractError, TemplateError, UsageError
-from flujo_aros.outcome import Accepted, Degraded, Outcome
+from flujo_aros.outcome import Accepted, Degraded, Outcome, Risk, Trust
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, use_file
-from flujo_aros.recovery import Ask, Ladder, Native, Reply, Task, advance, ladder_for
+from flujo_aros.recovery import Ask, Ladder, Native, Reply, Task, advance, is_continuation, ladder_for
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, Story
 
@@ -106,19 +106,24 @@ def replay(
             if contract is not None:
                 yield _replayed(chapter, readings, contract, ladder or ladder_for(contract, settings))
                 continue
-            checks, skipped = _recorded_checks(spec, readings[0], allow)
-            wanted = with_checks(recorded_contract(spec), checks)
-            found = _replayed(chapter, readings, wanted, ladder or ladder_for(wanted, settings))
+            known = readings[0].read_with
+            plain = recorded_contract(spec, known.get("options", {}))
+            checks, skipped = _recorded_checks(spec, readings[0], allow, {name_of(check) for check in plain.checks})
+            wanted = with_checks(plain, checks)
+            climbed = ladder or (Ladder.model_validate(known["ladder"]) if "ladder" in known else None)
+            found = _replayed(chapter, readings, wanted, climbed or ladder_for(wanted, settings))
             yield _unchecked(replace(found, applied=tuple(map(name_of, checks)), skipped=skipped), readings, checks)
 
 
 def _recorded_checks(
-    spec: str, reading: JournalReading, allow: Sequence[str]
+    spec: str, reading: JournalReading, allow: Sequence[str], own: Collection[str]
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks that judged a reply: those that can be applied here, and the names of all others."""
+    """The checks that judged a reply, but for the contract's `own`: those that can be applied, the names of others."""
     checks: list[Check] = []
     skipped: list[str] = list(json.loads(spec).get("checks", ())) if spec else []  # as journals had them before 0.2
-    for written in reading.checks:
+    for written in reading.read_with.get("checks", ()):
+        if written.get("name") in own:
+            continue
         check = _check(written, allow)
         if check is None:
             skipped += written.values()
@@ -143,38 +148,46 @@ def _check(written: dict[str, str], allow: Sequence[str]) -> Check | None:
 def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Sequence[Check]) -> Replayed:
     """What cannot be said without the other checks: whether one has rejected the reply that is accepted now."""
     judged = {check.objection for check in applied if isinstance(check, Expressed)}
-    issues = (issue for issue in readings[found.used - 1].issues if issue.code == "check")
+    latest = readings[found.used - 1]
+    issues = (issue for issue in latest.issues if issue.code == "check")
     against = tuple(issue.message or "a check" for issue in issues if issue.message not in judged)
     functions = any(not isinstance(check, Expressed) for check in applied)
     if functions and not found.skipped:  # they have said it, and say now what is to be said
         return found
-    failed = bool(against) and isinstance(found.outcome, Accepted)
+    # A check may have an issue of its own kind: then only that the same reply was rejected shows it.
+    refused = bool(against) or (bool(found.skipped) and latest.outcome == "rejected")
+    failed = refused and isinstance(found.outcome, Accepted)
     return replace(found, skipped=found.skipped or against, failed_a_check=failed)
 
 
-def recorded_contract(spec: str) -> Contract[Any]:
+def recorded_contract(spec: str, options: Mapping[str, Any] | None = None) -> Contract[Any]:
     """The contract that the journal describes. Raises `UsageError` when it describes none that can be had."""
     if not spec:
         raise UsageError("the journal does not know the contract of this run: name one with --contract")
     told = json.loads(spec)
     try:
-        return _contract(told)
+        return _contract(told, options or {})
     except (ContractError, KeyError) as error:
         message = f"the recorded contract ({told.get('mode')}) cannot be made again: {error}; name one with --contract"
         raise UsageError(message) from error
 
 
-def _contract(told: dict[str, Any]) -> Contract[Any]:
+def _contract(told: dict[str, Any], options: Mapping[str, Any]) -> Contract[Any]:
+    made = _made(told, {name: value for name, value in options.items() if name != "risk"})
+    return replace(made, risk=Risk[options["risk"].upper()]) if "risk" in options else made
+
+
+def _made(told: dict[str, Any], options: dict[str, Any]) -> Contract[Any]:
     match told["mode"]:
         case "tagged":
-            return Output.tagged(told["tag"], told["schema"], strict=told.get("strict", True))
+            return Output.tagged(told["tag"], told["schema"], strict=told.get("strict", True), **options)
         case "text":
-            return Output.text(told["tag"])
+            return Output.text(told["tag"], **options)
         case "block":
             first, *required = told["keys"] or [""]
             return Output.block(first, required)
         case "event":
-            return Output.event(told["kinds"], fallback=told.get("fallback"))
+            return Output.event(told["kinds"], fallback=told.get("fallback"), **options)
         case _:
             return compile_contract(told["schema"])
 
@@ -194,14 +207,17 @@ def _climbs(chapter: Chapter) -> Iterator[list[JournalReading]]:
 def _replayed(chapter: Chapter, readings: list[JournalReading], contract: Contract[Any], ladder: Ladder) -> Replayed:
     first, *later = readings
     waiting: dict[str, deque[JournalReading]] = defaultdict(deque)
+    # Whether the question was asked again with more room, or the rest asked for, follows from the caller's budget.
+    larger = any(ask.stage == "resume" and not is_continuation(ask.prompt) for ask in _asks_of(chapter, readings))
     for reading in later:
         waiting[reading.stage].append(reading)
     used, now = 1, 0.0
     outcome: Outcome[Any] | None = None
     missing: Ask | None = None
     asks = _asks_of(chapter, readings)
-    size = len(asks[0].prompt) if asks else None
-    task = Task(contract, clock=lambda: now, model=first.model, native=_native_of(asks), question_chars=size)
+    budget = 1 if larger else None
+    native, size = _native_of(asks), len(asks[0].prompt) if asks else None
+    task = Task(contract, clock=lambda: now, model=first.model, native=native, question_chars=size, max_tokens=budget)
     with closing(ladder.climb(task, _reply(first))) as plan:
         step = advance(plan)
         while isinstance(step, Ask):
@@ -248,8 +264,10 @@ def _recorded(chapter: Chapter, readings: list[JournalReading]) -> Verdict:
     first = readings[0]
     after = [reading.id for reading in chapter.readings if reading.stage == "first" and reading.id > first.id]
     until = min(after, default=math.inf)
-    degraded = [stage for stage in chapter.stages if stage.outcome == "degraded" and first.id < stage.id < until]
-    return Verdict("degraded" if degraded else "rejected", first.reason, "")
+    ended = {stage.stage: stage.outcome for stage in chapter.stages if first.id < stage.id < until}
+    if ended.get("synthesize") == "accepted":  # made up, and so never read
+        return Verdict("accepted", Trust.SYNTHESIZED.value, "synthesize")
+    return Verdict("degraded" if "degraded" in ended.values() else "rejected", first.reason, "")
 
 
 def _reply(reading: JournalReading) -> Reply:

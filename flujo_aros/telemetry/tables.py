@@ -174,7 +174,7 @@ READINGS: Final = Table(
     Column("schema_hash", String(64)),
     Column("finish_reason", String(32)),
     _free("issues"),
-    _free("checks"),  # those that judged the value, as JSON; NULL where none did
+    _free("read_with"),  # what beside the schema the text was read with, as JSON; NULL for nothing but defaults
     _free("text"),
     Column("chars", Integer),  # of the text as it was written: more than the text where that was cut
     Column("at", Float, nullable=False),

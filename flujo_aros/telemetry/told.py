@@ -270,7 +270,7 @@ def _reading(row: Row[Any], repairs: Mapping[int, list[JournalRepair]]) -> Journ
         issues=tuple(Issue(**issue) for issue in json.loads(row.issues or "[]")),
         text=row.text or "",
         repairs=tuple(repairs.get(row.id, ())),
-        checks=tuple(json.loads(row.checks or "[]")),
+        read_with=json.loads(row.read_with or "{}"),
     )
 
 

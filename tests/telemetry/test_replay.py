@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 from pydantic import BaseModel
+from pydantic_ai import Agent
 
-from flujo_aros import Accepted, Degraded, Ladder, Output, Rejected, Runner, Step
-from flujo_aros.contract import compile_contract
+from flujo_aros import Accepted, Degraded, Ladder, Output, Processing, Rejected, Runner, Step
+from flujo_aros.contract import compile_contract, winner_in
 from flujo_aros.errors import UsageError
 from flujo_aros.recovery import Degrade, Retry
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.records import Story
 from flujo_aros.telemetry.replay import Replayed, recorded_contract, replay
+from tests.host.matrix import Part, Replies
 
 from .scripted import BAD, GOOD, MESSY, boat_agent, boat_step, model, pipeline
 
@@ -95,3 +97,55 @@ def test_every_kind_of_contract_can_be_made_again(journal: Journal, contract: ob
 def test_a_contract_that_was_not_recorded_must_be_named() -> None:
     with pytest.raises(UsageError, match="--contract"):
         recorded_contract("")
+
+
+BLOCK = '{"plan": "a", "next_step": "b"}'
+CUT = "Dear Ann, I hope this mail finds you well and that "
+EVENT = '{"kind": "said", "text": "Well."%s}'
+TOTAL = {"type": "object", "required": ["total"], "properties": {"total": {"type": "integer"}}}
+PLAN = Output.block("plan", ["next_step"])
+TOLD: dict[str, tuple[object, dict[str, object], list[tuple[str, str]]]] = {
+    "a text, resumed": (None, {}, [(CUT, "length"), ("well and that all is well.", "stop")]),
+    "a text, with more room": (None, {"model_settings": {"max_tokens": 9}}, [(CUT, "length"), ("Well.", "stop")]),
+    "a text that stays cut": (None, {}, [(CUT, "length"), ("and that", "length")]),
+    "an endless text": (None, {}, [("and so on " * 900, "stop")]),
+    "a block that was cut": (PLAN, {}, [(BLOCK + CUT, "length"), ("well and that all is well.", "stop")]),
+    "a block, made up": (PLAN, {}, [("On it.", "stop"), ("no", "stop")]),
+    "tags, asked again": (
+        Output.tagged("r", TOTAL, max_retries=2),
+        {},
+        [("no", "stop"), ('<r>{"total": 1}</r>', "stop")],
+    ),
+    "a text in tags, asked again": (Output.text("r", max_retries=1), {}, [("no", "stop"), ("<r>x</r>", "stop")]),
+    "an event with a field that is required": (
+        Output.event(["said"], ["mood"], required=["mood"]),
+        {},
+        [(EVENT % "", "stop"), (EVENT % ', "mood": "calm"', "stop")],
+    ),
+    "a risk of its own": (TOTAL, {"processing": Processing(risk="lossless")}, [("It is {'total': '1'}", "stop")]),
+    "a ladder of its own": (
+        TOTAL,
+        {"processing": Processing(stages=("retry",))},
+        [("none", "stop"), ('{"total": 1}', "stop")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_a_step_was_read_with_is_replayed(journal: Journal, name: str) -> None:
+    """The options of its contract, its own ladder, the budget that decides how the rest of a reply is asked for."""
+    contract, options, replies = TOLD[name]
+    parts = [Part(text, finish=finish) for text, finish in replies]
+    model = Replies([*parts, *[Part("nope")] * 9])
+    step = Step("ask", Agent(model, instructions="Write <r>."), contract, input="Go.", **options)  # type: ignore[arg-type]
+    Runner(step, observers=[journal]).run_sync("")
+    found = one(journal.story())
+    assert (found.verdict, found.missing, found.skipped) == (found.recorded, None, ())
+
+
+def test_a_reply_that_a_check_has_rejected_with_an_issue_of_its_own_is_no_success(journal: Journal) -> None:
+    contract = Output.event(["ruled"], ["winner"], checks=[winner_in(["ann"])])
+    model = Replies([Part('{"kind": "ruled", "text": "Well.", "winner": "bob"}')] * 2)
+    Runner(Step("ask", Agent(model), contract), observers=[journal]).run_sync("")
+    found = one(journal.story())
+    assert (found.skipped, found.failed_a_check, found.holds) == (("winner",), True, False)

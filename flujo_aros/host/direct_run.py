@@ -22,6 +22,7 @@ from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from flujo_aros.contract import BlockContract, Contract, TaggedContract
+from flujo_aros.errors import UsageError
 from flujo_aros.host.async_checks import AwaitedChecks
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.direct import TEXT, Call, check_limits, count, make_call, price, text_in, with_instructions
@@ -49,6 +50,10 @@ from flujo_aros.settings import current_settings
 
 T = TypeVar("T")
 
+_PUT_OFF: Final = (
+    "the provider has put the reply off (background mode), and an agent without tools does not wait for it; "
+    "take the background mode out of its model_settings, or give the step a pydantic-ai agent of your own"
+)
 _DONE: Final = "Final result processed."
 """What pydantic-ai answers to the call of an output tool."""
 
@@ -165,7 +170,7 @@ class DirectRun(Generic[T]):
                 text = await self._put_behind(run, agent.contract, text)
             wire = self._wire(agent.contract, text)
             recovered: Recovered = await recover(
-                run, self._ladder(wire.contract), wire, text, _as_read, call_id=call_id
+                run, self.ladder_of(wire.contract), wire, text, _as_read, call_id=call_id
             )
             outcome = recovered.outcome
         if isinstance(outcome, Accepted) and call_id is not None:
@@ -182,7 +187,8 @@ class DirectRun(Generic[T]):
         text: Any = text_in(message) if isinstance(message, ModelResponse) else ""
         return Accepted(text, Trust.CLEAN, "first", (), text)
 
-    def _ladder(self, contract: Contract[Any]) -> Ladder:
+    def ladder_of(self, contract: Contract[Any]) -> Ladder:
+        """The ladder of the agent, or the one that suits a contract."""
         return self.agent.ladder or ladder_for(contract, current_settings())
 
     def _wire(self, contract: Contract[Any], text: str) -> Wire:
@@ -212,17 +218,19 @@ class DirectRun(Generic[T]):
             model_request_parameters=with_instructions(agent.parameters, self.said),
         )
         if agent.contract is not None and agent.contract.mode != "json":
-            refuse_misfit(agent.contract, self._ladder(agent.contract), context)
+            refuse_misfit(agent.contract, self.ladder_of(agent.contract), context)
         record.begin(context, agent.contract)
         try:
             response = await self._in_some_form(context, instrument)
         except PROVIDER_FAULTS as error:
-            found = rescue(record, self._ladder, context.model_request_parameters, error)
+            found = rescue(record, self.ladder_of, context.model_request_parameters, error)
             if found is None:
                 raise
             response = found
         self._say(response)
         count(response, self.usage, self.own, self.limits)
+        if response.state == "suspended":
+            raise UsageError(_PUT_OFF)
         record.exchange.response = response
         return self._as_answer(response)
 
@@ -277,7 +285,7 @@ class DirectRun(Generic[T]):
 
     def _asks_after_silence(self) -> bool:
         contract = self.agent.contract
-        return contract is not None and self._ladder(contract).answers(Reason.NO_JSON)
+        return contract is not None and self.ladder_of(contract).answers(Reason.NO_JSON)
 
     def _answer_in(self, response: ModelResponse) -> tuple[str, str | None]:
         """What the model wrote as its answer, and the id of the call of the output tool that it is in."""
@@ -307,7 +315,7 @@ class DirectRun(Generic[T]):
         record = self.record
         wire = self._wire(contract, text)
         awaited = AwaitedChecks((*contract.awaited, *record.options.checks), wire)
-        outcome = await Climb(run, self._ladder(contract), wire.contract, awaited).outcome(text, run.finish)
+        outcome = await Climb(run, self.ladder_of(contract), wire.contract, awaited).outcome(text, run.finish)
         added = put_behind(record, text, outcome, finish=run.finish)
         if added:
             clean_history(record, run.messages, text + added, None)
@@ -332,7 +340,7 @@ class _Listener(Generic[T]):
         stream = WatchedStream(live, parameters)
 
         def rescued(error: Exception, so_far: Any) -> ModelResponse | None:
-            return rescue(record, run._ladder, parameters, error, so_far)
+            return rescue(record, run.ladder_of, parameters, error, so_far)
 
         stream.rescue = rescued
         stream.ends_with_text = self.form is parameters or parameters.output_mode != "tool"

@@ -20,6 +20,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from flujo_aros import AgentSpec, Aros
 from flujo_aros.contract import Output, compile_contract
+from flujo_aros.errors import UsageError
 from flujo_aros.events import (
     AgentFinished,
     AgentStarted,
@@ -328,3 +329,11 @@ async def test_the_run_span_counts_its_own_requests_and_not_those_of_the_ladder(
     assert ask.parent.span_id == run.context.span_id
     counted = [span.attributes["gen_ai.aggregated_usage.input_tokens"] for span in (run, ask)]
     assert counted == [5, 5]
+
+
+@pytest.mark.anyio
+async def test_a_reply_that_the_provider_puts_off_is_refused_with_what_to_do():
+    source = Scripted([], native=True)
+    source.made = ScriptedModel(ModelResponse(parts=[], state="suspended"))
+    with pytest.raises(UsageError, match="background mode"):
+        await run_agent(AgentSpec(model="local:x"), "go", CONTRACTS["json"], models=source)

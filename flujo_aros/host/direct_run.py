@@ -39,7 +39,7 @@ from flujo_aros.host.nested_call import was_cut
 from flujo_aros.host.output_tools import CallsMeant
 from flujo_aros.host.preflight import refuse_misfit
 from flujo_aros.host.run_state import RunRecord
-from flujo_aros.host.runaway import PartsWatched
+from flujo_aros.host.runaway import watch
 from flujo_aros.host.schema_request import TOOL, SchemaRequest
 from flujo_aros.host.spans import AgentSpan, instrumentation_for
 from flujo_aros.host.wording import first_form, next_form
@@ -344,7 +344,7 @@ class _Listener(Generic[T]):
 
         stream.rescue = rescued
         stream.ends_with_text = self.form is parameters or parameters.output_mode != "tool"
-        stream.watched = _watch(record, self.form)
+        stream.watched = watch(record.exchange, self.form, current_settings().streaming)
         record.exchange.stream = stream
         self.showing.begin()
         ended = False
@@ -366,16 +366,6 @@ class _Listener(Generic[T]):
         for usage in (self.run.usage, self.run.own):
             usage.requests += bool(so_far.parts)
             usage.incr(so_far.usage)
-
-
-def _watch(record: RunRecord, form: ModelRequestParameters) -> PartsWatched | None:
-    stops = current_settings().streaming
-    if not record.exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
-        return None
-    tools = [tool.name for tool in form.output_tools]
-    return PartsWatched(
-        runaway=stops.stop_runaway, contract=record.exchange.wanted if stops.stop_doomed else None, tools=tools
-    )
 
 
 def _bare(model: Model) -> Model:

@@ -34,7 +34,7 @@ from pydantic_ai.usage import RequestUsage
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.model_call import FirstCall
 from flujo_aros.host.run_state import RunRecord
-from flujo_aros.host.runaway import PartsWatched
+from flujo_aros.host.runaway import PartsWatched, watch
 from flujo_aros.host.wording import first_form, next_form
 from flujo_aros.settings import StreamingSettings
 
@@ -137,7 +137,7 @@ class WatchedModel(WrapperModel):
             stream.ends_with_text = form is parameters or parameters.output_mode != "tool"
             if record is not None:
                 record.exchange.stream = stream
-                stream.watched = self._watch(record, form)
+                stream.watched = watch(record.exchange, form, self._stops)
             try:
                 if not self._buffered:
                     yield stream
@@ -149,16 +149,6 @@ class WatchedModel(WrapperModel):
                 yield CompletedStreamedResponse(stream.get(), model_request_parameters=parameters, replay_events=True)
             finally:
                 call.response, call.first_at = come(stream, record), stream.first_at
-
-    def _watch(self, record: RunRecord, form: ModelRequestParameters) -> PartsWatched | None:
-        """What listens for a reply whose rest is worth nothing, as far as the settings want one to be ended early."""
-        stops = self._stops
-        if stops is None or not record.exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
-            return None
-        tools = [tool.name for tool in form.output_tools]
-        return PartsWatched(
-            runaway=stops.stop_runaway, contract=record.exchange.wanted if stops.stop_doomed else None, tools=tools
-        )
 
     @asynccontextmanager
     async def _opened(

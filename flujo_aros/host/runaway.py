@@ -16,10 +16,13 @@ from pydantic_ai.messages import (
     ThinkingPartDelta,
     ToolCallPartDelta,
 )
+from pydantic_ai.models import ModelRequestParameters
 
 from flujo_aros.contract import Contract
+from flujo_aros.host.run_state import Exchange
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.reading.stream import StreamReader
+from flujo_aros.settings import StreamingSettings
 
 
 class PartsWatched:
@@ -61,6 +64,15 @@ class PartsWatched:
 
     def _answers_in(self, part: object) -> bool:
         return isinstance(part, TextPart) or (isinstance(part, BaseToolCallPart) and part.tool_name in self._tools)
+
+
+def watch(exchange: Exchange, form: ModelRequestParameters, stops: StreamingSettings | None) -> PartsWatched | None:
+    """What listens for a reply whose rest is worth nothing, as far as the settings want one to be ended early."""
+    if stops is None or not exchange.is_read or not (stops.stop_runaway or stops.stop_doomed):
+        return None
+    tools = [tool.name for tool in form.output_tools]
+    contract = exchange.wanted if stops.stop_doomed else None
+    return PartsWatched(runaway=stops.stop_runaway, contract=contract, tools=tools)
 
 
 def _words_of(piece: object) -> str:

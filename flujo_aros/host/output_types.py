@@ -139,7 +139,7 @@ def shown_contract(like: Any) -> Contract[Any] | None:
     if not isinstance(single, type) or issubclass(single, (str, DeferredToolRequests)):
         return None
     try:
-        contract: Contract[Any] = model_contract(single) or compile_contract(single)
+        contract: Contract[Any] = model_contract(single) or compile_contract(cast("type[Any]", single))
     except ContractError:
         return None
     return contract if object_schema(contract.json_schema) == contract.json_schema else None  # else in an envelope

@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
@@ -18,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from flujo_aros.cli import command_function
 from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
 from flujo_aros.cli.screen import complain, for_people
@@ -47,10 +47,9 @@ class _Command:
     """Whether it shows its help where it is called without arguments."""
 
     def load(self, name: str) -> Any:
-        module, _, function = self.function.partition(":")
         alone = typer.Typer(**_OPTIONS)
         alone.command(name, short_help=self.help, no_args_is_help=self.shows_help_alone)(
-            getattr(import_module(f"flujo_aros.cli.{module}"), function)
+            command_function(self.function)
         )
         return get_command(alone)
 

@@ -280,7 +280,9 @@ class Aros(AbstractCapability[Any]):
         own, record = contract_of(output_context.function_name), self._record(ctx)
         wanted = own or self._contract(record)
         plain = output_context.mode == "text" or own is not None
-        if wanted is None and plain and isinstance(output, str) and not ctx.partial_output:
+        # A text where tools could have been called instead has the mode of the tools.
+        is_text = plain or (output_context.output_type is str and output_context.tool_call is None)
+        if wanted is None and is_text and isinstance(output, str) and not ctx.partial_output:
             return await handler(await self._whole_text(ctx, record, output))
         if wanted is None or not plain or not isinstance(output, str) or ctx.partial_output:
             return await handler(output)

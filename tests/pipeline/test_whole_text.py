@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, DeferredToolRequests
+from pydantic import BaseModel
+from pydantic_ai import Agent, DeferredToolRequests, ToolOutput
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -57,6 +58,20 @@ def test_text_that_was_cut_is_resumed(own: bool) -> None:
     step = run.step("mail")
     assert (run.status, run.output, step.outcome.origin) == (RunStatus.COMPLETED, WHOLE, "resume")
     assert ([stage.stage for stage in step.stages], step.usage.requests) == (["resume"], 2)
+
+
+class Total(BaseModel):
+    total: float
+
+
+@pytest.mark.parametrize("output", [[str, ToolOutput(Total)], [ToolOutput(Total), str]])
+def test_text_in_place_of_a_value_is_judged_as_well(output: Any) -> None:
+    def asked(*replies: tuple[str, str]) -> Any:
+        return Runner(Step("mail", Agent(Replies(*replies).function, output_type=output))).run_sync("write")
+
+    for reply in ((CUT, "length"), ("and so on " * 900, "stop"), (CUT, "content_filter")):
+        assert asked(reply, ("no", "stop")).status is RunStatus.DEGRADED
+    assert asked((CUT, "stop")).output == CUT
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -14,6 +14,9 @@ from flujo_aros.contract import (
     winner_in as winner_in,
     with_checks as with_checks,
 )
+from flujo_aros.ensemble.log import EventLog as EventLog, LogEvent as LogEvent, fold as fold
+from flujo_aros.ensemble.manifest import Manifest as Manifest
+from flujo_aros.ensemble.step import Ensemble as Ensemble
 from flujo_aros.errors import (
     ArosError as ArosError,
     BlueprintError as BlueprintError,

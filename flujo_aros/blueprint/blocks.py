@@ -357,6 +357,21 @@ class AgreeBlock(StepKeys):
     at_once: int = Field(default=1, ge=1, description="How many readings may run side by side.")
 
 
+class EnsembleBlock(StepKeys):
+    """`kind: ensemble`: agents that take turns over an event log."""
+
+    cast: list[JsonValue] = Field(min_length=1, description="Manifests, or paths of YAML files with one each.")
+    profiles: dict[str, str] = Field(min_length=1, description="The agent, by its name, of each model_profile.")
+    turns: int = Field(default=50, ge=1)
+    stop_on: list[str] = Field(default=[], description="Kinds of events that end the run.")
+    completion_signal: str | None = Field(default=None, min_length=1)
+    log: str | None = Field(default=None, description="A file or URL that keeps the events; the run can be resumed.")
+    inject: dict[str, str] = Field(default={}, description="What the user says before the turn of this number.")
+    repetition: float | None = Field(default=0.85, gt=0, le=1)
+    drift: float | None = Field(default=None, gt=0, le=1)
+    reflection: bool = True
+
+
 BLOCKS: Final[Mapping[str, type[StepKeys]]] = {
     "step": StepBlock,
     "parallel": ParallelBlock,
@@ -366,6 +381,7 @@ BLOCKS: Final[Mapping[str, type[StepKeys]]] = {
     "hitl": HitlBlock,
     "cache": CacheBlock,
     "agree": AgreeBlock,
+    "ensemble": EnsembleBlock,
 }
 """Every `kind` of step that a blueprint may have."""
 

@@ -14,6 +14,8 @@ from flujo_aros.blueprint.editor import FIRST_LINE
 from flujo_aros.blueprint.environment import referenced
 from flujo_aros.blueprint.references import Imported, Shaped, builtin_name
 from flujo_aros.contract import WrittenContract
+from flujo_aros.ensemble.log import EventLog
+from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import UsageError
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.pipeline.agree import Agree
@@ -117,11 +119,15 @@ class _Writing:
         """The name of a step's agent: equal agents have one name."""
         if not isinstance(step.agent, AgentSpec):
             raise UsageError(f"step {step.name!r}: an agent made in Python cannot be written; give it an AgentSpec")
+        return self.named(step.name, step.agent)
+
+    def named(self, wanted: str, agent: AgentSpec) -> str:
+        """The name of an agent, the wanted one if it is free: equal agents have one name."""
         for name, spec in self.agents.items():
-            if spec == step.agent:
+            if spec == agent:
                 return name
-        name = step.name if step.name not in self.agents else f"{step.name} {len(self.agents) + 1}"
-        self.agents[name] = step.agent
+        name = wanted if wanted not in self.agents else f"{wanted} {len(self.agents) + 1}"
+        self.agents[name] = agent
         return name
 
     def imported(self, step: Import) -> str:
@@ -246,6 +252,21 @@ def _agree(writing: _Writing, step: Agree) -> Plain:
     return {**plain, **_changed(step, Agree, ("need", "contested", "at_once"))}
 
 
+def _ensemble(writing: _Writing, step: Ensemble) -> Plain:
+    plain: Plain = {
+        "cast": [each.model_dump(mode="json", exclude_defaults=True) for each in step.manifests],
+        "profiles": {name: writing.named(name, cast("AgentSpec", spec)) for name, spec in step.profiles.items()},
+    }
+    plain |= _changed(step, Ensemble, ("input", "turns", "completion_signal", "repetition", "drift", "reflection"))
+    if step.stop_on:
+        plain["stop_on"] = list(step.stop_on)
+    if step.inject:
+        plain["inject"] = {str(turn): text for turn, text in step.inject.items()}
+    if isinstance(step.log, EventLog):
+        raise UsageError(f"step {step.name!r}: an EventLog cannot be written; give its file or URL as `log`")
+    return plain if step.log is None else {**plain, "log": str(step.log)}
+
+
 WRITERS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Step: _step,
     Extraction: _extraction,
@@ -258,6 +279,7 @@ WRITERS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Human: _human,
     Cached: _cached,
     Agree: _agree,
+    Ensemble: _ensemble,
 }
 """How each kind of step is written."""
 

@@ -13,7 +13,10 @@ from flujo_aros.blueprint.operations import next_input_of, operation_nodes, outp
 from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
 from flujo_aros.blueprint.plain import META_KEYS, build_plain, prepared, with_meta
 from flujo_aros.blueprint.references import Unready, checks_of
+from flujo_aros.ensemble.manifest import Manifest, read_manifest
+from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import FilterError, UsageError
+from flujo_aros.host.agent import AgentSpec
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch, branch_key
 from flujo_aros.pipeline.cached import Cached
@@ -332,6 +335,58 @@ def _agree(making: Making, block: blocks.AgreeBlock) -> PipelineStep | None:
     )
 
 
+def _ensemble(making: Making, block: blocks.EnsembleBlock) -> PipelineStep | None:
+    profiles: dict[str, AgentSpec | str] = {}
+    for name, agent in block.profiles.items():
+        spec = making.loading.agents.get(agent)
+        if spec is None and agent not in making.loading.agents:
+            near = nearest(agent, making.loading.agents)
+            making.loading.note((making.member("profiles", name) or making.node).place, f"no agent {agent!r}{near}")
+        elif spec is not None:
+            profiles[name] = spec
+    cast_node = making.member("cast")
+    nodes = [] if cast_node is None else cast_node.elements
+    members = [each for node in nodes if (each := _manifest(making, node)) is not None]
+    turns = [turn for turn in block.inject if not turn.isdecimal()]
+    for turn in turns:
+        making.loading.note((making.member("inject", turn) or making.node).place, f"{turn!r} is no number of a turn")
+    if len(members) < len(block.cast) or len(profiles) < len(block.profiles) or turns:
+        return None
+    return Ensemble(
+        block.name,
+        cast=members,
+        profiles=profiles,
+        turns=block.turns,
+        stop_on=block.stop_on,
+        inject={int(turn): text for turn, text in block.inject.items()},
+        repetition=block.repetition,
+        drift=block.drift,
+        reflection=block.reflection,
+        **said(block, "input", "completion_signal", "log"),
+        **making.common,
+    )
+
+
+def _manifest(making: Making, node: Node) -> Manifest | None:
+    """The manifest that stands here, or in the file that is named here."""
+    given: Any = node.plain()
+    if isinstance(given, str):
+        file = making.loading.inside(given)
+        if file is None:
+            making.loading.note(node.place, f"{given!r} is outside the folder of the blueprint")
+            return None
+        given = file
+    elif not isinstance(given, dict):
+        making.loading.note(node.place, "a manifest is a mapping, or the path of a YAML file with one")
+        return None
+    try:
+        return read_manifest(given)
+    except UsageError as error:
+        for line in str(error).splitlines():
+            making.loading.note(node.place, line)
+    return None
+
+
 Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
 
 _BUILDERS: Final[Mapping[str, Build]] = {
@@ -343,4 +398,5 @@ _BUILDERS: Final[Mapping[str, Build]] = {
     "hitl": _hitl,
     "cache": _cache,
     "agree": _agree,
+    "ensemble": _ensemble,
 }

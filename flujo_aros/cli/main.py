@@ -56,6 +56,7 @@ class _Command:
 
 COMMANDS: Final = {
     "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True),
+    "ensemble": _Command("ensemble:ensemble_command", "Run the ensembles of a blueprint.", shows_help_alone=True),
     "resume": _Command("resume:resume_command", "Answer a paused run, and go on with it.", shows_help_alone=True),
     "submit": _Command("durable:submit_command", "Put durable runs into a queue.", shows_help_alone=True),
     "worker": _Command("durable:worker_command", "Execute the durable runs of a database."),

@@ -23,6 +23,7 @@ from flujo_aros.events import (
     StageFinished,
     StageStarted,
     StepFinished,
+    StepNoted,
     StepStarted,
     TextAppended,
     TextDelta,
@@ -57,7 +58,7 @@ def progress(console: Console, clock: Clock = time.monotonic) -> Generator[Obser
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainProgress(console)
         return
-    board = Board(clock)
+    board = Board(clock, lambda line: console.print(line, soft_wrap=True))
     with Live(board, console=console, transient=True, refresh_per_second=8):
         yield board
 
@@ -78,10 +79,21 @@ class PlainProgress:
             self._line(event.name, f"{ended}, {seconds_words(event.seconds)}")
         elif isinstance(event, StageStarted):
             self._line(_step.get(), f"{event.stage}, because {event.reason}")
+        elif isinstance(event, StepNoted) and event.note == "ensemble":
+            self.console.print(said_on_stage(event), soft_wrap=True)
         return None
 
     def _line(self, name: str, what: str) -> None:
         self.console.print(f"{name}: {what}", soft_wrap=True)
+
+
+def said_on_stage(event: StepNoted) -> Text:
+    """What has happened in an ensemble, as a line of its stage."""
+    from flujo_aros.ensemble.log import LogEvent  # here: few runs have one
+    from flujo_aros.ensemble.views import stage_line
+
+    told = LogEvent(**event.data)
+    return Text(f"{told.turn:>4}  {without_secrets(stage_line(told))}")
 
 
 @dataclass(slots=True)
@@ -97,8 +109,10 @@ class _Row:
 class Board:
     """The steps of a run, drawn anew at every refresh: a running one with its stage, a settled one with its status."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, say: Callable[[Text], object] = lambda _: None) -> None:
         self.clock = clock
+        self.say = say
+        """Prints a line above the board, such as what an agent of an ensemble has said."""
         self.rows: dict[str, _Row] = {}
         self.spinners: dict[str, Spinner] = {}
 
@@ -115,6 +129,8 @@ class Board:
             self._doing(f"{event.stage}, attempt {event.attempt}")
         elif isinstance(event, StageFinished):
             self._doing("")
+        elif isinstance(event, StepNoted) and event.note == "ensemble":
+            self.say(said_on_stage(event))
         return None
 
     def written(self, step: str, event: object) -> None:

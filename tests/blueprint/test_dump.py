@@ -17,6 +17,8 @@ from flujo_aros.blueprint.document import parse_document, write_document
 from flujo_aros.blueprint.dump import WRITERS, dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.blueprint.references import Expressed, Imported
+from flujo_aros.ensemble.manifest import Manifest
+from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
@@ -172,6 +174,19 @@ def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchSt
             "contested": st.sampled_from(["refuse", "ask", "accept", "person"]),
             "at_once": st.integers(1, 3),
         },
+        Ensemble: {
+            "cast": st.just([Manifest(name="owl", persona="An owl.", subscribes_to=["a.b"], may_emit=["c.d"])]),
+            "profiles": st.just({"default": AgentSpec(model="m")}),
+            "turns": st.integers(1, 9),
+            "input": INPUT,
+            "log": st.sampled_from([None, "events.sqlite"]),
+            "stop_on": st.sampled_from([(), ("c.d",)]),
+            "completion_signal": st.sampled_from([None, "DONE"]),
+            "inject": st.sampled_from([{}, {3: "Rain."}]),
+            "repetition": st.sampled_from([0.85, 0.5]),
+            "drift": st.sampled_from([None, 0.9]),
+            "reflection": st.booleans(),
+        },
         Import: {
             "pipeline": body.map(lambda step: Pipeline([step], name="kid")),
             "alias": st.just("kid"),
@@ -190,7 +205,19 @@ FIRST: dict[type[Any], tuple[str, st.SearchStrategy[Any]]] = {
     Call: ("function", FUNCTION | st.just(stringify)),
     Step: ("agent", AGENTS),
 }
-NEEDED = ("readings", "branches", "condition", "body", "iterable_input", "step", "pipeline", "alias", "message")
+NEEDED = (
+    "cast",
+    "profiles",
+    "readings",
+    "branches",
+    "condition",
+    "body",
+    "iterable_input",
+    "step",
+    "pipeline",
+    "alias",
+    "message",
+)
 ABROAD = {
     (Cached, "cache"),  # where a value is kept is said in Python alone
     (AgentSpec, "name"),  # its key is its name

@@ -13,7 +13,7 @@ from flujo_aros.cli.main import COMMANDS
 from .conftest import Aros
 
 DOCUMENTED = (
-    *("run", "resume", "submit", "worker", "status", "cancel", "fork", "check"),
+    *("run", "ensemble", "resume", "submit", "worker", "status", "cancel", "fork", "check"),
     *("plan", "read", "lint", "rule", "runs", "show", "explain", "review", "health", "replay"),
     *("report", "init", "schema"),
     "bench",

@@ -1,0 +1,96 @@
+#!/usr/bin/env python
+"""What a long run of an ensemble costs on a scripted model: time and memory of a turn, early and late.
+
+usage: ensemble.py [--turns N]
+
+The log is a SQLite file. Printed are, for each tenth of the run, the mean time of a turn and the memory that Python
+holds at its end; and whether a second process that goes on with the finished log reads the same figures from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import hashlib
+import json
+import tempfile
+import time
+import tracemalloc
+from pathlib import Path
+
+from flujo_aros import Runner
+from flujo_aros.ensemble.log import EventLog, fold
+from flujo_aros.ensemble.manifest import Manifest
+from flujo_aros.ensemble.step import Ensemble
+from flujo_aros.ensemble.views import Stats, stats
+from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+
+CAST = [
+    Manifest(
+        name="whisperer",
+        persona="You describe the wood.",
+        subscribes_to=("run.started",),
+        may_emit=("world.observed",),
+        schedule={"tick_every": 3},
+        memory={"reflection_threshold": 20},
+    ),
+    Manifest(
+        name="actor",
+        persona="You live in the wood.",
+        subscribes_to=("world.observed", "critic.noted"),
+        may_emit=("agent.spoke",),
+        memory={"reflection_threshold": 20},
+    ),
+    Manifest(
+        name="critic",
+        persona="You judge the wood.",
+        subscribes_to=("agent.spoke",),
+        may_emit=("critic.noted",),
+        memory={"reflection_threshold": 20},
+    ),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=5_000)
+    turns = parser.parse_args().turns
+    times: list[float] = []
+    memory: list[int] = []
+    prompts: list[int] = []
+
+    def line(prompt: str) -> str:
+        model.asked.clear()
+        prompts.append(len(prompt))
+        times.append(time.perf_counter())
+        if len(times) % max(1, turns // 10) == 0:
+            gc.collect()
+            memory.append(tracemalloc.get_traced_memory()[0])
+        word = hashlib.sha256(f"{len(times)}{prompt}".encode()).hexdigest()
+        kind = "agent.reflected" if "ONE belief" in prompt else "agent.spoke"
+        return json.dumps({"kind": kind, "text": f"Leaf {word[:8]} falls on {word[8:16]} near {word[16:24]}."})
+
+    model = ScriptedModel(then=line)
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{Path(folder) / 'events.sqlite'}"
+        step = Ensemble("wood", cast=CAST, profiles={"default": "local:m"}, turns=turns, log=url)
+        tracemalloc.start()
+        result = Runner(step, models=ScriptedModels({"local:m": model})).run_sync("A clearing at dusk.")
+        tracemalloc.stop()
+        again = fold(EventLog(url), stats, Stats()).to_dict()
+        size = len(EventLog(url))
+    print(f"{result.status.value}, {result.output['turns']} turns, {size} events")
+    print(
+        f"the figures folded from the log are those of the run: {again['agents'] == result.output['stats']['agents']}"
+    )
+    tenth = len(times) // 10
+    for n in range(10):
+        part = times[n * tenth : (n + 1) * tenth]
+        mean = 1000 * (part[-1] - part[0]) / (len(part) - 1)
+        held = memory[n] / 1e6 if n < len(memory) else float("nan")
+        most = max(prompts[n * tenth : (n + 1) * tenth])
+        print(f"turns to {(n + 1) * tenth:>6}: {mean:6.2f} ms a turn, {held:6.1f} MB held, longest prompt {most}")
+
+
+if __name__ == "__main__":
+    main()

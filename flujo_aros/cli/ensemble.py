@@ -1,0 +1,79 @@
+"""`aros ensemble`: the ensembles of a blueprint, with another number of turns, and their stage in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flujo_aros.cli.execute import execute, finish, watched
+from flujo_aros.cli.given import given_input
+from flujo_aros.cli.options import Allow, AsJson, Blueprint, Input, ModulePath
+from flujo_aros.cli.plan import check_modules, check_ready, load
+from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:  # as in `execute`
+    from flujo_aros.cli.progress import Board
+    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.results import RunResult
+    from flujo_aros.pipeline.runner import Runner
+
+
+def ensemble_command(
+    blueprint: Blueprint,
+    *,
+    source: Input = None,
+    turns: Annotated[
+        int | None, typer.Option("--turns", "-t", min=1, help="How many turns. By default those of the blueprint.")
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--log", metavar="FILE|URL", help="Keep the events here; a run that was ended goes on from them."),
+    ] = None,
+    reflection: Annotated[
+        bool, typer.Option("--reflection/--no-reflection", help="Whether agents form beliefs out of memories.")
+    ] = True,
+    as_json: AsJson = False,
+    allow: Allow = None,
+    folders: ModulePath = None,
+) -> None:
+    """Run the ensembles of a blueprint.
+
+    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout. With --log the run can
+    be ended at any time and goes on at the turn that it had reached. `aros report` has the transcript and the beliefs.
+
+    Example: aros ensemble blueprints/thousand_token_wood.yaml --turns 50 --input "A clearing at dusk."
+    """
+    loaded = load(blueprint, allow or [], folders or [])
+    check_modules(blueprint, loaded)
+    pipeline = _with(loaded.pipeline, blueprint, turns, log, reflection=reflection)
+    check_ready(blueprint, pipeline)
+    text = "" if source is None else given_input(source)
+
+    def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
+        return watched(board, lambda: runner.run(text), lambda: runner.stream(text))
+
+    result = execute(blueprint, pipeline, task, as_json=as_json)
+    finish(result, as_json=as_json, allow_degraded=False)
+
+
+def _with(pipeline: Pipeline, blueprint: Path, turns: int | None, log: str | None, *, reflection: bool) -> Pipeline:
+    """The pipeline, with these options for its ensembles. Raises `UsageError` where it has none."""
+    from flujo_aros.ensemble.step import Ensemble
+    from flujo_aros.pipeline.flow import Pipeline
+
+    found = [step for step in pipeline.steps if isinstance(step, Ensemble)]
+    if not found:
+        raise UsageError(f"{str(blueprint)!r} has no step of `kind: ensemble`; run it with `aros run`")
+    if log is not None and len(found) > 1:
+        raise UsageError("--log is for a blueprint with one ensemble; give each a `log` of its own there")
+
+    def changed(step: Ensemble) -> Ensemble:
+        kept = step.log if log is None else log
+        return replace(step, turns=turns or step.turns, log=kept, reflection=step.reflection and reflection)
+
+    steps = [changed(step) if isinstance(step, Ensemble) else step for step in pipeline.steps]
+    return Pipeline(steps, name=pipeline.name, description=pipeline.description, warnings=pipeline.warnings)

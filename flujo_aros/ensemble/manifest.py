@@ -1,0 +1,114 @@
+"""What one agent of an ensemble is: who it is, what it hears, what it may say, when it speaks, how it remembers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Self, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from flujo_aros.contract import Output
+from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.pipeline.names import nearest
+
+Kind: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$")]
+"""A kind of event: lower-case words joined by dots, such as `agent.spoke`. The set of kinds is open."""
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][\w -]*$", max_length=60)]
+
+RESERVED: Final = ("run.started", "run.finished", "user.injected", "agent.reflected")
+"""Kinds that no manifest can grant: they come from the conductor, from the user, or from reflection."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Schedule(_Strict):
+    """When an agent speaks without having heard anything: once so many turns have passed since it last did."""
+
+    tick_every: int | None = Field(default=None, ge=1)
+
+
+class Memory(_Strict):
+    """How many events an agent has before it when it speaks, and after how many it forms a belief (None: never)."""
+
+    window: int = Field(default=8, ge=1, le=200)
+    reflection_threshold: int | None = Field(default=None, ge=2)
+
+
+class Manifest(_Strict):
+    """One agent of an ensemble.
+
+    `subscribes_to` are the kinds of events that it hears, and that give it the word; `may_emit` those that it may
+    emit: nothing else can ever come from it. `output_extra_fields` are further fields of its events; with `winner`
+    among them it gives verdicts on the cast. `model_profile` names a profile of the ensemble.
+
+    >>> Manifest(name="echo", persona="You echo.", subscribes_to=["agent.spoke"], may_emit=["echo.heard"]).role
+    'worker'
+    """
+
+    name: Name
+    role: str = "worker"
+    persona: str = Field(min_length=1)
+    subscribes_to: tuple[Kind, ...] = ()
+    may_emit: tuple[Kind, ...] = Field(min_length=1)
+    schedule: Schedule = Schedule()
+    model_profile: str = "default"
+    memory: Memory = Memory()
+    output_extra_fields: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _can_take_turns(self) -> Self:
+        if not self.subscribes_to and self.schedule.tick_every is None:
+            message = "it would never speak: it needs `subscribes_to` or `schedule.tick_every`"
+            raise ValueError(message)
+        taken = [kind for kind in self.may_emit if kind in RESERVED]
+        if taken:
+            message = f"may_emit: {', '.join(taken)} cannot be granted; reserved are {', '.join(RESERVED)}"
+            raise ValueError(message)
+        try:
+            Output.event(self.may_emit, self.output_extra_fields)
+        except ContractError as error:
+            message = f"output_extra_fields: {error}"
+            raise ValueError(message) from error
+        return self
+
+
+def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
+    """The manifest that is given as one, as a mapping, or as the path of a YAML file. Raises `UsageError`."""
+    if isinstance(given, Manifest):
+        return given
+    source = "manifest"
+    if not isinstance(given, dict):
+        source = str(given)
+        try:
+            given = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise UsageError(f"{source}: is not YAML: {error}") from error
+        if not isinstance(given, dict):
+            raise UsageError(f"{source}: a manifest is a mapping with `name`, `persona` and `may_emit`")
+    try:
+        return Manifest.model_validate(given)
+    except ValidationError as error:
+        raise UsageError("\n".join(f"{_who(given, source)}: {line}" for line in _lines(error))) from error
+
+
+def _who(given: dict[str, Any], source: str) -> str:
+    return f"{source} {given['name']!r}" if isinstance(given.get("name"), str) else source
+
+
+def _lines(error: ValidationError) -> list[str]:
+    lines: list[str] = []
+    for each in error.errors(include_url=False):
+        place = ".".join(map(str, each["loc"]))
+        if each["type"] == "extra_forbidden":
+            owners: dict[str, type[BaseModel]] = {"schedule": Schedule, "memory": Memory}
+            owner = owners.get(str(each["loc"][0]), Manifest) if len(each["loc"]) > 1 else Manifest
+            lines.append(f"there is no key {place!r}{nearest(place.rpartition('.')[2], owner.model_fields)}")
+        else:
+            words = each["msg"].removeprefix("Value error, ")
+            lines.append(f"{place}: {words}" if place else words)
+    return lines

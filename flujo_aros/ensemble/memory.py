@@ -1,0 +1,208 @@
+"""What an agent remembers: events by salience, and beliefs that change by typed deltas."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from flujo_aros.ensemble.log import LogEvent
+from flujo_aros.ensemble.manifest import Manifest
+
+REFLECTED: Final = "agent.reflected"
+REFUSED: Final = "agent.reflection_refused"
+MOST_SHRUNK: Final = 0.2
+"""The share of its beliefs, in characters, that an agent may lose in one reflection."""
+SEEN_BY_REFLECTION: Final = 20
+
+
+class ReflectionTracker:
+    """Says when an agent has seen enough to form a belief: each time its count crosses a multiple of the threshold.
+
+    A count that jumps over a multiple fires, too; the same count does not fire twice.
+
+    >>> tracker = ReflectionTracker("echo", 5)
+    >>> [tracker.observe(count) for count in (4, 6, 6, 10)]
+    [False, True, False, True]
+    """
+
+    def __init__(self, name: str, threshold: int | None, *, seen: int = 0) -> None:
+        self.name = name
+        self.threshold = threshold
+        self._reached = 0 if threshold is None else seen // threshold
+
+    def observe(self, seen: int | Sequence[object]) -> bool:
+        """Whether it is time, now that so many events have been seen."""
+        if self.threshold is None:
+            return False
+        count = seen if isinstance(seen, int) else len(seen)
+        reached = count // self.threshold
+        fires = reached > self._reached
+        self._reached = max(self._reached, reached)
+        return fires
+
+
+class _Delta(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Add(_Delta):
+    """A new belief, and the ids of the events that it rests on."""
+
+    op: Literal["add"] = "add"
+    id: str
+    text: str = Field(min_length=1)
+    based_on: tuple[int, ...] = ()
+
+
+class Retire(_Delta):
+    """A belief that holds no longer."""
+
+    op: Literal["retire"] = "retire"
+    id: str
+
+
+class Merge(_Delta):
+    """Several beliefs put into one."""
+
+    op: Literal["merge"] = "merge"
+    id: str
+    ids: tuple[str, ...] = Field(min_length=2)
+    text: str = Field(min_length=1)
+    based_on: tuple[int, ...] = ()
+
+
+Delta: TypeAlias = Annotated[Add | Retire | Merge, Field(discriminator="op")]
+_DELTAS: Final[TypeAdapter[tuple[Delta, ...]]] = TypeAdapter(tuple[Delta, ...])
+
+
+class Beliefs:
+    """What an agent believes, by id. It changes by deltas alone, and never as a whole.
+
+    >>> held = Beliefs()
+    >>> held.apply([Add(id="b1", text="The trees gossip.")]) is None
+    True
+    >>> held.apply([Retire(id="b1")])
+    'it would shrink memory from 17 to 0 characters, by more than a fifth'
+    >>> held.texts
+    ['The trees gossip.']
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, str] = {}
+        self.made = 0
+        """How many beliefs were ever made: the next one's number."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The beliefs, the oldest first."""
+        return list(self._held.values())
+
+    @property
+    def items(self) -> dict[str, str]:
+        """The beliefs by id, the oldest first."""
+        return dict(self._held)
+
+    def problem(self, deltas: Iterable[Delta]) -> str | None:
+        """Why these deltas cannot be applied; None: they can."""
+        after, problem = self._after(deltas)
+        if problem is not None:
+            return problem
+        before_size, after_size = sum(map(len, self._held.values())), sum(map(len, after.values()))
+        if after_size < (1 - MOST_SHRUNK) * before_size:
+            return f"it would shrink memory from {before_size} to {after_size} characters, by more than a fifth"
+        return None
+
+    def apply(self, deltas: Sequence[Delta]) -> str | None:
+        """Apply the deltas, all or none. Says why they are refused; None: they are applied."""
+        problem = self.problem(deltas)
+        if problem is None:
+            self._held, _ = self._after(deltas)
+            self.made += sum(1 for delta in deltas if not isinstance(delta, Retire))
+        return problem
+
+    def _after(self, deltas: Iterable[Delta]) -> tuple[dict[str, str], str | None]:
+        held = dict(self._held)
+        for delta in deltas:
+            gone = (delta.id,) if isinstance(delta, Retire) else delta.ids if isinstance(delta, Merge) else ()
+            unknown = [each for each in gone if each not in held]
+            if unknown:
+                return held, f"there is no belief {', '.join(unknown)}"
+            for each in gone:
+                held.pop(each, None)
+            if not isinstance(delta, Retire):
+                if delta.id in held:
+                    return held, f"there is a belief {delta.id} already"
+                held[delta.id] = delta.text
+        return held, None
+
+
+def read_deltas(plain: Any) -> tuple[Delta, ...]:
+    """The deltas of a payload; none where they are no deltas."""
+    try:
+        return _DELTAS.validate_python(plain or ())
+    except ValidationError:
+        return ()
+
+
+_SALIENT: Final = {"judge.verdict": 3.0, "user.injected": 3.0, REFLECTED: 2.0}
+
+
+class EpisodicMemory:
+    """What one agent has seen: the events that it hears, its own, and what anybody has come to believe.
+
+    Of the last events, four times its window, those that stand out are kept in view: verdicts, what the user has said,
+    what names the agent, then the latest. `seen` counts all of them, ever.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.seen = 0
+        self._recent: deque[LogEvent] = deque(maxlen=max(4 * manifest.memory.window, SEEN_BY_REFLECTION))
+
+    def sees(self, event: LogEvent) -> bool:
+        """Whether this agent has the event in its view: beliefs are seen by all."""
+        name = self.manifest.name
+        return event.kind == REFLECTED or event.actor == name or event.kind in self.manifest.subscribes_to
+
+    def take(self, event: LogEvent) -> bool:
+        """Remember an event, if the agent sees it. A belief of its own stands in place of what it rests on."""
+        if not self.sees(event):
+            return False
+        self.seen += 1
+        if event.kind == REFLECTED and event.actor == self.manifest.name:
+            self._recent.clear()
+        else:
+            self._recent.append(event)
+        return True
+
+    @property
+    def latest(self) -> list[LogEvent]:
+        """The last events in view, for a reflection."""
+        return list(self._recent)[-SEEN_BY_REFLECTION:]
+
+    @property
+    def window(self) -> list[LogEvent]:
+        """The events that the agent has before it when it speaks, the oldest first."""
+        recent = list(self._recent)
+        ranked = sorted(range(len(recent)), key=lambda n: (-self._salience(recent[n]) - n / 4, -n))
+        return [recent[n] for n in sorted(ranked[: self.manifest.memory.window])]
+
+    def _salience(self, event: LogEvent) -> float:
+        named = self.manifest.name.casefold() in event.text.casefold() and event.actor != self.manifest.name
+        return _SALIENT.get(event.kind, 0.0) + (2.0 if named else 0.0)
+
+    def format_for_prompt(self, events: Iterable[LogEvent] | None = None) -> str:
+        """The window, or these events, as lines for a prompt."""
+        return "\n".join(line_of(event) for event in (self.window if events is None else events)) or "(nothing yet)"
+
+
+def line_of(event: LogEvent) -> str:
+    """An event in one line of a prompt. Only what was said: no reasoning, no measures."""
+    if event.kind == REFLECTED:
+        return f"{event.actor} believes: {event.text}"
+    more = [f"{key}: {value}" for key, value in event.payload.items() if key in ("winner", "scores") and value]
+    said = "; ".join([event.text, *more])
+    return f"{event.actor} ({event.kind}): {said}"

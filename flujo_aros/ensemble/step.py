@@ -1,0 +1,523 @@
+"""`Ensemble`: a cast of agents that take turns over an event log, as a step of a pipeline.
+
+Who speaks is decided by subscription and schedule, never by a model: of those that are due, the one that has waited
+longest, and of equals the first of the cast. One turn is one agent's, and its event is appended as the turn ends; so a
+run that is killed goes on at that turn, from the log alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from flujo_aros.contract import EventContract, Output, winner_in
+from flujo_aros.ensemble.log import EventLog, LogEvent
+from flujo_aros.ensemble.manifest import Manifest, read_manifest
+from flujo_aros.ensemble.measures import drift, repetition
+from flujo_aros.ensemble.memory import (
+    REFLECTED,
+    REFUSED,
+    Add,
+    Beliefs,
+    Delta,
+    EpisodicMemory,
+    Merge,
+    ReflectionTracker,
+    Retire,
+    read_deltas,
+)
+from flujo_aros.ensemble.views import Stats, stats
+from flujo_aros.errors import UsageError
+from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host.faults import USED_UP
+from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
+from flujo_aros.pipeline.common import Common
+from flujo_aros.pipeline.context import StepContext, as_text
+from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
+from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.step import PREVIOUS, Step
+from flujo_aros.pipeline.telling import tell_note
+from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.usage import Usage
+
+_CONDUCTOR: Final = "conductor"
+_LEAST_SAID: Final = 24
+_MOST_SAID: Final = 240
+_MOST_IN_A_FIELD: Final = 80
+"""How many characters a text has at least and at most, and a further field, where a provider enforces the schema."""
+_OWN_LINES: Final = 12
+"""Of how many of its own last lines an agent is kept from repeating one."""
+_BELIEFS_SHOWN: Final = 8
+_MOST_FAILED: Final = 3
+"""How many turns in a row may fail for each agent of the cast before the run is given up."""
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
+_BELIEF_ID: Final = re.compile(r"\bb\d+\b")
+
+
+@dataclass(frozen=True)
+class Ensemble(Common):
+    """Lets a cast of agents take turns, until `turns` are played or something ends the run before.
+
+    `cast` are manifests, mappings, or paths of YAML files; `profiles` maps the `model_profile` of each to an
+    `AgentSpec` or the name of a model. The run starts with `run.started`, whose text is the `input`. `log` keeps the
+    events: an `EventLog`, or a file or URL for one; a log that has events already is gone on with, beliefs and all.
+    `stop_on` are kinds of events that end the run, `completion_signal` a text that ends it when somebody says it;
+    `inject` maps a turn to what the user says before it.
+
+    A line that repeats one of its speaker's by `repetition` or more (0 to 1), and one that has drifted from its persona
+    by `drift` or more, is asked for once more in other words; a line that still repeats is skipped. None: not acted on.
+    With `reflection` off nobody forms beliefs.
+
+    An agent whose turn fails is isolated: the log says so, and the next one speaks. When what may be spent is used up,
+    the log is finished, and the step fails with that. The value has the figures, the beliefs, the last verdict and why
+    the run ended.
+
+    >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
+    >>> Ensemble("wood", cast=[owl], profiles={"default": "local:smollm2"}, turns=3).kind
+    'ensemble'
+    """
+
+    name: str
+    _: KW_ONLY
+    cast: Sequence[Manifest | Mapping[str, Any] | str | Path]
+    profiles: Mapping[str, AgentSpec | str]
+    turns: int = 50
+    input: InputLike = PREVIOUS
+    log: EventLog | str | Path | None = field(default=None, compare=False)
+    stop_on: Sequence[str] = ()
+    completion_signal: str | None = None
+    inject: Mapping[int, str] = field(default_factory=dict[int, str])
+    repetition: float | None = 0.85
+    drift: float | None = None
+    reflection: bool = True
+    kind: str = field(default="ensemble", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "cast", tuple(read_manifest(cast("Any", each)) for each in self.cast))
+        for key in ("stop_on",):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
+        object.__setattr__(self, "profiles", {name: _spec(profile) for name, profile in self.profiles.items()})
+        object.__setattr__(self, "inject", {int(turn): text for turn, text in self.inject.items()})
+        for problem in self._problems():
+            raise UsageError(f"step {self.name!r}: {problem}")
+        _ = self._given
+        for manifest in self.manifests:
+            _ = self.step_of(manifest)
+
+    def _problems(self) -> Iterator[str]:
+        names = [manifest.name for manifest in self.manifests]
+        if not names:
+            yield "an ensemble needs a cast"
+        for name in names:
+            if names.count(name) > 1 or name in ("user", _CONDUCTOR):
+                yield f"the name {name!r} is taken; each agent of the cast needs its own"
+        for manifest in self.manifests:
+            if manifest.model_profile not in self.profiles:
+                known = nearest(manifest.model_profile, self.profiles)
+                yield f"agent {manifest.name!r}: there is no profile {manifest.model_profile!r}{known}"
+        if isinstance(cast("object", self.turns), bool) or self.turns < 1:
+            yield f"turns must be a whole number of 1 or more, not {self.turns!r}"
+        for key in ("repetition", "drift"):
+            value = getattr(self, key)
+            if value is not None and not 0 < value <= 1:
+                yield f"{key} is a number above 0 and at most 1, or None, not {value!r}"
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """The cast."""
+        return cast("tuple[Manifest, ...]", self.cast)
+
+    @cached_property
+    def _given(self) -> Input:
+        return compile_input(self.input, where=f"input of step {self.name!r}")
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """The compiled input."""
+        return self._given.templates
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The models of the cast."""
+        used = {manifest.model_profile for manifest in self.manifests}
+        return super().models | {cast("AgentSpec", self.profiles[name]).model for name in used}
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Yes: the figures of the run."""
+        return True
+
+    def prepare(self) -> None:
+        """Raise a `UsageError` for a model that nobody can have."""
+        super().prepare()
+        for manifest in self.manifests:
+            self.step_of(manifest).prepare()
+
+    def step_of(self, manifest: Manifest, *, reflecting: bool = False, replacing: bool = False) -> Step:
+        """The agent step of one turn; its input is the prompt."""
+        profile = cast("AgentSpec", self.profiles[manifest.model_profile])
+        identity = f"You are {manifest.name}, a {manifest.role}.\n{manifest.persona.strip()}"
+        prompt = f"{profile.system_prompt.strip()}\n\n{identity}".strip()
+        agent = profile.model_copy(update={"name": manifest.name, "system_prompt": prompt})
+        if reflecting:
+            contract = Output.event([REFLECTED], ["replaces"] if replacing else [])
+        else:
+            players = [each.name for each in self.manifests if each.name != manifest.name]
+            checks = [winner_in(players)] if "winner" in manifest.output_extra_fields and players else []
+            more = manifest.output_extra_fields
+            contract = Output.event(manifest.may_emit, more, required=True, checks=checks)
+        return Step(manifest.name, agent=agent, contract=Spoken.of(contract))
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Play the turns that the log does not have yet."""
+        given = self._given.value(context.names())
+        own = not isinstance(self.log, EventLog)
+        log = self.log if isinstance(self.log, EventLog) else EventLog(self.log)
+        try:
+            run = _Run(self, log, context)
+            reason = await run.play(as_text(given))
+        finally:
+            if own:
+                log.close()
+        if reason == "failed":
+            return Settlement(None, attempts=run.calls, error="every agent of the cast fails; the log says why")
+        value = {"reason": reason, **run.summary()}
+        return Settlement(Accepted(value, run.trust, "first", (), ""), attempts=run.calls)
+
+
+_Entry: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
+"""Kind, actor, payload and meta of an event that is to be appended."""
+
+
+class _Member:
+    """One agent of the cast while the run is on: all that it is, it has from the log."""
+
+    def __init__(self, manifest: Manifest, *, reflection: bool) -> None:
+        self.manifest = manifest
+        self.memory = EpisodicMemory(manifest)
+        self.beliefs = Beliefs()
+        threshold = manifest.memory.reflection_threshold if reflection else None
+        self.tracker = ReflectionTracker(manifest.name, threshold)
+        self.lines: deque[str] = deque(maxlen=_OWN_LINES)
+        self.first_lines: list[str] = []
+        self.acted = 0
+        self.waiting = False
+
+    @property
+    def name(self) -> str:
+        return self.manifest.name
+
+    @property
+    def own_words(self) -> str:
+        return " ".join([self.manifest.persona, *self.first_lines])
+
+    def is_due(self, turn: int) -> bool:
+        every = self.manifest.schedule.tick_every
+        return self.waiting or (every is not None and turn - self.acted >= every)
+
+    def take(self, event: LogEvent) -> None:
+        """Take one event of the log in."""
+        seen = self.memory.seen
+        mine = event.actor == self.name or (event.actor == _CONDUCTOR and event.payload.get("agent") == self.name)
+        is_heard = self.memory.take(event)
+        if mine:
+            self.tracker.observe(seen)
+            self.acted, self.waiting = event.turn, False
+        elif is_heard and event.kind in self.manifest.subscribes_to:
+            self.waiting = True
+        if event.actor != self.name:
+            return
+        if event.kind == REFLECTED:
+            self.beliefs.apply(read_deltas(event.payload.get("deltas")))
+        elif event.text:
+            self.lines.append(event.text)
+            if len(self.first_lines) < 3:
+                self.first_lines.append(event.text)
+
+
+class Spoken(EventContract):
+    """An event of a sentence or two: the schema that a provider enforces bounds its texts.
+
+    A small model would end them after a word, or never. What is read is held to nothing more than any event.
+    """
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The schema of an event, with the most characters that its texts may have."""
+        schema = super().json_schema
+        members = cast("dict[str, dict[str, Any]]", schema["properties"])
+        bounds = {name: {"maxLength": _MOST_IN_A_FIELD} for name in members if name != "kind"}
+        bounds["text"] = {"minLength": _LEAST_SAID, "maxLength": _MOST_SAID}
+        bounded = {
+            name: {**part, **bounds.get(name, {})} if part.get("type") == "string" else part
+            for name, part in members.items()
+        }
+        return {**schema, "properties": bounded}
+
+    @classmethod
+    def of(cls, contract: EventContract) -> Spoken:
+        """The same contract, with bounded texts in its schema."""
+        return cls(**{each.name: getattr(contract, each.name) for each in fields(contract)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What one call of an agent came to: the event that it said, or why there is none; and what it took."""
+
+    said: Accepted[Any] | None
+    why: str
+    calls: int
+    usage: Usage
+
+    def meta(self, model: str, earlier: _Turn | None = None) -> dict[str, Any]:
+        usage = self.usage if earlier is None else earlier.usage + self.usage
+        calls = self.calls + (earlier.calls if earlier is not None else 0)
+        repairs = () if self.said is None else self.said.repairs
+        return {
+            "model": model,
+            "trust": None if self.said is None else self.said.trust.value,
+            "corrected": any(repair.path == "$.kind" for repair in repairs),
+            "reasks": max(calls - 1, 0),
+            "requests": usage.requests,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": None if usage.cost is None else float(usage.cost),
+        }
+
+
+class _Run:
+    """One run over one log."""
+
+    def __init__(self, ensemble: Ensemble, log: EventLog, context: StepContext) -> None:
+        self.ensemble, self.log, self.context = ensemble, log, context
+        self.members = [_Member(each, reflection=ensemble.reflection) for each in ensemble.manifests]
+        self.stats = Stats()
+        self.trust = Trust.CLEAN
+        self.calls = 0
+        self.failed = 0
+        self.turn = 0
+        self.verdict: dict[str, Any] | None = None
+        self.last = ""
+        self.reason: str | None = None
+        self.finished = False
+        self._steps: dict[tuple[str, bool, bool], Step] = {}
+        self._after = 0
+        self._injected: set[int] = set()
+        self._hear()
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "turns": self.turn,
+            "events": len(self.log),
+            "text": self.last,
+            "verdict": self.verdict,
+            "beliefs": {member.name: member.beliefs.texts for member in self.members},
+            "stats": self.stats.to_dict(),
+        }
+
+    async def play(self, given: str) -> str:
+        """Play, and say why it ended."""
+        if not len(self.log):
+            self._append([("run.started", _CONDUCTOR, {"text": given})], turn=0)
+        if self.finished and self.reason is not None:
+            if self.reason not in ("turns", "budget") or self.turn >= self.ensemble.turns:
+                return self.reason  # the log is of a run that has ended
+            self.reason = None
+        try:
+            while self.reason is None:
+                await self._next()
+        except USED_UP:
+            self._finish("budget")
+            raise
+        self._finish(self.reason)
+        return self.reason
+
+    async def _next(self) -> None:
+        """The next turn; idle turns, on which nobody is due, are passed over."""
+        turn = self.turn + 1
+        if turn > self.ensemble.turns:
+            self.reason = "turns"
+            return
+        if turn in self.ensemble.inject and turn not in self._injected:
+            self._append([("user.injected", "user", {"text": self.ensemble.inject[turn]})], turn=turn)
+        self._hear()
+        due = [member for member in self.members if member.is_due(turn)]
+        if not due:
+            self.turn = turn
+            ticks = [member for member in self.members if member.manifest.schedule.tick_every is not None]
+            later = any(each > turn for each in self.ensemble.inject)
+            self.reason = None if ticks or later else "quiet"
+            return
+        member = min(due, key=lambda each: each.acted)
+        ended = await asyncio.gather(self._act(member), return_exceptions=True)
+        result: _Entry | BaseException = ended[0]
+        if isinstance(result, BaseException):
+            if not isinstance(result, Exception) or isinstance(result, (*USED_UP, PauseRun, UsageError)):
+                raise result  # not this agent's failure, or nobody's
+            name = type(result).__name__
+            result = ("turn.failed", _CONDUCTOR, {"agent": member.name, "reason": f"{name}: {result}"[:500]}, {})
+        self.turn = turn
+        self._append([result], turn=turn)
+
+    async def _act(self, member: _Member) -> _Entry:
+        if member.tracker.observe(member.memory.seen):
+            return await self._reflect(member)
+        return await self._speak(member)
+
+    async def _speak(self, member: _Member) -> _Entry:
+        step, prompt = self._step(member), self._prompt(member)
+        turn, earlier = await self._ask(step, prompt), None
+        trouble = self._trouble(member, turn)
+        if trouble is not None:
+            earlier, turn = turn, await self._ask(step, f"{prompt}\n\n{trouble}")
+        meta = turn.meta(step.facts.agent.model, earlier)
+        meta["reworded"] = earlier is not None
+        if turn.said is None:
+            return "turn.failed", _CONDUCTOR, {"agent": member.name, "reason": turn.why}, meta
+        event = turn.said.value
+        meta["repetition"] = round(repetition(event.text, member.lines), 4)
+        meta["drift"] = round(drift(event.text, member.own_words), 4)
+        meta["granted"] = event.kind in member.manifest.may_emit
+        limit = self.ensemble.repetition
+        if event.says_nothing or (limit is not None and meta["repetition"] >= limit):
+            why = "it has nothing to say" if event.says_nothing else "it repeats itself"
+            skipped = {"agent": member.name, "reason": why, "unsaid": event.text}
+            return "turn.skipped", _CONDUCTOR, skipped, {**meta, "repetition": 0.0, "drift": 0.0}
+        payload = {key: value for key, value in event.model_dump().items() if key != "kind"}
+        return event.kind, member.name, payload, meta
+
+    def _trouble(self, member: _Member, turn: _Turn) -> str | None:
+        """What to say to an agent whose line is to be put in other words; None: it is good."""
+        if turn.said is None:
+            return None
+        text, limits = turn.said.value.text, self.ensemble
+        if turn.said.value.says_nothing:
+            return "Say one or two sentences in your own voice."
+        if limits.repetition is not None and repetition(text, member.lines) >= limits.repetition:
+            return f"You have said this already: {text}\nSay something new that takes the scene on."
+        if limits.drift is not None and drift(text, member.own_words) >= limits.drift:
+            return f"That does not sound like you. Remember who you are: {member.manifest.persona.strip()}"
+        return None
+
+    async def _reflect(self, member: _Member) -> _Entry:
+        seen = member.memory.latest
+        held = list(member.beliefs.items.items())[-_BELIEFS_SHOWN:]
+        replacing = len(held) > 1
+        step = self._step(member, reflecting=True, replacing=replacing)
+        beliefs = "\n".join(f"{key}: {text}" for key, text in held)
+        parts = [
+            f"WHAT YOU BELIEVE SO FAR\n{beliefs}" if held else "",
+            f"RECENT MEMORY\n{member.memory.format_for_prompt(seen)}",
+            "TASK\nPut this into ONE belief about yourself or the world, in one sentence, to remember in its place.",
+            "`replaces` names the beliefs above that it replaces, such as b1, or is empty." if replacing else "",
+        ]
+        turn = await self._ask(step, "\n\n".join(part for part in parts if part))
+        meta = turn.meta(step.facts.agent.model)
+        if turn.said is None:
+            return REFUSED, _CONDUCTOR, {"agent": member.name, "reason": turn.why}, meta
+        event = turn.said.value
+        meta["granted"] = event.kind == REFLECTED
+        text = _SENTENCE.split(event.text.strip())[0]
+        deltas = _deltas(text, str(event.model_dump().get("replaces") or ""), member, [each.id for each in seen])
+        why = "nothing was said" if event.says_nothing else member.beliefs.problem(deltas)
+        plain = [delta.model_dump(mode="json") for delta in deltas]
+        if why is not None:
+            return REFUSED, _CONDUCTOR, {"agent": member.name, "reason": why, "deltas": plain}, meta
+        raw = {"_raw_fallback": True} if event.is_raw_fallback else {}
+        payload = {"text": text, "belief": text, "based_on": [each.id for each in seen], "deltas": plain, **raw}
+        return REFLECTED, member.name, payload, meta
+
+    def _step(self, member: _Member, *, reflecting: bool = False, replacing: bool = False) -> Step:
+        key = member.name, reflecting, replacing
+        if key not in self._steps:
+            self._steps[key] = self.ensemble.step_of(member.manifest, reflecting=reflecting, replacing=replacing)
+        return self._steps[key]
+
+    async def _ask(self, step: Step, prompt: str) -> _Turn:
+        spent: list[Usage] = []
+
+        def spend(usage: Usage) -> None:
+            spent.append(usage)
+            self.context.spend(usage)
+
+        settled = await step.run(replace(self.context, previous=prompt, spend=spend, name=step.name))
+        self.calls += settled.attempts
+        said = settled.outcome if isinstance(settled.outcome, Accepted) else None
+        because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome
+        why = settled.error or (because.headline() if isinstance(because, Rejected) else "")
+        return _Turn(said, why or "no event", settled.attempts, Usage.total(spent))
+
+    def _prompt(self, member: _Member) -> str:
+        beliefs = "\n".join(f"- {text}" for text in member.beliefs.texts[-_BELIEFS_SHOWN:])
+        return "\n\n".join(
+            [
+                *([f"WHAT YOU BELIEVE\n{beliefs}"] if beliefs else []),
+                f"WHAT HAPPENED LAST\n{member.memory.format_for_prompt()}",
+                f"TASK\nIt is your turn, {member.name}. Say one or two sentences, in character, that take this on.",
+            ]
+        )
+
+    def _append(self, events: Sequence[Any], *, turn: int) -> None:
+        self.log.append(events, turn=turn)
+        self._hear(live=True)
+
+    def _hear(self, *, live: bool = False) -> None:
+        """Take in what is new in the log: what was just appended, and what others have put there."""
+        for event in self.log.events(after=self._after):
+            self._after = event.id
+            self._take(event)
+            if live or event.actor == "user":
+                tell_note("ensemble", event.to_dict)
+
+    def _take(self, event: LogEvent) -> None:
+        for member in self.members:
+            member.take(event)
+        self.stats = stats(self.stats, event)
+        if event.actor == "user":
+            self._injected.add(event.turn)
+            return
+        self.turn = max(self.turn, event.turn)
+        self.finished = event.kind == "run.finished"
+        self.reason = event.payload.get("reason") if self.finished else None
+        trust = event.meta.get("trust")
+        self.trust = self.trust if trust is None else Trust.lowest([self.trust, Trust(trust)])
+        if event.kind in ("run.started", "run.finished"):
+            return
+        self.failed = self.failed + 1 if event.kind == "turn.failed" else 0
+        self.last = event.text if event.actor != _CONDUCTOR and event.kind != REFLECTED else self.last
+        if "winner" in event.payload or "no_contest" in event.payload:
+            self.verdict = {"actor": event.actor, "turn": event.turn, **event.payload}
+        signal = self.ensemble.completion_signal
+        if event.kind in self.ensemble.stop_on:
+            self.reason = event.kind
+        elif signal is not None and event.actor != _CONDUCTOR and signal in event.text:
+            self.reason = "signal"
+        elif self.failed >= _MOST_FAILED * len(self.members):
+            self.reason = "failed"
+
+    def _finish(self, reason: str) -> None:
+        self._append([("run.finished", _CONDUCTOR, {"reason": reason})], turn=self.turn)
+        self.reason = reason
+
+
+def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) -> tuple[Delta, ...]:
+    """What a reflection changes: a new belief, in place of none, one, or several."""
+    held = member.beliefs.items
+    old = [each for each in dict.fromkeys(_BELIEF_ID.findall(replaces)) if each in held]
+    new, said = f"b{member.beliefs.made + 1}", text or "…"
+    if len(old) > 1:
+        return (Merge(id=new, ids=tuple(old), text=said, based_on=tuple(based_on)),)
+    added = Add(id=new, text=said, based_on=tuple(based_on))
+    return (*(Retire(id=each) for each in old), added)
+
+
+def _spec(profile: AgentSpec | str) -> AgentSpec:
+    return AgentSpec(model=profile) if isinstance(profile, str) else profile

@@ -1,0 +1,175 @@
+"""Projections of an event log: pure functions that a fold carries from event to event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from flujo_aros.ensemble.log import LogEvent
+from flujo_aros.ensemble.memory import REFLECTED, REFUSED
+
+
+def stage_line(event: LogEvent) -> str:
+    """An event as it is shown on a stage: one line for a person.
+
+    >>> stage_line(LogEvent(1, "r", 3, "agent.reflected", "echo", {"text": "Words return."}))
+    '💭 echo believes: Words return.'
+    """
+    if event.kind == REFLECTED:
+        return f"💭 {event.actor} believes: {event.text}"
+    if event.kind == "run.started":
+        return f"▶ {event.text}"
+    if event.kind == "run.finished":
+        return f"■ the run is finished: {event.payload.get('reason', '')}"
+    if event.kind in ("turn.skipped", "turn.failed", REFUSED):
+        return f"– {event.payload.get('agent', event.actor)}: {event.payload.get('reason', '')}"
+    verdict = event.payload.get("winner")
+    won = f"  [winner: {verdict}]" if verdict else "  [no contest]" if event.payload.get("no_contest") else ""
+    return f"{event.actor}: {event.text}{won}"
+
+
+def stage(shown: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
+    """The last lines of the stage."""
+    return (*shown, stage_line(event))[-lines:]
+
+
+def transcript(told: tuple[str, ...], event: LogEvent) -> tuple[str, ...]:
+    """All that was said, a line each, with its turn."""
+    return (*told, f"{event.turn:>4}  {stage_line(event)}")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStats:
+    """What one agent has done, and what it took."""
+
+    utterances: int = 0
+    raw: int = 0
+    corrected: int = 0
+    reasks: int = 0
+    reworded: int = 0
+    skipped: int = 0
+    failed: int = 0
+    reflections: int = 0
+    refused: int = 0
+    repetition: float = 0.0
+    drift: float = 0.0
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    models: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; repetition and drift as means over its utterances."""
+        share = max(self.utterances, 1)
+        return {
+            "utterances": self.utterances,
+            "raw_fallback": self.raw,
+            "corrected_kinds": self.corrected,
+            "reasks": self.reasks,
+            "reworded": self.reworded,
+            "skipped": self.skipped,
+            "failed": self.failed,
+            "reflections": self.reflections,
+            "reflections_refused": self.refused,
+            "repetition": round(self.repetition / share, 4),
+            "drift": round(self.drift / share, 4),
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost": self.cost,
+            "models": list(self.models),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a run has come to: by agent, and outside of any grant."""
+
+    turns: int = 0
+    events: int = 0
+    outside_grants: int = 0
+    agents: dict[str, AgentStats] = field(default_factory=dict[str, AgentStats])
+
+    @property
+    def utterances(self) -> int:
+        """How many times somebody has said something, beliefs included."""
+        return sum(each.utterances + each.reflections for each in self.agents.values())
+
+    @property
+    def raw_fallback_rate(self) -> float:
+        """The share of the utterances that were prose in place of an event, from 0 to 1."""
+        return sum(each.raw for each in self.agents.values()) / self.utterances if self.utterances else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        by_model: dict[str, dict[str, Any]] = {}
+        for each in self.agents.values():
+            known = by_model.setdefault(
+                ", ".join(each.models) or "-", {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": None}
+            )
+            for key in ("requests", "input_tokens", "output_tokens"):
+                known[key] += getattr(each, key)
+            if each.cost is not None:
+                known["cost"] = (known["cost"] or 0.0) + each.cost
+        return {
+            "turns": self.turns,
+            "events": self.events,
+            "outside_grants": self.outside_grants,
+            "raw_fallback_rate": round(self.raw_fallback_rate, 4),
+            "agents": {name: each.to_dict() for name, each in self.agents.items()},
+            "models": by_model,
+        }
+
+
+def render_stats(stats: Stats) -> str:
+    """The figures of a run, for a person."""
+    plain = stats.to_dict()
+    lines = [
+        f"turns: {stats.turns}, events: {stats.events}, outside grants: {stats.outside_grants}",
+        f"raw fallback rate: {sum(a.raw for a in stats.agents.values())}/{stats.utterances}",
+    ]
+    for name, each in plain["agents"].items():
+        said = ", ".join(f"{key} {value}" for key, value in each.items() if value and key != "models")
+        lines.append(f"  {name}: {said or 'nothing'}")
+    return "\n".join(lines)
+
+
+def stats(told: Stats, event: LogEvent) -> Stats:
+    """The figures, with one event more."""
+    told = replace(told, turns=max(told.turns, event.turn), events=told.events + 1)
+    name = event.payload.get("agent", event.actor) if event.actor == "conductor" else event.actor
+    if event.actor == "user" or (event.actor == "conductor" and "agent" not in event.payload):
+        return told
+    meta = event.meta
+    mine = told.agents.get(name, AgentStats())
+    cost = meta.get("cost")
+    model = meta.get("model")
+    mine = replace(
+        mine,
+        raw=mine.raw + bool(event.payload.get("_raw_fallback")),
+        corrected=mine.corrected + bool(meta.get("corrected")),
+        reasks=mine.reasks + meta.get("reasks", 0),
+        reworded=mine.reworded + bool(meta.get("reworded")),
+        repetition=mine.repetition + meta.get("repetition", 0.0),
+        drift=mine.drift + meta.get("drift", 0.0),
+        requests=mine.requests + meta.get("requests", 0),
+        input_tokens=mine.input_tokens + meta.get("input_tokens", 0),
+        output_tokens=mine.output_tokens + meta.get("output_tokens", 0),
+        cost=mine.cost if cost is None else (mine.cost or 0.0) + cost,
+        models=mine.models if not model or model in mine.models else (*mine.models, model),
+    )
+    outside = told.outside_grants + (meta.get("granted") is False)
+    return replace(told, outside_grants=outside, agents={**told.agents, name: _counted(mine, event.kind)})
+
+
+def _counted(mine: AgentStats, kind: str) -> AgentStats:
+    if kind == REFLECTED:
+        return replace(mine, reflections=mine.reflections + 1)
+    if kind == REFUSED:
+        return replace(mine, refused=mine.refused + 1)
+    if kind == "turn.skipped":
+        return replace(mine, skipped=mine.skipped + 1)
+    if kind == "turn.failed":
+        return replace(mine, failed=mine.failed + 1)
+    return replace(mine, utterances=mine.utterances + 1)

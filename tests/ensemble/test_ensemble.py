@@ -1,0 +1,449 @@
+"""A cast takes turns over an event log: deterministic, within its grants, isolated, resumable, and of bounded cost."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flujo_aros import LimitReached, Runner, RunStatus, StepLimits, Trust, UsageError
+from flujo_aros.ensemble.log import EventLog, LogEvent, fold
+from flujo_aros.ensemble.manifest import Manifest, read_manifest
+from flujo_aros.ensemble.memory import Add, Beliefs, EpisodicMemory, Merge, ReflectionTracker, Retire
+from flujo_aros.ensemble.step import Ensemble
+from flujo_aros.ensemble.views import Stats, render_stats, stage, stats, transcript
+from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
+
+MODEL = "local:m"
+
+
+def manifest(name: str, hears: list[str], may_emit: list[str], **more: Any) -> Manifest:
+    return Manifest(
+        name=name, persona=f"You are the {name} of the wood.", subscribes_to=hears, may_emit=may_emit, **more
+    )
+
+
+def said(text: str, kind: str = "agent.spoke", **more: Any) -> str:
+    return json.dumps({"kind": kind, "text": text, **more})
+
+
+class Talker(ScriptedModel):
+    """Says something new each time: what it says is a function of the prompt and of how often it was asked for it."""
+
+    def __init__(self, kind: str = "agent.spoke", **more: Any) -> None:
+        super().__init__(then=self._line)
+        self._kind, self._more = kind, more
+
+    def _line(self, prompt: str) -> str:
+        word = hashlib.sha256(prompt.encode()).hexdigest()
+        kind = "agent.reflected" if "ONE belief" in prompt else self._kind
+        return said(f"Leaf {word[:8]} falls on {word[8:16]} near {word[16:24]}.", kind, **self._more)
+
+
+def played(cast: list[Manifest], model: Any, *, log: Any = None, **options: Any) -> tuple[Any, EventLog]:
+    log = EventLog() if log is None else log
+    step = Ensemble("wood", cast=cast, profiles={"default": MODEL}, log=log, **options)
+    result = Runner(step, models=ScriptedModels({MODEL: model})).run_sync("A clearing at dusk.")
+    return result, log
+
+
+WHISPERER = manifest("whisperer", ["run.started", "user.injected"], ["world.observed"], schedule={"tick_every": 3})
+ACTOR = manifest("actor", ["world.observed", "critic.noted"], ["agent.spoke", "agent.thought"])
+CRITIC = manifest("critic", ["agent.spoke"], ["critic.noted"])
+
+
+def kinds(log: EventLog) -> list[tuple[int, str, str]]:
+    return [(event.turn, event.actor, event.kind) for event in log]
+
+
+# Turns
+
+
+def test_turns_follow_subscription_and_schedule() -> None:
+    result, log = played([WHISPERER, ACTOR, CRITIC], Talker("world.observed"), turns=6)
+    assert result.status is RunStatus.COMPLETED
+    assert [(turn, actor) for turn, actor, _ in kinds(log)] == [
+        (0, "conductor"), (1, "whisperer"), (2, "actor"), (3, "critic"), (4, "whisperer"), (5, "actor"), (6, "critic"),
+        (6, "conductor"),
+    ]  # fmt: skip
+    assert result.output["reason"] == "turns"
+
+
+def test_no_kind_comes_from_an_agent_that_was_not_granted() -> None:
+    result, log = played([WHISPERER, ACTOR, CRITIC], Talker("judge.verdict"), turns=6)
+    grants = {each.name: set(each.may_emit) for each in (WHISPERER, ACTOR, CRITIC)}
+    assert all(event.kind in grants[event.actor] for event in log if event.actor in grants)
+    assert result.output["stats"]["outside_grants"] == 0
+    assert result.output["stats"]["agents"]["actor"]["corrected_kinds"] == 2
+
+
+def test_when_nobody_is_due_the_run_ends_in_quiet() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"])
+    result, log = played([alone], Talker(), turns=9)
+    assert result.output["reason"] == "quiet"
+    assert len(log) == 3
+
+
+def test_the_user_is_heard_between_turns() -> None:
+    alone = manifest("alone", ["run.started", "user.injected"], ["agent.spoke"])
+    model = Talker()
+    _, log = played([alone], model, turns=5, inject={4: "A storm comes up."})
+    assert kinds(log)[2:4] == [(4, "user", "user.injected"), (4, "alone", "agent.spoke")]
+    assert "A storm comes up." in model.asked[-1].prompt
+
+
+def test_what_others_put_into_the_log_is_heard_at_the_next_turn() -> None:
+    log = EventLog()
+    alone = manifest("alone", ["run.started", "user.injected"], ["agent.spoke"], schedule={"tick_every": 1})
+
+    def injects(prompt: str) -> str:
+        if len(log) == 1:
+            log.append([("user.injected", "user", {"text": "Look up!"})], turn=1)
+        return said(f"Heard {len(prompt)}.")
+
+    model = ScriptedModel(then=injects)
+    played([alone], model, log=log, turns=2)
+    assert "Look up!" in model.asked[1].prompt
+
+
+def test_a_kind_can_end_the_run() -> None:
+    result, log = played([WHISPERER, ACTOR], Talker("agent.spoke"), turns=9, stop_on=["agent.spoke"])
+    assert result.output["reason"] == "agent.spoke"
+    assert kinds(log)[-1] == (2, "conductor", "run.finished")
+
+
+def test_a_signal_can_end_the_run() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
+    model = ScriptedModel(said("Not yet."), said("All is told. THE END"))
+    result, _ = played([alone], model, turns=9, completion_signal="THE END")
+    assert (result.output["reason"], result.output["turns"]) == ("signal", 2)
+
+
+def test_the_failure_of_one_agent_is_isolated() -> None:
+    broken = manifest("broken", ["run.started"], ["agent.spoke"], model_profile="bad", schedule={"tick_every": 2})
+    step = Ensemble(
+        "wood", cast=[broken, WHISPERER], profiles={"default": MODEL, "bad": "local:bad"}, turns=5, log=EventLog()
+    )
+    models = ScriptedModels({MODEL: Talker(), "local:bad": ScriptedModel(then=ValueError("parse"))})
+    result = Runner(step, models=models).run_sync("go")
+    assert result.status is RunStatus.COMPLETED
+    per_agent = result.output["stats"]["agents"]
+    assert per_agent["broken"]["failed"] == 2
+    assert per_agent["whisperer"]["utterances"] == 2
+
+
+def test_a_run_in_which_everybody_fails_is_given_up() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
+    result, log = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
+    assert result.status is RunStatus.FAILED
+    assert len(log) == 5
+
+
+def test_a_budget_that_is_used_up_ends_the_run_in_order() -> None:
+    log = EventLog()
+    limits = StepLimits(max_requests=3)
+    result, log = played([WHISPERER, ACTOR, CRITIC], Talker("world.observed"), log=log, turns=50, usage_limits=limits)
+    assert result.status is RunStatus.FAILED
+    assert isinstance(result.step("wood").exception, LimitReached)
+    assert list(log)[-1].payload == {"reason": "budget"}
+    assert len([event for event in log if event.actor != "conductor"]) == 3
+
+
+# The seed's five named tests, and memory
+
+
+def test_reflection_tracker_triggers() -> None:
+    tracker = ReflectionTracker("owl", 5)
+    assert [tracker.observe(count) for count in (3, 5, 5, 6, 11, 14, 16)] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert [ReflectionTracker("owl", 5).observe([None] * count) for count in (4, 5)] == [False, True]
+    assert not ReflectionTracker("owl", None).observe(50)
+
+
+def test_manifest_agent_emits_reflection() -> None:
+    owl = manifest(
+        "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 4}
+    )
+    model = Talker()
+    result, log = played([owl], model, turns=6)
+    reflected = [event for event in log if event.kind == "agent.reflected"]
+    assert [event.turn for event in reflected] == [4]
+    assert reflected[0].payload["based_on"] == [1, 2, 3, 4]
+    assert reflected[0].payload["belief"] == reflected[0].text
+    assert result.output["beliefs"] == {"owl": [reflected[0].text]}
+    assert result.output["stats"]["agents"]["owl"]["reflections"] == 1
+
+
+def test_a_belief_stands_in_place_of_the_memories_it_rests_on() -> None:
+    owl = manifest(
+        "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 4}
+    )
+    model = Talker()
+    _, log = played([owl], model, turns=5)
+    first, belief = list(log)[1].text, next(event.text for event in log if event.kind == "agent.reflected")
+    after = model.asked[-1].prompt
+    assert belief in after
+    assert first not in after
+
+
+def test_reflected_event_globally_visible() -> None:
+    deaf = EpisodicMemory(manifest("deaf", ["run.started"], ["agent.spoke"]))
+    assert deaf.take(LogEvent(1, "r", 1, "agent.reflected", "owl", {"text": "Night is long."}))
+    assert not deaf.take(LogEvent(2, "r", 1, "agent.spoke", "owl", {"text": "Hoo."}))
+    assert deaf.format_for_prompt() == "owl believes: Night is long."
+
+
+def test_fallback_rate_tracked() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
+    model = ScriptedModel("The mushrooms charge admission.", said("Two."), said("Three again."), said("Fourth of all."))
+    result, log = played([alone], model, turns=4)
+    assert list(log)[1].payload["_raw_fallback"] is True
+    assert result.output["stats"]["raw_fallback_rate"] == 0.25
+    assert result.trust is Trust.SYNTHESIZED
+    assert "raw fallback rate: 1/4" in render_stats(fold(log, stats, Stats()))
+
+
+def test_structured_output_end_to_end() -> None:
+    judge = manifest("judge", ["agent.spoke"], ["judge.verdict"], output_extra_fields=["winner", "scores"])
+    replies = [
+        said("A clearing.", "world.observed"),
+        "Sure!\n```json\n" + said("I collect echoes.") + "\n```",
+        said("The actor wins.", "judge.verdict", winner="actor", scores={"actor": 9}),
+    ]
+    result, log = played([WHISPERER, ACTOR, judge], ScriptedModel(*replies), turns=3)
+    assert [event.kind for event in log][1:4] == ["world.observed", "agent.spoke", "judge.verdict"]
+    assert result.output["verdict"]["winner"] == "actor"
+    assert list(log)[3].payload["scores"] == {"actor": 9.0}
+
+
+def test_a_verdict_outside_the_cast_is_asked_once_more_and_then_open() -> None:
+    judge = manifest("judge", ["run.started"], ["judge.verdict"], output_extra_fields=["winner"])
+    wrong = said("Nobody knows.", "judge.verdict", winner="the moon")
+    model = ScriptedModel(wrong, wrong)
+    result, log = played([judge, ACTOR], model, turns=1)
+    verdict = list(log)[1]
+    assert model.calls == 2
+    assert verdict.payload["no_contest"] is True
+    assert (verdict.payload.get("winner"), verdict.text) == (None, "Nobody knows.")
+    assert result.status is RunStatus.COMPLETED
+
+
+def test_reasoning_never_reaches_others() -> None:
+    model = ScriptedModel(
+        "<think>the word is VIOLIN</think>" + said("It sings under a chin.", "world.observed"), then=said("I listen.")
+    )
+    _, log = played([WHISPERER, ACTOR], model, turns=2)
+    assert not any("VIOLIN" in asked.prompt for asked in model.asked)
+    assert not any("VIOLIN" in json.dumps(event.to_dict()) for event in log)
+
+
+def test_beliefs_change_by_deltas_and_a_shrinking_one_is_refused() -> None:
+    held = Beliefs()
+    assert (
+        held.apply([Add(id="b1", text="The trees gossip at night."), Add(id="b2", text="Owls hoard coins of tin.")])
+        is None
+    )
+    assert "more than a fifth" in str(held.apply([Retire(id="b1")]))
+    assert (
+        held.apply([Merge(id="b3", ids=("b1", "b2"), text="Trees gossip at night about the tin coins of owls.")])
+        is None
+    )
+    assert held.texts == ["Trees gossip at night about the tin coins of owls."]
+    assert held.apply([Retire(id="b9")]) == "there is no belief b9"
+
+
+def test_a_reflection_that_forgets_too_much_is_refused_and_recorded() -> None:
+    owl = manifest(
+        "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 2}
+    )
+
+    def line(prompt: str) -> str:
+        if "`replaces`" in prompt:
+            return said("Short.", "agent.reflected", replaces="b1, b2")
+        kind = "agent.reflected" if "ONE belief" in prompt else "agent.spoke"
+        return said(f"The wood is deeper than anybody has thought, by {len(prompt)} steps or so.", kind)
+
+    _, log = played([owl], ScriptedModel(then=line), turns=12, repetition=None)
+    refused = [event for event in log if event.kind == "agent.reflection_refused"]
+    assert refused
+    assert "more than a fifth" in refused[0].payload["reason"]
+    assert refused[0].payload["deltas"][0]["op"] == "merge"
+
+
+# Measures that act
+
+
+def test_a_line_that_repeats_is_reworded_then_skipped() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
+    model = ScriptedModel(
+        said("The bell rings."), said("The bell rings!"), said("A new dawn."), then=said("A new dawn.")
+    )
+    result, log = played([alone], model, turns=3)
+    assert [event.kind for event in log][1:4] == ["agent.spoke", "agent.spoke", "turn.skipped"]
+    assert "You have said this already: The bell rings!" in model.asked[2].prompt
+    figures = result.output["stats"]["agents"]["alone"]
+    assert (figures["reworded"], figures["skipped"]) == (2, 1)
+
+
+def test_a_line_that_has_drifted_is_reworded() -> None:
+    owl = manifest("owl", ["run.started"], ["agent.spoke"])
+    model = ScriptedModel(said("Buy cheap watches today!"), said("The owl watches over the wood."))
+    _, log = played([owl], model, turns=1, drift=0.95)
+    assert list(log)[1].text == "The owl watches over the wood."
+    assert "does not sound like you" in model.asked[1].prompt
+
+
+def test_usage_is_told_by_agent_and_model() -> None:
+    result, _ = played([WHISPERER, ACTOR], Talker("world.observed"), turns=2)
+    plain = result.output["stats"]
+    assert plain["agents"]["actor"]["requests"] == 1
+    assert plain["models"][MODEL]["requests"] == 2
+    assert plain["models"][MODEL]["input_tokens"] == result.usage.input_tokens
+
+
+# The log
+
+
+def test_views_are_pure_folds() -> None:
+    _, log = played([WHISPERER, ACTOR], Talker("world.observed"), turns=2)
+    assert fold(log, transcript, ())[0] == "   0  ▶ A clearing at dusk."
+    assert fold(log, stage, ())[-1] == "■ the run is finished: turns"
+    believed = LogEvent(1, "r", 1, "agent.reflected", "owl", {"text": "Night is long."})
+    assert stage((), believed) == ("💭 owl believes: Night is long.",)
+
+
+def test_a_log_in_a_database_is_read_back(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/events.sqlite"
+    _, log = played([WHISPERER, ACTOR], Talker("world.observed"), log=EventLog(url, run_id="a"), turns=2)
+    assert [event.to_dict() for event in EventLog(url, run_id="a")] == [event.to_dict() for event in log]
+    assert len(EventLog(url, run_id="b")) == 0
+
+
+class Killed(BaseException):
+    """Ends a process in the middle of a turn."""
+
+
+CAST = [
+    manifest(
+        "whisperer", ["run.started"], ["world.observed"], schedule={"tick_every": 2}, memory={"reflection_threshold": 5}
+    ),
+    manifest(
+        "actor", ["world.observed", "agent.reflected"], ["agent.spoke"], memory={"reflection_threshold": 4, "window": 3}
+    ),
+]
+
+
+@pytest.mark.parametrize("at", range(1, 16))
+def test_a_run_that_is_killed_at_any_turn_goes_on_to_the_same_log(tmp_path: Path, at: int) -> None:
+    whole = [event.to_dict() for event in played(CAST, Talker(), turns=14, inject={6: "Rain."})[1]]
+    url = f"sqlite:///{tmp_path}/events.sqlite"
+    calls = 0
+
+    def dies(prompt: str) -> str:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise Killed
+        return Talker()._line(prompt)
+
+    with contextlib.suppress(Killed):
+        played(CAST, ScriptedModel(then=dies), log=EventLog(url), turns=14, inject={6: "Rain."})
+    played(CAST, Talker(), log=EventLog(url), turns=14, inject={6: "Rain."})
+    assert [event.to_dict() for event in EventLog(url)] == whole
+
+
+def test_beliefs_are_kept_across_restarts(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/events.sqlite"
+    first, _ = played(CAST, Talker(), log=EventLog(url), turns=10)
+    model = Talker()
+    second, _ = played(CAST, model, log=EventLog(url), turns=12)
+    assert second.output["turns"] == 12
+    assert (
+        second.output["beliefs"]["actor"][: len(first.output["beliefs"]["actor"])] == first.output["beliefs"]["actor"]
+    )
+    assert any(first.output["beliefs"]["actor"][0] in asked.prompt for asked in model.asked)
+
+
+def test_the_memory_of_a_turn_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    sizes: list[int] = []
+    prompts: list[int] = []
+    talker = Talker()
+
+    def counted(prompt: str) -> str:
+        model.asked.clear()  # the script's own memory
+        prompts.append(len(prompt))
+        if len(prompts) in (300, 600):
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        return talker._line(prompt)
+
+    model = ScriptedModel(then=counted)
+    tracemalloc.start()
+    try:
+        played(CAST, model, log=EventLog(f"sqlite:///{tmp_path}/events.sqlite"), turns=610)
+    finally:
+        tracemalloc.stop()
+    assert max(prompts[300:]) <= 1.1 * max(prompts[:300])
+    assert (
+        sizes[1] - sizes[0] < 300 * 600
+    )  # a turn leaves its usage behind, and its agent's belief; its event is larger
+
+
+# Manifests
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"name": "a", "persona": "x", "may_emit": ["agent.spoke"]}, "it would never speak"),
+        ({"name": "a", "persona": "x", "subscribes_to": ["run.started"], "may_emit": []}, "may_emit"),
+        (
+            {"name": "a", "persona": "x", "subscribes_to": ["run.started"], "may_emit": ["agent.reflected"]},
+            "cannot be granted",
+        ),
+        ({"name": "a", "persona": "x", "subscribes_to": ["Run"], "may_emit": ["agent.spoke"]}, "subscribes_to.0"),
+        (
+            {"name": "a", "persona": "x", "subscribe_to": ["run.started"], "may_emit": ["agent.spoke"]},
+            "did you mean 'subscribes_to'",
+        ),
+        (
+            {
+                "name": "a",
+                "persona": "x",
+                "subscribes_to": ["run.started"],
+                "may_emit": ["a.b"],
+                "memory": {"windw": 3},
+            },
+            "did you mean 'window'",
+        ),
+    ],
+)
+def test_a_manifest_that_cannot_be_meant_is_refused_at_its_place(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read_manifest(given)
+
+
+def test_a_manifest_can_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "owl.yaml"
+    file.write_text("name: owl\npersona: An owl.\nsubscribes_to: [run.started]\nmay_emit: [agent.spoke]\n")
+    assert read_manifest(str(file)).memory.window == 8
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_manifest(tmp_path / "none.yaml")
+
+
+def test_a_profile_that_nobody_has_is_refused() -> None:
+    with pytest.raises(UsageError, match="no profile 'fast'"):
+        Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})

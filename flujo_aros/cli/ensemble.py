@@ -17,7 +17,7 @@ from flujo_aros.errors import UsageError
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
-    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.results import RunResult
     from flujo_aros.pipeline.runner import Runner
 
@@ -63,7 +63,7 @@ def ensemble_command(
 def _with(pipeline: Pipeline, blueprint: Path, turns: int | None, log: str | None, *, reflection: bool) -> Pipeline:
     """The pipeline, with these options for its ensembles. Raises `UsageError` where it has none."""
     from flujo_aros.ensemble.step import Ensemble
-    from flujo_aros.pipeline.flow import Pipeline
+    from flujo_aros.pipeline.model import Pipeline
 
     found = [step for step in pipeline.steps if isinstance(step, Ensemble)]
     if not found:

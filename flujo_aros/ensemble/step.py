@@ -37,14 +37,14 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.host.faults import USED_UP
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
-from flujo_aros.pipeline.common import Common
-from flujo_aros.pipeline.context import StepContext, as_text
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
+from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.values import as_text
 from flujo_aros.usage import Usage
 
 _CONDUCTOR: Final = "conductor"

@@ -231,7 +231,7 @@ class Durable:
         row = await asyncio.to_thread(self._found, task, version)
         if row is not None and row.run_id in self._active:
             return await self.handle(row.run_id).result()
-        if row is not None and row.status != "running":
+        if row is not None and not self._is_interrupted(row):
             return await self.handle(row.run_id).result()
         if row is not None:
             if not await asyncio.to_thread(self._take_up, row):
@@ -255,7 +255,7 @@ class Durable:
         request = _request_of(task)
         if not task.named:
             found = self.store.interrupted(version, request)
-            return next((row for row in found if row.executor and not self.locks.is_alive(row.executor)), None)
+            return next((row for row in found if self._is_interrupted(row)), None)
         row = self.store.find(task.run_id)
         if row is None:
             return None
@@ -263,9 +263,12 @@ class Durable:
             raise UsageError(f"run {task.run_id!r} was begun with another input or context; give it another run_id")
         if row.version != version and row.status in OPEN:
             raise UsageError(_other_version(row))
-        if row.status == "running" and (row.executor is None or self.locks.is_alive(row.executor)):
-            return replace(row, status="elsewhere")
         return row
+
+    def _is_interrupted(self, row: RunRow) -> bool:
+        """Whether a process had the run, and is gone."""
+        had = row.executor is not None and row.status in ("running", "queued")
+        return had and not self.locks.is_alive(row.executor or "")
 
     def _take_up(self, row: RunRow) -> bool:
         """Let an interrupted run go on here; False where somebody else was first."""

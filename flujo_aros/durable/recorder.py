@@ -135,10 +135,12 @@ class RunRecording:
         self._written.update((each.name, _state(each.result)) for each in changed)
 
     def _row(self, step: RecordedStep) -> dict[str, Any]:
-        self._seq += 1
+        self._seq += (
+            2  # one for its start, where that was not kept: branches and items are kept with what is around them
+        )
         record = step.model_dump(mode="json", exclude_defaults=True)
         same = {"name": step.name, "kind": step.kind, "status": step.status.value, "record": record}
-        return {**same, "seq": self._seq, "settled_seq": self._seq}
+        return {**same, "seq": self._seq - 1, "settled_seq": self._seq}
 
     async def finish(self, result: RunResult) -> str:
         """Write how the run has ended, if every step that started has settled. The status that holds."""

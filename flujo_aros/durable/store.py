@@ -255,7 +255,7 @@ class Store:
                 connection,
                 RUNS.c.version == version,
                 RUNS.c.request == request,
-                RUNS.c.status == "running",
+                RUNS.c.status.in_(("running", "queued")),
                 RUNS.c.queue.is_(None),
             )
 
@@ -316,7 +316,7 @@ class Store:
     def executors(self) -> list[str]:
         """Who has runs under way, or has taken some from a queue."""
         ours = sa.select(RUNS.c.executor).where(
-            RUNS.c.status.in_(("running", "cancelling")), RUNS.c.executor.is_not(None)
+            RUNS.c.status.in_(("running", "queued", "cancelling")), RUNS.c.executor.is_not(None)
         )
         theirs = sa.text(
             f"SELECT DISTINCT executor_id FROM {self._prefix}workflow_status WHERE status = 'PENDING'"  # noqa: S608
@@ -329,7 +329,10 @@ class Store:
         """The runs of a dead executor of which the engine does not know that they are under way."""
         with self.connection() as connection:
             rows = self._rows(
-                connection, RUNS.c.executor == executor, RUNS.c.status.in_(("running", "cancelling")), limit=10_000
+                connection,
+                RUNS.c.executor == executor,
+                RUNS.c.status.in_(("running", "queued", "cancelling")),
+                limit=10_000,
             )
         statuses = self.workflow_statuses([row.workflow_id for row in rows]) if rows else {}
         known = ("ENQUEUED", "PENDING", "DELAYED")

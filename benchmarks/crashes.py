@@ -1,0 +1,395 @@
+"""Kill durable runs at every point, and look at what is lost, called completed falsely, or recorded twice.
+
+    python -m benchmarks.crashes --deaths 2000                                  # on SQLite
+    python -m benchmarks.crashes --deaths 2000 --url postgresql://aros@/postgres?host=FOLDER
+
+One run has a branch, a loop, a parallel, a map, a repair, a streamed reply and a pause, and hooks before and after
+everything that it keeps and inside everything that it does. Each run dies (SIGKILL) at one hook, its next life at
+another, and so on three times; the last life must bring it to its end. The first deaths go through all hooks in
+order, the others are drawn from a seed. A file outside of the database is the witness of what was done.
+Prints one JSON object; exit code 1 where a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from pydantic import BaseModel
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import flujo_aros.durable.engine as durable_engine
+import flujo_aros.durable.recorder as durable_recorder
+from flujo_aros import AgentSpec, Branch, Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step
+from flujo_aros.durable import Durable
+from flujo_aros.durable.audit import violations
+from flujo_aros.durable.store import Store
+
+LIVES: Final = 4
+GOOD: Final = '{"name": "pen", "qty": 3}'
+BAD: Final = "{'name': 'pen', 'qty': 'three'}"
+
+
+class Item(BaseModel):
+    """What the model is asked for."""
+
+    name: str
+    qty: int
+
+
+class Witness:
+    """Counts hooks in one life, writes down what happens, and kills the process at the hook it was told."""
+
+    def __init__(self, file: Path, die_at: int) -> None:
+        self.count = 0
+        self.die_at = die_at
+        self.fd = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def hook(self, what: str) -> None:
+        """One point at which the process may die."""
+        self.count += 1
+        dies = self.count == self.die_at
+        os.write(self.fd, f"{what}{' DEATH' if dies else ''}\n".encode())
+        if dies:
+            os.kill(os.getpid(), 9)
+
+
+class Models:
+    """The models of the run: the first reply to a question needs a repair by the model."""
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+
+    def reply(self, messages: list[ModelMessage]) -> str:
+        """What the model says."""
+        return GOOD if "OUTPUT" in str(messages) else BAD
+
+    async def model(self, name: str) -> FunctionModel:
+        """A model of this name."""
+
+        async def ask(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+            kind = "repair" if "OUTPUT" in str(messages) else "first"
+            self.witness.hook(f"body {name} {kind}")
+            await asyncio.sleep(0)
+            self.witness.hook(f"done {name} {kind}")
+            return ModelResponse(parts=[TextPart(self.reply(messages))])
+
+        async def stream(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str]:
+            text = self.reply(messages)
+            self.witness.hook(f"body {name} stream")
+            for at in range(0, len(text), 8):
+                yield text[at : at + 8]
+                self.witness.hook(f"piece {name}")
+            self.witness.hook(f"done {name} stream")
+
+        return FunctionModel(ask, stream_function=stream, model_name=name)
+
+
+def pipeline(witness: Witness) -> Pipeline:
+    """Everything that a run can be made of."""
+
+    def call(name: str) -> Call:
+        def body(value: Any) -> Any:
+            witness.hook(f"body {name}")
+            return value
+
+        return Call(name, function=body)
+
+    def ask(name: str) -> Step:
+        return Step(name, agent=AgentSpec(name=name, model=f"local:{name}"), contract=Item, input="Which?")
+
+    return Pipeline(
+        [
+            ask("draft"),
+            Branch("route", {"pen": call("known"), "other": call("unknown")}, condition="previous_step.name"),
+            Loop("turns", call("turn"), max_loops=2),
+            Parallel("fan", {"a": ask("ask"), "b": call("work")}),
+            Map("each", call("one"), iterable_input="context.numbers"),
+            Human("approve", "Ship it?"),
+        ],
+        name="everything",
+    )
+
+
+def watch(witness: Witness) -> None:
+    """Hook everything that is kept, before and after it is."""
+
+    def hooked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Store, *args: Any, **kwargs: Any) -> Any:
+            witness.hook(f"before {name}")
+            found = method(self, *args, **kwargs)
+            what = (
+                args[2] if name == "started" else ",".join(row["name"] for row in args[2]) if name == "settled" else ""
+            )
+            witness.hook(f"kept {name} {what}")
+            return found
+
+        return call
+
+    for name in ("add", "claim", "started", "settled", "finish", "add_texts", "take_segment"):
+        setattr(Store, name, hooked(name, getattr(Store, name)))
+    checkpoint = durable_engine._checkpoint
+
+    async def watched(key: str, make: Any) -> Any:
+        witness.hook(f"before call {key}")
+        record = await checkpoint(key, make)
+        witness.hook(f"kept call {key}")
+        return record
+
+    durable_engine._checkpoint = watched
+    durable_recorder._FLUSH_SECONDS = 0.0
+
+
+def live(url: str, run_id: str, folder: Path, die_at: int) -> None:
+    """One life: begin the run or take it up, and answer what it asks. Never returns."""
+    code = 3
+    try:
+        witness = Witness(folder / "witness", die_at)
+        watch(witness)
+        engine = Durable(url, live=True)
+        runner = Runner(pipeline(witness), engine=engine, models=Models(witness))
+
+        async def main() -> Any:
+            result = await runner.run("go", {"numbers": [1, 2]}, run_id=run_id)
+            if result.paused is not None:
+                witness.hook("asks")
+                result = await engine.answer_here(runner, engine.store.run(run_id), "yes")
+            return result
+
+        result = asyncio.run(main())
+        witness.hook("ended")
+        (folder / "result").write_text(json.dumps({**result.to_dict(), "hooks": witness.count}))
+        code = 0
+    except BaseException as error:  # noqa: BLE001 - the end of a process of its own
+        (folder / "error").write_text(f"{type(error).__name__}: {error}")
+    os._exit(code)
+
+
+def born(url: str, run_id: str, folder: Path, die_at: int) -> int:
+    """A life in a process of its own; how it ended: 9 killed, 0 to its end, else an error."""
+    child = os.fork()
+    if child == 0:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        live(url, run_id, folder, die_at)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.WTERMSIG(status) or os.WEXITSTATUS(status)
+        time.sleep(0.005)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return 99
+
+
+def facts(result: dict[str, Any]) -> Any:
+    """What of a result must be the same however often the run has died."""
+    steps = [{key: value for key, value in step.items() if key != "seconds"} for step in result["steps"]]
+    return result["status"], result["output"], sorted(steps, key=lambda step: step["name"]), result["usage"]
+
+
+class Sweep:
+    """All runs, and what was found."""
+
+    def __init__(self, url: str | None, folder: Path) -> None:
+        self.found: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.folder = folder
+        self.url = url
+        self.template = folder / "template.sqlite"
+        self.baseline, self.hooks = self._baseline()
+
+    def _database(self, folder: Path) -> str:
+        if self.url is not None:
+            return self.url
+        if self.template.exists():
+            shutil.copy(self.template, folder / "runs.sqlite")
+        return f"sqlite:///{folder / 'runs.sqlite'}"
+
+    def _baseline(self) -> tuple[Any, int]:
+        """A run that nobody kills; its tables, emptied, are what each other run begins with."""
+        folder = self.folder / "base"
+        folder.mkdir()
+        if born(self._database(folder), f"base-{os.getpid()}", folder, 0) != 0:
+            raise SystemExit(f"the run does not even work unharmed: {(folder / 'error').read_text()}")
+        result = json.loads((folder / "result").read_text())
+        if self.url is None:
+            with sqlite3.connect(folder / "runs.sqlite") as connection:
+                connection.execute("PRAGMA journal_mode=DELETE")
+                tables = ["workflow_status", "operation_outputs", "aros_durable_runs", "aros_durable_steps"]
+                for table in (*tables, "aros_durable_texts"):
+                    connection.execute(f"DELETE FROM {table}")
+            shutil.copy(folder / "runs.sqlite", self.template)
+        return facts(result), int(result["hooks"])
+
+    def run(self, number: int, deaths: list[int]) -> None:
+        """One run through all its lives."""
+        folder = self.folder / str(number)
+        folder.mkdir()
+        url, run_id = self._database(folder), f"run-{os.getpid()}-{number}"
+        code = 9
+        for die_at in (*deaths, 0):
+            code = born(url, run_id, folder, die_at)
+            if code != 9:
+                break
+            self.found["deaths"] += 1
+            self._look(url, run_id, number)
+        self._judge(code, url, run_id, folder, number)
+        shutil.rmtree(folder)
+
+    def _look(self, url: str, run_id: str, number: int) -> None:
+        """Between two lives: nothing may be called completed that is not."""
+        store = Store(url, create=True)
+        try:
+            row = store.find(run_id)
+            if row is not None and row.status == "completed":
+                steps = store.steps(run_id)
+                tops = {step.name for step in steps if "/" not in step.name and step.status == "success"}
+                if len(tops) != 6 or any(step.status is None for step in steps):
+                    self.found["falsely_completed"] += 1
+                    self.wrong.append(f"{number}: completed with {sorted(tops)}")
+        finally:
+            store.close()
+
+    def _judge(self, code: int, url: str, run_id: str, folder: Path, number: int) -> None:
+        self.found["runs"] += 1
+        result = json.loads((folder / "result").read_text()) if code == 0 else None
+        if result is None or facts(result) != self.baseline:
+            self.found["lost"] += 1
+            error = folder / "error"
+            self.wrong.append(f"{number}: code {code} {error.read_text() if error.exists() else result}"[:2000])
+            return
+        store = Store(url, create=True)
+        try:
+            twice = self._recorded_twice(store, run_id)
+            against = violations(store, run_id)
+            streamed = "".join(
+                f"\0{row['text']}" if row["kind"] == "replaced" else row["text"]
+                for row in store.texts(run_id)
+                if row["step"] == "draft"
+            )
+        finally:
+            store.close()
+        self.found["recorded_twice"] += twice
+        self.found["illegal_journals"] += bool(against)
+        self.wrong += [f"{number}: {each}" for each in against]
+        if twice:
+            self.wrong.append(f"{number}: {twice} calls recorded twice")
+        shown = streamed.rpartition("\0")[2]
+        if shown not in (BAD, GOOD):
+            self.found["text_wrong"] += 1
+            self.wrong.append(f"{number}: the streamed text is {streamed!r}")
+        self._count_bodies((folder / "witness").read_text().splitlines(), number)
+
+    def _recorded_twice(self, store: Store, run_id: str) -> int:
+        prefix = "" if store.is_sqlite else "dbos."
+        query = sa.text(
+            f"SELECT count(*) FROM (SELECT function_name FROM {prefix}operation_outputs "
+            "WHERE function_name LIKE 'aros:%' AND (workflow_uuid = :run OR workflow_uuid LIKE :more) "
+            "GROUP BY function_name HAVING count(*) > 1) AS twice"
+        )
+        with store.connection() as connection:
+            return int(connection.execute(query, {"run": run_id, "more": f"{run_id}/%"}).scalar() or 0)
+
+    def _count_bodies(self, lines: list[str], number: int) -> None:
+        """How many bodies ran more often than once, and how many were in flight when the process died."""
+        wanted = Counter(
+            {"body local:draft stream": 1, "body local:draft repair": 1, "body known": 1, "body turn": 2}
+            | {"body local:ask stream": 1, "body local:ask repair": 1, "body work": 1, "body one": 2}
+        )
+        done = Counter(line.removesuffix(" DEATH") for line in lines if line.startswith("body"))
+        again = sum(max(0, count - wanted[name]) for name, count in done.items())
+        begun: Counter[str] = Counter()
+        in_flight = 0
+        for line in lines:
+            what = line.removesuffix(" DEATH")
+            if what.startswith("body"):
+                begun[what.split()[1].removeprefix("local:")] += 1
+            elif what.startswith("kept call"):
+                begun[what.partition("#")[0].rpartition("/")[2].removeprefix("kept call aros:")] -= 1
+            elif what.startswith("kept settled"):
+                for name in what.split(maxsplit=2)[2].split(","):
+                    begun[name.rpartition("/")[2]] -= name.rpartition("/")[2] not in ("ask", "draft")
+            if line.endswith("DEATH"):
+                in_flight += sum(count for count in begun.values() if count > 0)
+                begun.clear()
+        self.found["bodies_run_again"] += again
+        self.found["bodies_in_flight_at_deaths"] += in_flight
+        missing = [name for name, count in wanted.items() if done[name] < count]
+        if missing:
+            self.found["lost"] += 1
+            self.wrong.append(f"{number}: never done: {missing}")
+
+
+def part(given: argparse.Namespace, folder: Path, number: int) -> int:
+    """Sweep one part of the points in a process of its own, which leaves a report in the folder."""
+    child = os.fork()
+    if child:
+        return child
+    own = folder / f"part{number}"
+    own.mkdir()
+    sweep = Sweep(given.url, own)
+    began, draw = time.monotonic(), random.Random(given.seed * 1000 + number)
+    points = iter(range(1 + number, sweep.hooks + 1, given.at_once))
+    runs = 0
+    while sweep.found["deaths"] < given.deaths / given.at_once and time.monotonic() - began < given.seconds:
+        runs += 1
+        first = next(points, None) or draw.randint(1, sweep.hooks)
+        sweep.run(runs, [first, *(draw.randint(1, sweep.hooks) for _ in range(LIVES - 2))])
+    (folder / f"{number}.json").write_text(json.dumps({**sweep.found, "hooks": sweep.hooks, "wrong": sweep.wrong}))
+    os._exit(0)
+
+
+def main() -> int:
+    """Sweep, and print what was found."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--deaths", type=int, default=200)
+    options.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long, whatever was reached")
+    options.add_argument("--url", help="a PostgreSQL; without it each run has an SQLite file of its own")
+    options.add_argument("--at-once", type=int, default=4, help="so many runs side by side")
+    options.add_argument("--seed", type=int, default=1)
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [part(given, Path(folder), number) for number in range(given.at_once)]
+        for child in parts:
+            os.waitpid(child, 0)
+        found: Counter[str] = Counter()
+        wrong: list[str] = []
+        for file in sorted(Path(folder).glob("*.json")):
+            told = json.loads(file.read_text())
+            hooks = told.pop("hooks")
+            wrong += told.pop("wrong")
+            found.update(told)
+        if len(list(Path(folder).glob("*.json"))) < given.at_once:
+            raise SystemExit("a part of the sweep ended without a report")
+    names = ("runs", "deaths", "lost", "falsely_completed", "recorded_twice", "illegal_journals", "text_wrong")
+    broken = sum(found[name] for name in names[2:])
+    kept = {name: found[name] for name in (*names, "bodies_run_again", "bodies_in_flight_at_deaths")}
+    database = "SQLite" if given.url is None else "PostgreSQL"
+    print(json.dumps({"database": database, "hooks": hooks, **kept, "seed": given.seed}))
+    for each in wrong[:20]:
+        print(each, file=sys.stderr)
+    if found["bodies_run_again"] > found["bodies_in_flight_at_deaths"]:
+        print("more bodies ran again than were in flight", file=sys.stderr)
+        broken += 1
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -131,6 +131,15 @@ def worker_command(
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, metavar="N", help="How many runs of a queue at once.")
     ] = 8,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="LIMIT",
+            help="What all workers may use of a provider per minute, e.g. openai:requests=500,tokens=200000,cost=2. "
+            "Repeatable.",
+        ),
+    ] = None,
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", help="How long runs may go on after SIGTERM or Ctrl-C.")
     ] = 30.0,
@@ -147,6 +156,7 @@ def worker_command(
     """
     from flujo_aros.cli.execute import journal
     from flujo_aros.cli.secrecy import new_mask
+    from flujo_aros.durable import PerMinute
     from flujo_aros.pipeline.runner import Runner
 
     console = stderr_console()
@@ -164,6 +174,7 @@ def worker_command(
             return Runner(loaded_document(document, allow or [], folders or []), observers=observers)
 
         engine.load = loaded
+        engine.limits = dict(PerMinute.parse(each) for each in limits or ())
         engine.launch([name.strip() for name in queues.split(",") if name.strip()], concurrency)
         console.print(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it", soft_wrap=True)
         stop.wait()

@@ -23,9 +23,10 @@ from flujo_aros.errors import UsageError
 try:
     from flujo_aros.durable.engine import Durable
     from flujo_aros.durable.handle import DurableHandle
+    from flujo_aros.durable.limits import PerMinute
 except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
     if error.name not in ("dbos", "sqlalchemy", "psycopg"):
         raise
     raise UsageError("durable runs need an extra: pip install 'flujo_aros[durable]'") from error
 
-__all__ = ["Durable", "DurableHandle"]
+__all__ = ["Durable", "DurableHandle", "PerMinute"]

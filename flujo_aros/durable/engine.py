@@ -21,18 +21,20 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.durable.handle import DurableHandle
+from flujo_aros.durable.limits import PerMinute, SharedLimits
 from flujo_aros.durable.liveness import Liveness, liveness
-from flujo_aros.durable.recorder import Limiter, RunRecording
+from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
 from flujo_aros.durable.store import OPEN, RunRow, Store, Superseded, workflow_of
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import Record
-from flujo_aros.pipeline.model import Answer
-from flujo_aros.pipeline.pause import fingerprint
+from flujo_aros.pipeline.model import Answer, Pipeline
+from flujo_aros.pipeline.pause import every_step, fingerprint
 from flujo_aros.pipeline.recorded import as_saved
 from flujo_aros.pipeline.results import RunResult, RunStatus, Work
 from flujo_aros.pipeline.runner import Runner, RunTask
 from flujo_aros.pipeline.shared import SharedContext
+from flujo_aros.pipeline.step import Step
 
 Document = Mapping[str, Any]
 """A blueprint as plain JSON, from which any worker can make the pipeline again."""
@@ -44,6 +46,7 @@ _VERSION: Final = "aros-1"
 """Of the engine's rows. Which pipeline a run needs is written in the run: one worker executes many."""
 _MOST_TAKEOVERS: Final = 3
 _LOOK_SECONDS: Final = 0.25
+_LOOKS_AT_PARKED: Final = 20
 _open: Durable | None = None
 
 
@@ -80,18 +83,20 @@ class Durable:
     `url` is `sqlite:///FILE`, for the processes of one machine, or `postgresql://USER@HOST/NAME`, for any number of
     machines. A process that is killed loses nothing: `run` on the same input takes the interrupted run up, in the same
     program or another, and steps that had settled and model calls that were recorded are neither run nor paid again.
-    `live` keeps the text of replies while they are written, so that other processes can follow. `limiter` shares
-    limits per minute among all workers (see `flujo_aros.durable.limits`).
+    `live` keeps the text of replies while they are written, so that other processes can follow. `limits` are
+    those of each provider, per minute, for all workers of the database together: `{"openai": PerMinute(requests=500)}`.
 
     There is one open `Durable` in a process; `close()`, or leaving it as a context manager, makes room for another.
 
     Raises `UsageError` at the first run for a URL that cannot be used.
     """
 
-    def __init__(self, url: str, *, live: bool = False, limiter: Limiter | None = None, create: bool = True) -> None:
+    def __init__(
+        self, url: str, *, live: bool = False, limits: Mapping[str, PerMinute] | None = None, create: bool = True
+    ) -> None:
         self.url = url
         self.live = live
-        self.limiter = limiter
+        self.limits = dict(limits or {})
         self.executor = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.runners: dict[str, Runner] = {}
         self.documents: dict[str, Document] = {}
@@ -246,7 +251,7 @@ class Durable:
 
     def register(self, runner: Runner) -> str:
         """Let this process execute the runs of a pipeline, whoever begins them. Gives the pipeline's version."""
-        version = fingerprint(runner.pipeline)
+        version = version_of(runner.pipeline)
         self.runners[version] = runner
         return version
 
@@ -354,6 +359,26 @@ class Durable:
                 self.submit_in(connection, client, task, version, queue=queue, priority=priority)
 
         await asyncio.to_thread(put)
+        return self.handle(task.run_id)
+
+    def submit_with(
+        self,
+        connection: sa.Connection,
+        runner: Runner,
+        input: Any,  # noqa: A002 - as in `Runner.run`
+        context: Mapping[str, Any] | BaseModel | None = None,
+        *,
+        run_id: str | None = None,
+        queue: str = "default",
+        priority: int | None = None,
+    ) -> DurableHandle:
+        """Submit a run inside a transaction of your own on the same database (an outbox).
+
+        The run is there if, and only if, the transaction commits: an order and the run that works on it are written
+        together. `connection` is one of SQLAlchemy.
+        """
+        task = RunTask(run_id or uuid4().hex, input, SharedContext.of(context), named=run_id is not None)
+        self.submit_in(connection, self.client, task, self.register(runner), queue=queue, priority=priority)
         return self.handle(task.run_id)
 
     def submit_in(
@@ -513,7 +538,7 @@ class Durable:
         except ArosError as error:
             self.store.mark(row, "parked", f"this worker cannot load its blueprint: {error}")
             return None
-        if fingerprint(runner.pipeline) != row.version:
+        if version_of(runner.pipeline) != row.version:
             self.store.mark(row, "parked", _other_version(row))
             return None
         self.runners[row.version] = runner
@@ -527,9 +552,8 @@ class Durable:
         calls, highest = await asyncio.to_thread(store.calls, segments) if begun else ({}, 0)
         texts = await asyncio.to_thread(store.texts, row.run_id) if begun and row.live else []
         _draw_ids(highest)
-        recording = RunRecording(
-            store, row, runner.pipeline, rows, calls, _checkpoint, limiter=self.limiter, texts=texts
-        )
+        limiter = SharedLimits(store, self.limits) if self.limits else None
+        recording = RunRecording(store, row, runner.pipeline, rows, calls, _checkpoint, limiter=limiter, texts=texts)
         task = _task_of(row, recording, local)
         loop = asyncio.get_running_loop()
         inner = asyncio.ensure_future(runner.execute(task, recording))
@@ -555,6 +579,7 @@ class Durable:
 
     def _watch(self) -> None:
         """Keep the lock, cancel what is to be cancelled, and, as a worker, take over from the dead."""
+        looks = 0
         while not self._stop.wait(_LOOK_SECONDS):
             try:
                 if not self.locks.hold():
@@ -562,6 +587,9 @@ class Durable:
                 self._cancel_asked()
                 if self._queues:
                     self._take_over()
+                    looks += 1
+                    if looks % _LOOKS_AT_PARKED == 1:
+                        self._unpark()
             except (ArosError, SQLAlchemyError, engine_errors.DBOSException):
                 continue  # the database is away: it is looked at again
 
@@ -583,6 +611,27 @@ class Durable:
             for row in self.store.orphans(executor):
                 self._adopt(row)
 
+    def _unpark(self) -> None:
+        """Go on, in this process, with parked runs of the versions that it has."""
+        for row in self.store.runs(statuses=["parked"], limit=1000):
+            if row.version not in self.runners and not self._can_load(row):
+                continue
+            with self.store.connection() as connection:
+                taken = self.store.take_segment(connection, row, status="queued", executor=self.executor, note=None)
+            if taken:  # not by a queue, from which a worker without that version might take it
+                with SetWorkflowID(workflow_of(row.run_id, row.segment + 1)):
+                    DBOS.start_workflow(_aros_run, row.run_id, row.segment + 1)
+
+    def _can_load(self, row: RunRow) -> bool:
+        document = None if self.load is None else self.store.document(row.version)
+        if document is None or self.load is None:
+            return False
+        try:
+            runner = self.load(document)
+        except ArosError:
+            return False
+        return self.register(runner) == row.version
+
     def _adopt(self, row: RunRow) -> None:
         """Let a run go on that the engine does not know to be under way."""
         if row.status == "cancelling":
@@ -597,6 +646,12 @@ class Durable:
                 ):
                     queue = row.queue or self._queues[0]
                     self._enqueue(connection, client, row.run_id, row.segment + 1, queue, row.priority)
+
+
+def version_of(pipeline: Pipeline) -> str:
+    """A hash of all that decides what a run does: its steps with their contracts, and the ladders in force."""
+    ladders = [repr(step.facts.ladder) for step in every_step(pipeline) if isinstance(step, Step)]
+    return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
 
 
 def _draw_ids(highest: int) -> None:

@@ -80,6 +80,15 @@ TEXTS = sa.Table(
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("text", sa.Text, nullable=False),
 )
+LIMITS = sa.Table(
+    "aros_durable_limits",
+    _META,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("provider", sa.Text, nullable=False, index=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("tokens", sa.BigInteger, nullable=False),
+    sa.Column("cost", sa.Float),
+)
 DOCUMENTS = sa.Table(
     "aros_durable_documents",
     _META,

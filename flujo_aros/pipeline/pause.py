@@ -73,15 +73,15 @@ def is_final(result: StepResult[Any]) -> bool:
 
 def has_conversation(pipeline: Pipeline) -> bool:
     """Whether any of its steps goes on with the conversation of others."""
-    return any(isinstance(step, Step) and step.use_history for step in _all_steps(pipeline))
+    return any(isinstance(step, Step) and step.use_history for step in every_step(pipeline))
 
 
-def _all_steps(pipeline: Pipeline) -> Iterator[PipelineStep]:
+def every_step(pipeline: Pipeline) -> Iterator[PipelineStep]:
     """The steps, and those inside of them and in their place."""
     for step in pipeline.steps:
         yield step
         for body in (*step.bodies.values(), *([Pipeline([step.fallback])] if step.fallback else [])):
-            yield from _all_steps(body)
+            yield from every_step(body)
 
 
 def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract[Any]]]:

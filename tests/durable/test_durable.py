@@ -282,3 +282,78 @@ def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path) -> None:
     database.write_text("not a database at all, but a text that is long enough to be looked at by SQLite")
     with Durable(f"sqlite:///{database}") as durable, pytest.raises(UsageError, match="not a database"):
         Runner(Pipeline([Call("count", function=len)]), engine=durable).run_sync("x")
+
+
+def test_a_run_of_another_version_is_parked_and_goes_on_where_its_version_is(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    old, new = Pipeline([Call("a", function=len)]), Pipeline([Call("b", function=len)])
+    with Durable(url) as durable:
+        handle = asyncio.run(Runner(old, engine=durable).submit("four", run_id="r"))
+    with Durable(url) as durable:
+        durable.register(Runner(new, engine=durable))
+        durable.launch(["default"])
+        with pytest.raises(UsageError, match="begun with another version"):
+            asyncio.run(durable.handle("r").result())
+    with Durable(url) as durable:
+        durable.register(Runner(old, engine=durable))
+        durable.launch(["default"])
+
+        async def ended() -> object:
+            while await durable.handle("r").status() in ("parked", "queued", "running"):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            return (await durable.handle("r").result()).output
+
+        assert asyncio.run(ended()) == 4
+    assert handle.run_id == "r"
+
+
+def test_a_run_submitted_in_a_transaction_is_there_only_if_it_commits(tmp_path: Path) -> None:
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        runner = Runner(Pipeline([Call("count", function=len)]), engine=durable)
+        _ = durable.client
+        with durable.store.engine.connect() as connection:
+            durable.submit_with(connection, runner, "x", run_id="lost")
+            connection.rollback()
+        with durable.store.engine.begin() as connection:
+            durable.submit_with(connection, runner, "x", run_id="kept")
+        assert [row.run_id for row in durable.store.runs()] == ["kept"]
+        assert durable.store.workflow_statuses(["kept", "lost"]) == {"kept": "ENQUEUED"}
+
+
+def test_the_text_of_a_reply_is_followed_from_outside_and_each_event_comes_once(tmp_path: Path) -> None:
+    async def stream(_messages, _info):
+        for piece in ("one ", "two ", "three"):
+            yield piece
+            await asyncio.sleep(0.3)
+
+    pipeline = Pipeline([Step("write", agent=Agent(FunctionModel(stream_function=stream)))])
+
+    async def main() -> tuple[list[int], str, list[int]]:
+        with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}", live=True) as durable:
+            result = await Runner(pipeline, engine=durable).run("x")
+            events = [each async for each in durable.handle(result.run_id).stream()]
+            text = "".join(getattr(event.event, "text", "") for _, event in events)
+            behind = [at async for at, _ in durable.handle(result.run_id).stream(events[2][0])]
+            return [at for at, _ in events], text, behind
+
+    offsets, text, behind = asyncio.run(main())
+    assert text == "one two three"
+    assert offsets == sorted(offsets)
+    assert behind == offsets[3:]
+
+
+def test_cancel_ends_a_run_under_way_and_it_stays_cancelled(tmp_path: Path) -> None:
+    async def wait(_: object) -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> str:
+        with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+            runner = Runner(Pipeline([Call("wait", function=wait)]), engine=durable)
+            handle = await runner.submit("x")
+            await asyncio.to_thread(durable.launch, ["default"])
+            while await handle.status() != "running":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            await handle.cancel()
+            return (await handle.result()).status.value
+
+    assert asyncio.run(main()) == "cancelled"

@@ -1,0 +1,92 @@
+"""Limits per minute that all workers share: reserved before a call, settled after it, and never passed."""
+
+import asyncio
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from flujo_aros import UsageError
+from flujo_aros.usage import Usage
+
+pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
+
+from flujo_aros.durable.limits import PerMinute, SharedLimits
+from flujo_aros.durable.store import Store
+from flujo_aros.host.recorded import CallMade
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+class Minute:
+    """Two workers with one database, and a clock that moves only while somebody sleeps."""
+
+    def __init__(self, folder: Path, limit: PerMinute) -> None:
+        self.now = 1000.0
+        self.store = Store(f"sqlite:///{folder / 'runs.sqlite'}")
+        self.workers = [SharedLimits(self.store, {"openai": limit}, self.sleep, lambda: self.now) for _ in range(2)]
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    async def begun(self, calls: int, used: Usage | None = None) -> list[float]:
+        """When each of so many calls could be made, seconds from the start; they are made by the workers in turn."""
+        times = []
+        for number in range(calls):
+            settle = await self.workers[number % 2].reserve("openai:gpt", size=400)
+            times.append(self.now - 1000.0)
+            await settle(CallMade({}, used))
+        return times
+
+
+def test_requests_of_all_workers_together_wait_for_the_minute(tmp_path: Path) -> None:
+    times = asyncio.run(Minute(tmp_path, PerMinute(requests=3)).begun(7))
+    assert times[:3] == [0, 0, 0]
+    assert 60 <= times[3] == times[5] < 62
+    assert times[6] >= 120
+
+
+def test_tokens_that_were_really_used_take_the_place_of_the_estimate(tmp_path: Path) -> None:
+    limit = PerMinute(tokens=1000, reply_tokens=400)  # with 400 characters of prompt: 500 reserved for each call
+    assert asyncio.run(Minute(tmp_path, limit).begun(2))[1] == 0
+    (tmp_path / "small").mkdir()
+    small = asyncio.run(Minute(tmp_path / "small", limit).begun(6, Usage(1, 50, 50)))
+    assert small == [0] * 6
+    (tmp_path / "large").mkdir()
+    large = asyncio.run(Minute(tmp_path / "large", limit).begun(2, Usage(1, 900, 50)))
+    assert large[1] >= 60
+
+
+def test_cost_waits_for_the_minute_by_what_calls_have_cost(tmp_path: Path) -> None:
+    minute = Minute(tmp_path, PerMinute(cost=Decimal("0.05")))
+    times = asyncio.run(minute.begun(3, Usage(1, 1, 1, Decimal("0.02"))))
+    assert times[:2] == [0, 0]
+    assert times[2] >= 60
+
+
+def test_a_call_that_is_larger_than_the_limit_goes_alone_instead_of_waiting_for_ever(tmp_path: Path) -> None:
+    times = asyncio.run(Minute(tmp_path, PerMinute(tokens=10)).begun(2))
+    assert times[0] == 0
+    assert times[1] >= 60
+
+
+def test_a_provider_without_limits_waits_for_nobody(tmp_path: Path) -> None:
+    minute = Minute(tmp_path, PerMinute(requests=1))
+
+    async def main() -> None:
+        for _ in range(5):
+            await minute.workers[0].reserve("anthropic:claude", 10)
+
+    asyncio.run(main())
+    assert minute.now == 1000.0
+
+
+@pytest.mark.parametrize("text", ["openai", "openai:", ":requests=1", "openai:rps=3", "openai:requests=x"])
+def test_a_limit_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="a limit is PROVIDER"):
+        PerMinute.parse(text)
+
+
+def test_a_limit_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="more than 0"):
+        PerMinute(requests=0)

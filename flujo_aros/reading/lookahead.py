@@ -58,14 +58,21 @@ class Ahead:
         self.now = re.compile(pattern, self.flags)
 
     @cached_property
+    def sure(self) -> re.Pattern[str]:
+        """Matches what is a match whatever comes."""
+        return re.compile(certain(self.pattern), self.flags)
+
+    @cached_property
     def begun(self) -> re.Pattern[str]:
         """Matches whatever may become a match."""
         return re.compile(begun(self.pattern), self.flags)
 
     def match(self, text: str, pos: int, *, growing: bool) -> re.Match[str] | None:
         """The match at `pos`; raises `NeedMoreInput` where more text could change it, in a text that grows."""
-        found = self.now.match(text, pos)
-        if growing and (self.begun.match(text, pos) if found is None else found.end() == len(text)):
+        if not growing:
+            return self.now.match(text, pos)
+        found = self.sure.match(text, pos)
+        if self.begun.match(text, pos) if found is None else found.end() == len(text):
             raise NeedMoreInput
         return found
 

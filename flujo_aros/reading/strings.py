@@ -291,11 +291,7 @@ def _item_without_comma(around: Surroundings, start: int, at: int, after: int) -
 
 def _key_at(around: Surroundings, pos: int) -> re.Match[str] | None:
     """A key and its colon, where a string may have ended before it."""
-    text = around.text
-    found = KEY_BEHIND.match(text, pos, growing=around.growing)
-    if around.growing and found and found["b"] is not None and _skip(text, found.end()) == len(text):
-        raise NeedMoreInput
-    return found
+    return KEY_BEHIND.match(around.text, pos, growing=around.growing)
 
 
 def _next_item(around: Surroundings, pos: int) -> bool:

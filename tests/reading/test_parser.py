@@ -1,0 +1,326 @@
+"""The parser's own laws: what the C parsers take over, it would have read in the same way; and nothing is hurried."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from flujo_aros import Accepted, Rejected, Risk, read
+from flujo_aros.contract import Output, path_of
+from flujo_aros.reading import grammar
+from flujo_aros.reading.as_is import AS_IS, fit
+from flujo_aros.reading.coerce import Coercion
+from flujo_aros.reading.edits import steps_to
+from flujo_aros.reading.json_scan import Scanned, json_extent, scan
+from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
+from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, Node
+from flujo_aros.reading.parser import Parsed, Parser
+from flujo_aros.reading.splice import splices
+
+VALUE: dict[str, Any] = {
+    "name": "Ada Lovelace",
+    "lines": [{"sku": f"A-{at}", "what": f"a thing, no. {at}", "count": at, "tags": ["new", "red"]} for at in range(6)],
+    "place": {"city": "Oslo", "street": "Main, 3", "open": True},
+    "note": "ring twice",
+    "total": 12.5,
+}
+
+
+class Line(BaseModel):
+    sku: str
+    what: str
+    count: int
+    tags: list[str]
+
+
+class Place(BaseModel):
+    city: str
+    street: str
+    open: bool
+
+
+class Order(BaseModel):
+    name: str
+    lines: list[Line]
+    place: Place
+    note: str
+    total: float
+
+
+CONTRACT = Output.json(Order)
+SHAPE = CONTRACT.shape
+DAMAGES: dict[str, tuple[str, str]] = {
+    "a missing comma": (r"(?<=[\"\]}\d]),(?=\n)", ""),
+    "a comma too much": (r"(?<=[\"\]}\d]),(?=\n)", ",,"),
+    "a trailing comma": (r"(?<=[\"\]}\d])(?=\n *[}\]])", ","),
+    "a missing colon": (r": ", " "),
+    "a missing quote": (r'",(?=\n)', ","),
+    "an inner quote": (r"(?<=a )thing", '"thing"'),
+    "a raw line break": (r"(?<=a )thing", "\nthing"),
+    "an escape that is none": (r"(?<=a )thing", r"\\ thing"),
+    "a bare key": (r'"(\w+)"(?=:)', r"\1"),
+    "single quotes": (r'"([^"\n]+)"', r"'\1'"),
+    "a comment": (r",(?=\n)", ", // so far"),
+    "a foreign word": (r"true", "True"),
+}
+
+
+def damaged(name: str, value: Any = VALUE) -> list[str]:
+    """The text of a value, damaged once, at each place where that can be done."""
+    text = json.dumps(value, indent=1)
+    pattern, instead = DAMAGES[name]
+    return [text[: m.start()] + m.expand(instead) + text[m.end() :] for m in re.finditer(pattern, text)]
+
+
+# --- repairs where the damage is --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_one_damaged_place_is_repaired_as_the_parser_repairs_it_in_the_whole(name: str) -> None:
+    repaired = 0
+    for text in damaged(name):
+        parsed = Parser(text, 0, SHAPE).parse()
+        for found in splices(text, 0, json_extent(text, 0), SHAPE, ends=False):
+            if CONTRACT.values.strict_json(found.json) is None:
+                continue
+            repaired += 1
+            assert isinstance(parsed, Parsed)
+            assert json.loads(found.json) == parsed.plain
+            assert found.end == parsed.end
+            assert [(edit[:5], edit.path) for edit in found.edits] == [
+                (edit[:5], path_of(list(steps_to(parsed.node, edit.start, {})))) for edit in parsed.edits
+            ]
+    assert repaired >= 1
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_one_damaged_place_comes_to_the_value_or_to_a_refusal(name: str) -> None:
+    outcomes = [read(text, Order) for text in damaged(name)]
+    values = [outcome.value.model_dump() for outcome in outcomes if isinstance(outcome, Accepted)]
+    plain = [{**value, "lines": [{**line, "what": _tidy(line["what"])} for line in value["lines"]]} for value in values]
+    assert plain == [VALUE] * len(values)
+    assert len(values) > 0.8 * len(outcomes)
+
+
+def _tidy(text: str) -> str:
+    return text.replace('"', "").replace("\n", "").replace("\\ ", "")
+
+
+def test_two_places_far_from_each_other_are_repaired_one_after_the_other() -> None:
+    text = damaged("a missing comma")[1]
+    at = text.index('"note"')
+    text = f"{text[:at]}note{text[at + 6 :]}"
+    outcome = read(text, Order)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == Order.model_validate(VALUE)
+    assert [repair.code for repair in outcome.repairs] == ["missing-comma", "unquoted-key"]
+    assert [text[slice(*repair.span)] for repair in outcome.repairs] == ["", "note"]
+    assert outcome.repairs[1].path == "$.note"
+
+
+def test_what_is_repaired_in_place_keeps_to_the_risk_that_is_allowed() -> None:
+    (text, *_) = damaged("a missing comma")
+    assert isinstance(read(text, Order, risk=Risk.LOSSLESS), Rejected)
+    (text, *_) = damaged("a trailing comma")
+    assert isinstance(read(text, Order, risk=Risk.LOSSLESS), Accepted)
+
+
+def test_keys_that_an_open_schema_does_not_name_are_looked_at_though_one_place_is_repaired() -> None:
+    schema = {"type": "object", "properties": {"unit_price": {"type": "number"}, "sku": {"type": "string"}}}
+    outcome = read('{"UnitPrice": 3, "sku": "a" "more": 1}', {**schema, "required": ["unit_price"]})
+    assert outcome.value == {"unit_price": 3, "sku": "a", "more": 1}
+
+
+def test_a_control_character_behind_a_colon_is_no_path() -> None:
+    text = json.dumps(VALUE).replace("ring twice", "ring:\ntwice")
+    assert read(text.replace("ring:\\ntwice", "ring:\ntwice"), Order).value.note == "ring:\ntwice"
+
+
+def test_a_bracket_that_may_belong_elsewhere_is_not_taken_for_certain() -> None:
+    """Lists stand beside other items: nothing says which of them the missing closer belongs to."""
+    schema = {"type": "object", "properties": {"a": {}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+    outcome = read('{"a": [[1, 2], [3, 4, 5], "b": 2}', schema)
+    assert not isinstance(outcome, Accepted) or outcome.value["a"] in ([[1, 2], [3, 4, 5]], [[1, 2], [3, 4], 5])
+
+
+# --- containers that the C scanner reads ------------------------------------------------------------------------------
+
+
+def test_nodes_of_valid_json_are_those_of_the_parser() -> None:
+    text = json.dumps({**VALUE, "deep": [[], {}, [1, [2.5, "x\\n", None]], {"é": "\u00fc\n"}]}, indent=2)
+    whole = scan(text, 0, 200)
+    assert isinstance(whole, Scanned)
+    assert whole.plain == json.loads(text)
+    assert _spelled(whole) == _spelled(_by_hand(text))
+
+
+def _by_hand(text: str) -> Node:
+    parsed = Parser(text, 0, max_depth=100).parse()  # so few levels only the parser itself counts
+    assert isinstance(parsed, Parsed)
+    return parsed.node
+
+
+def _spelled(node: Node) -> Any:
+    inner = node.value
+    if node.kind == OBJECT:
+        inner = [(member.key, member.start, _spelled(member.node)) for member in node.value]
+    elif node.kind == ARRAY:
+        inner = [_spelled(item) for item in node.value]
+    return node.kind, inner, node.start, node.end
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1, "a": 2}', "a key occurs twice"),
+        ('{"a": 1e999}', "a number is not finite"),
+        ('{"a": NaN}', "a word is not a number"),
+        ('{"a": "C:\\new"}', "a backslash may be meant as written"),
+        ('{"a": "\\nabla f"}', "a backslash may begin a command"),
+        ('{"a": "\\ud83d"}', "half of a character"),
+        ("[" * 9 + "]" * 9, "too many levels"),
+        (f'{{"a": {"1" * 4_100}}}', "too many digits"),
+        ('{"a": 1', "it does not end"),
+    ],
+)
+def test_what_may_mean_something_else_than_json_does_is_left_to_the_parser(text: str, why: str) -> None:
+    assert not isinstance(scan(text, 0, 8), Scanned), why
+
+
+def test_a_key_that_occurs_twice_in_a_whole_container_is_seen_in_a_damaged_reply() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object"}, "b": {"type": "integer"}}}
+    assert isinstance(read('{"a": {"k": 1, "k": 2}, "b": 1,, "c": [1 2]}', schema), Rejected)
+
+
+def test_a_closer_in_a_string_does_not_end_the_container_around() -> None:
+    outcome = read('{"a": {"code": "x = {"y"}; z"}, "b": 1}', {})
+    assert not isinstance(outcome, Accepted) or outcome.value == {"a": {"code": 'x = {"y"}; z'}, "b": 1}
+
+
+def test_a_key_of_the_object_around_ends_an_object_that_was_not_closed() -> None:
+    text = json.dumps(VALUE).replace("true}", "true")
+    outcome = read(text, Order)
+    assert isinstance(outcome, Accepted)
+    assert outcome.value == Order.model_validate(VALUE)
+    assert [repair.code for repair in outcome.repairs] == ["missing-closer"]
+
+
+def test_members_behind_an_early_closer_belong_to_the_object() -> None:
+    outcome = read('{"sku": "a", "what": "b", "count": "3"}, "tags": []}', Line)
+    assert isinstance(outcome, Accepted)
+    assert [repair.code for repair in outcome.repairs] == ["early-closer", "string-to-number"]
+
+
+# --- what coercion leaves as it is ------------------------------------------------------------------------------------
+
+MIXED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+        "word": {"enum": ["low", "high", 3]},
+        "day": {"type": "string", "format": "date"},
+        "many": {"type": "array", "items": {"type": "number"}},
+        "pairs": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+        "free": {},
+        "part": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    },
+}
+SAMPLES: list[Any] = [
+    *("low", "", "N/A", "none", "3", "yes", "2026-11-22", "11/22/26", 3, 3.0, 2.5, True, None, [], {}, [1, 2.5], [[1]]),
+    *([[1], [2]], [["1"]], {"n": 1}, {"n": "1"}, {"N": 1}, {"m": 1}, ["a"], [1, [2]], {"free": [1, "x", None]}),
+]
+
+
+def test_what_stays_as_it_is_takes_neither_an_edit_nor_an_issue() -> None:
+    """Whatever `fit` says may stay is what coercion makes of it; of all else it says nothing."""
+    shape, rng, stays = Output.json(MIXED).shape, random.Random(4), 0  # noqa: S311
+    for _ in range(4_000):
+        names = rng.sample(list(MIXED["properties"]), rng.randrange(1, 4))
+        value = {name: rng.choice(SAMPLES) for name in names}
+        text = json.dumps([value])
+        node = scan(text, 0, 200)
+        assert isinstance(node, Scanned)
+        coercion = Coercion(text, ceiling=Risk.LOSSY, pristine=True)
+        coerced = coercion.value(_by_hand(text).value[0], shape, (None, 0))
+        if fit(value, shape) == AS_IS:
+            stays += 1
+            assert (coerced, coercion.edits, coercion.issues) == (value, [], [])
+    assert stays > 200
+
+
+def test_a_scalar_where_it_belongs_stays() -> None:
+    shape = Output.json(MIXED).shape
+    for value in (
+        {"text": "a"},
+        {"maybe": None},
+        {"either": True},
+        {"word": "low"},
+        {"many": [1, 2.5]},
+        {"free": [{}]},
+    ):
+        assert fit(value, shape) == AS_IS, value
+
+
+# --- texts that grow --------------------------------------------------------------------------------------------------
+
+AHEAD: dict[str, Ahead] = {name: found for name, found in vars(grammar).items() if isinstance(found, Ahead)}
+PARTS = [
+    *(
+        '"',
+        "'",
+        "“",
+        "”",
+        ":",
+        "：",
+        "=>",
+        ",",
+        "}",
+        "]",
+        "{",
+        " ",
+        "\n",
+        "unit",
+        "price",
+        "12",
+        "-1.5e3",
+        "true",
+        "//",
+        "/*",
+    ),
+    *("*/", "#", "+", "(", "new ", "\u200b", "name:", '": ', "None"),
+]
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_a_look_ahead_says_the_same_however_much_of_the_text_has_come(name: str) -> None:
+    ahead, rng, waited = AHEAD[name], random.Random(7), 0  # noqa: S311
+    for _ in range(3_000):
+        text = "".join(rng.choice(PARTS) for _ in range(rng.randrange(1, 9)))
+        said: list[tuple[str, ...]] = []
+        for end in range(len(text) + 1):
+            try:
+                found = ahead.match(text[:end], 0, growing=True)
+            except NeedMoreInput:
+                waited += 1
+                assert not said, (text, end)
+            else:
+                said.append(("none",) if found is None else (found[0],))
+        assert len(set(said)) <= 1, (text, said)
+    assert waited
+
+
+def test_a_number_is_not_certain_before_what_ends_it() -> None:
+    parser = Parser('{"a": 1', 0, growing=True)
+    steps: list[Callable[[], object]] = [lambda: parser.go_on('{"a": 1'), lambda: parser.go_on('{"a": 1,')]
+    assert [step() for step in steps] == [None, None]
+    assert not parser.stack[0].items
+    parser.go_on('{"a": 1, "b": 2}')
+    assert [member.node.kind for member in parser.stack[0].items][:1] == [NUMBER]

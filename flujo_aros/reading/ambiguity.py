@@ -8,13 +8,30 @@ from typing import Final
 from flujo_aros.reading.strings import QUOTES
 
 _UNSURE: Final = re.compile(
-    r"\"\s*[,+]\s*[\"#]|\"\s*\"|\"\s*:\s*[\"\[{\d]|\"[ \t]*\n|\"\s+-?\d[\d.]*\s*[\",]|\"\s*\+\s"
-    r"|\n[ \t]{0,80}\"|\"\s{0,40},\s{0,40}(?:\Z|[\[{\n])|\"\s{0,40};\s{0,40}\Z"
-    r"|\"\s{0,40}[,;]\s{0,40}\w{1,60}\s{0,40}[:=]|[,\n]\s{0,40}\w{1,60}\s{0,40}[:=]\s{0,40}\"|,\"\w"
-    r"|[}\]]\s{0,40},\s{0,40}[{\[\"]|\"\s{0,40},[^\W\d]|\A\s{0,40}[:=]\s{0,40}[\"\[{]|\A\s+\""
-    r"|\"\s{0,40}[}\]]\s{0,40}[,;]?\s{0,40}(?:[\"\[{\n]|\w{1,60}\s{0,40}[:=])"
-    r"|\"\s{0,40}[\[{]\s{0,40}[\"{\[\n]"
+    r"""
+      \"\s*[,+]\s*[\"\#]                                        # red", "green         one" + "two
+    | \"\s*\"                                                   # red" "green
+    | \"\s*:\s*[\"\[{\d]                                        # red", "size": 3
+    | \"[ \t]*\n                                                # red"  and the line ends
+    | \"\s+-?\d[\d.]*\s*[\",]                                   # red" 12,
+    | \"\s*\+\s                                                 # one" + two
+    | \n[ \t]{0,80}\"                                           # a line that begins with a quote
+    | \"\s{0,40},\s{0,40}(?: \Z | [\[{\n] )                     # red", {           red",  and the line ends
+    | \"\s{0,40};\s{0,40}\Z                                     # red";
+    | \"\s{0,40}[,;]\s{0,40}\w{1,60}\s{0,40}[:=]                # red", size:       red"; size =
+    | [,\n]\s{0,40}\w{1,60}\s{0,40}[:=]\s{0,40}\"               # , size: "large
+    | ,\"\w                                                     # red,"green
+    | [}\]]\s{0,40},\s{0,40}[{\[\"]                             # }, {              ], "size
+    | \"\s{0,40},[^\W\d]                                        # red",green
+    | \A\s{0,40}[:=]\s{0,40}[\"\[{]                             # : "red            at the beginning
+    | \A\s+\"                                                   # a quote at the beginning
+    | \"\s{0,40}[}\]]\s{0,40}[,;]?\s{0,40}(?: [\"\[{\n] | \w{1,60}\s{0,40}[:=] )     # red"}, "size     red"] size:
+    | \"\s{0,40}[\[{]\s{0,40}[\"{\[\n]                          # red" {"size
+    """,
+    re.X,
 )
+"""A quote that would fit as the end of a string, or as the beginning of the next one: each alternative is found inside
+of what is said to be one string."""
 JSON_MARK: Final = re.compile(r"[{\[:=]")
 """What no key holds that has quotes in it."""
 _NO_BEGIN: Final = re.compile(r"\s*[\[{:=]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")

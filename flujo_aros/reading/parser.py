@@ -366,7 +366,12 @@ class Parser:
         return self._value(frame.shape.member(frame.keys.get(frame.key, frame.key)), member=True)
 
     def _closes_before(self, frame: Frame, key: str, mark: int) -> bool:
-        """Close an object before a key that only the object around has, where a closer is missing later on."""
+        """Close an object before a key that only the object around has: `{"place": {"city": "Oslo", "total": 3}`.
+
+        JSON takes `total` for a member of `place` and notices at the end that a brace is missing. The schema knows
+        better, but only where the brackets that are left say that one is missing: an object with unknown keys is not
+        closed early in a text whose brackets fit together.
+        """
         parent = self.stack[-2] if len(self.stack) > 1 else None
         if parent is None or self.balanced or parent.kind != OBJECT or key not in parent.keys or key in parent.plain:
             return False
@@ -384,7 +389,11 @@ class Parser:
         return True
 
     def _brace_for_key(self, frame: Frame) -> bool:
-        """A brace where a key should stand: the object before it was not closed, or the brace was written twice."""
+        """A brace where a key should be.
+
+        `[{"sku": 1, {"sku": 2}]`: the object was not closed; its first key begins the next one. `{ {"sku": 1}`: the
+        brace was written twice, and no closer is left for the second. Anything else could be both.
+        """
         self._need(self.pos + _LONGEST_KEY)
         found = grammar.FIRST_KEY.match(self.text, self.pos)
         in_list = len(self.stack) > 1 and self.stack[-2].kind != OBJECT
@@ -468,7 +477,10 @@ class Parser:
             raise
 
     def _next_belongs_outside(self, frame: Frame) -> bool:
-        """Whether a key and a colon stand where an element should: the list was never closed."""
+        """Whether a key and a colon are where an element should be: `"tags": ["a", "b", "total": 3`.
+
+        The list was never closed. With a schema, the key has to be one of the object around.
+        """
         if not frame.items or len(self.stack) < 2 or self.stack[-2].kind != OBJECT:
             return False
         ahead = self._look_for_key(self.pos)
@@ -867,7 +879,10 @@ class Parser:
         raise self._stop(f"expected a comma or {closer!r}, found {text[pos : pos + 20]!r}", "unexpected")
 
     def _quick_separator(self, closer: str) -> bool | None:
-        """The common separators: a comma and a beginning, or a closer; None leaves it to the careful way."""
+        """The common separators, `, "` and `}`, without a look at anything else; None leaves it to `_separator`.
+
+        The outermost closer is always left to it, because members may follow (`_goes_on`).
+        """
         text = self.text
         pos = self.pos
         char = text[pos : pos + 1]
@@ -1032,7 +1047,11 @@ class Parser:
         return False
 
     def _goes_on(self) -> bool:
-        """Whether members follow the closer of the outermost object, with a closer of their own."""
+        """Whether members follow the closer of the outermost object, with a closer of their own.
+
+        `{"a": 1}, "b": 2}`: the first brace came too early. In `{"a": 1}, {"b": 2}` no key follows the comma, and in
+        `{"a": 1}, "b": 2` no closer is left: there the object has ended.
+        """
         after = self._blank_end(self.pos + 1)
         if self.doubled:
             return False
@@ -1064,7 +1083,9 @@ class Parser:
     def _mismatch(self, char: str) -> bool:
         """A closer of the wrong kind: meant for this container, or for the one around it, or for nothing.
 
-        What follows decides: the number of closers left must be the number of containers left.
+        What follows decides: as many closers must be left as containers are open. With `[[1, 2}, 3]` one closer is left
+        behind `}`, and one list is open if the brace closes the inner one: it is a wrong closer. In `{"a": [1, 2}` none
+        is left: the list was not closed, and the brace is that of the object. In `[1, 2}, 3]` the brace closes nothing.
         """
         left = self._surplus(self.pos + 1)
         depth = len(self.stack)
@@ -1084,7 +1105,11 @@ class Parser:
         raise self._stop(f"{char!r} closes nothing that is open here", "wrong-closer")
 
     def _surplus(self, start: int) -> int:
-        """How many closers from here on have no opener. All looks together are linear in the text."""
+        """How many closers from here on have no opener; brackets in strings do not count.
+
+        Each look goes over the rest, up to a bound. A text with so many brackets that do not fit together that all
+        looks are more than a few times its length is given up: so the work stays linear.
+        """
         self._need(start + _LOOK)
         end = min(len(self.text), start + _LOOK)
         self.looked += end - start

@@ -244,7 +244,10 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
 
 
 def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
-    """Whether a quote ends a key: a colon follows, or a value where the colon was forgotten."""
+    """Whether a quote ends a key: a colon follows, or a value where the colon was forgotten (`"limit" 3`).
+
+    The latter needs a key that the schema knows, or one that looks like a name: `"so "they" say": 1` is one key.
+    """
     text = around.text
     char = text[after : after + 1]
     if not char:
@@ -295,7 +298,12 @@ def _key_at(around: Surroundings, pos: int) -> re.Match[str] | None:
 
 
 def _next_item(around: Surroundings, pos: int) -> bool:
-    """Whether another member or element (or the end of the container) stands after a comma."""
+    """Whether another member or element (or the end of the container) follows a comma.
+
+    `"Hello, "world", she said", "b": 2`: behind the second quote comes `world`, which is no comma; behind the third
+    comes a comma, but `she said` is neither a key with a colon nor a string, so that it is a comma of the text. Behind
+    the fourth comes `"b":`. Elements have no colon to tell by: there a quote, a bracket or a number is enough.
+    """
     text = around.text
     after = _skip(text, pos)
     char = text[after : after + 1]
@@ -362,7 +370,10 @@ def _next_element_after_comment(around: Surroundings, comment: int) -> bool:
 
 
 def _follows(around: Surroundings, closer: int) -> bool:
-    """Whether what comes after a closer fits: another closer, a comma, the end, or prose once all is closed."""
+    """Whether what comes after a closer fits: another closer, a comma, the end, or prose once all is closed.
+
+    `{"code": "f({"a"})", "b": 1}`: the quote behind `a` is followed by a brace, but that by `)`.
+    """
     text, depth, at = around.text, around.depth, closer
     while text[at : at + 1] in ("}", "]"):
         depth -= 1
@@ -378,7 +389,12 @@ def _follows(around: Surroundings, closer: int) -> bool:
 
 
 def _lost_end(around: Surroundings, start: int, seen: int, at: int) -> StringEnd | None:
-    """The string has swallowed the next key, so its own closing quote was lost: it ends before that key."""
+    """The string has swallowed the next key, so its own closing quote was lost: it ends before that key.
+
+    `{"city": "Oslo, "limit": 3}`: the string that begins at `Oslo` would end at the quote behind `limit`, where a colon
+    follows. Between its only inner quote and that one is a key, and a comma before it: the value is `Oslo`. A key that
+    the schema does not name needs the comma, or a line of its own.
+    """
     text, shape = around.text, around.shape
     if seen < 0:
         comma = max(text.rfind(",", start, at), text.rfind("\n", start, at))
@@ -427,7 +443,7 @@ def _lost_in_list(text: str, start: int, seen: int, at: int) -> StringEnd | None
 
 
 def _end_at_line(text: str, start: int) -> StringEnd | None:
-    """A last string without its closing quote ends with its line, if only closers follow."""
+    r"""A last string without its closing quote ends with its line, if only closers follow: `"note": "tea\n}`."""
     found = _LINE_END.search(text, start) or _OTHER_END.search(text, start)
     if found is None or not _ONLY_CLOSERS.match(text, found.end()):
         return None

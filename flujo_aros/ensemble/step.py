@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
-from flujo_aros.contract import EventContract, Output, winner_in
+from flujo_aros.contract import EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.measures import drift, repetition
@@ -171,7 +171,8 @@ class Ensemble(Common):
             contract = Output.event([REFLECTED], ["replaces"] if replacing else [])
         else:
             players = [each.name for each in self.manifests if each.name != manifest.name]
-            checks = [winner_in(players)] if "winner" in manifest.output_extra_fields and players else []
+            verdict = {"winner": winner_in(players), "scores": scores_of(players)} if players else {}
+            checks = [check for name, check in verdict.items() if name in manifest.output_extra_fields]
             more = manifest.output_extra_fields
             contract = Output.event(manifest.may_emit, more, required=True, checks=checks)
         return Step(manifest.name, agent=agent, contract=Spoken.of(contract))

@@ -11,13 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from flujo_aros import LimitReached, Runner, RunStatus, StepLimits, Trust, UsageError
+from flujo_aros import BlueprintError, Journal, LimitReached, Runner, RunStatus, StepLimits, Trust, UsageError
+from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.cli.progress import PlainProgress
 from flujo_aros.ensemble.log import EventLog, LogEvent, fold
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.memory import Add, Beliefs, EpisodicMemory, Merge, ReflectionTracker, Retire
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import Stats, render_stats, stage, stats, transcript
+from flujo_aros.events import StepNoted
+from flujo_aros.telemetry.report import report_html
 from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
 
 MODEL = "local:m"
@@ -239,6 +244,57 @@ def test_a_verdict_outside_the_cast_is_asked_once_more_and_then_open() -> None:
     assert verdict.payload["no_contest"] is True
     assert (verdict.payload.get("winner"), verdict.text) == (None, "Nobody knows.")
     assert result.status is RunStatus.COMPLETED
+
+
+def test_scores_are_kept_to_the_cast_and_within_bounds_without_asking_again() -> None:
+    judge = manifest("judge", ["run.started"], ["judge.verdict"], output_extra_fields=["winner", "scores"])
+    model = ScriptedModel(said("So be it.", "judge.verdict", winner="actor", scores={"actor": 12, "ghost": 5}))
+    _, log = played([judge, ACTOR], model, turns=1)
+    assert model.calls == 1
+    assert list(log)[1].payload["scores"] == {"actor": 10.0}
+
+
+def test_a_transcript_and_beliefs_are_in_the_report(tmp_path: Path) -> None:
+    owl = manifest(
+        "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 3}
+    )
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        step = Ensemble("wood", cast=[owl], profiles={"default": MODEL}, turns=4)
+        models = ScriptedModels({MODEL: Talker()})
+        result = Runner(step, models=models, observers=[journal]).run_sync("A clearing at dusk.")
+        page = report_html(journal.story())
+    assert "<h3>Transcript" in page
+    assert f"💭 <bdi>{result.output['beliefs']['owl'][0]}</bdi>" in page
+
+
+def test_a_blueprint_says_the_same_and_its_mistakes_have_a_place() -> None:
+    text = """
+version: "0.1"
+agents: {small: {model: "local:m"}}
+steps:
+  - kind: ensemble
+    name: wood
+    profiles: {default: small}
+    inject: {"2": Rain.}
+    cast: [{name: owl, persona: An owl., subscribes_to: [run.started], may_emit: [agent.spoke]}]
+"""
+    step = parse_blueprint(text).steps[0]
+    assert isinstance(step, Ensemble)
+    assert (step.manifests[0].name, step.inject) == ("owl", {2: "Rain."})
+    with pytest.raises(BlueprintError, match=r"blueprint:9:12: .*did you mean 'persona'"):
+        parse_blueprint(text.replace("persona", "persoa"))
+    with pytest.raises(BlueprintError, match="no agent 'smal'; did you mean 'small'"):
+        parse_blueprint(text.replace("default: small", "default: smal"))
+
+
+def test_an_event_is_a_line_of_the_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = PlainProgress(Console(stderr=True))
+    plain(
+        StepNoted(
+            note="ensemble", data=LogEvent(1, "r", 3, "agent.reflected", "owl", {"text": "Night is long."}).to_dict()
+        )
+    )
+    assert "   3  💭 owl believes: Night is long." in capsys.readouterr().err
 
 
 def test_reasoning_never_reaches_others() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from flujo_aros import Accepted, Rejected, read
 from flujo_aros.contract import Contract
 from flujo_aros.outcome import Outcome
-from flujo_aros.reading.live import Partial
+from flujo_aros.reading.partial import Partial
 from flujo_aros.reading.stream import StreamReader
 
 _STEP = re.compile(r"""\.(\w+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")

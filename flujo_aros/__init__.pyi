@@ -62,7 +62,7 @@ from flujo_aros.pipeline.results import (
 from flujo_aros.pipeline.runner import Runner as Runner
 from flujo_aros.pipeline.step import Call as Call, Step as Step
 from flujo_aros.pipeline.streaming import StreamEvent as StreamEvent
-from flujo_aros.reading.live import Partial as Partial
+from flujo_aros.reading.partial import Partial as Partial
 from flujo_aros.reading.normalize import (
     normalize_json_text as normalize_json_text,
     parse_and_validate as parse_and_validate,

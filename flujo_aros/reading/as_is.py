@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import TIMES, Shape
-from flujo_aros.reading.choose import is_no_value
+from flujo_aros.reading.enum_match import is_no_value
 
 _MAX_BRANCHES: Final = 64
 _MOST_TRIED: Final = 200

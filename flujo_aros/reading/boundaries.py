@@ -9,7 +9,7 @@ import re
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import REASONING_TAGS
-from flujo_aros.reading.locate import FENCE, LINES
+from flujo_aros.reading.scanner import FENCE, LINES
 
 _KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"
 _GOES_ON: Final = re.compile(rf"[\s}}\]]*,?\s*{_KEY}\s*[:：]")

@@ -13,13 +13,13 @@ from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.amounts import Scale, read_amount
 from flujo_aros.reading.as_is import CONVERTS, OTHER_KEYS, fit
-from flujo_aros.reading.choose import is_placeholder, name_words
 from flujo_aros.reading.coerce import Coercion, risk_of
-from flujo_aros.reading.edits import Edit, steps_of, worst
+from flujo_aros.reading.enum_match import is_placeholder, name_words
 from flujo_aros.reading.envelope import is_framed, is_schema
 from flujo_aros.reading.lenient import CLEANED
 from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.parser import Failure, Parsed
+from flujo_aros.reading.repairs import Edit, steps_of, worst
 from flujo_aros.reading.splice import Spliced
 
 T = TypeVar("T")

@@ -17,7 +17,8 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.amounts import Amount, Scale, read_amount
 from flujo_aros.reading.as_is import CONVERTS, fit
-from flujo_aros.reading.choose import (
+from flujo_aros.reading.dates import read_time
+from flujo_aros.reading.enum_match import (
     Company,
     is_no_value,
     is_placeholder,
@@ -26,8 +27,6 @@ from flujo_aros.reading.choose import (
     name_words,
     say_choices,
 )
-from flujo_aros.reading.dates import read_time
-from flujo_aros.reading.edits import Edit, Path, unlink
 from flujo_aros.reading.envelope import (
     contradiction,
     disowns,
@@ -42,6 +41,7 @@ from flujo_aros.reading.json_scan import Scanned
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Names, Placement, is_telling, place
+from flujo_aros.reading.repairs import Edit, Path, unlink
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})

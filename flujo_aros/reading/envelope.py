@@ -7,7 +7,7 @@ from typing import Final
 
 from flujo_aros.contract import Shape, fold
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.reading.choose import ANNOUNCING, name_words
+from flujo_aros.reading.enum_match import ANNOUNCING, name_words
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import CORRECTS, word_set
 

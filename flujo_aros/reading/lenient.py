@@ -13,10 +13,10 @@ from typing import Any, Final
 from flujo_aros.contract import ANY, Counts, Shape, path_of
 from flujo_aros.json_data import Unescaped
 from flujo_aros.outcome import Reason, Risk
-from flujo_aros.reading.edits import LOSSY, Edit, worst
 from flujo_aros.reading.grammar import BRACKETS
 from flujo_aros.reading.node import NUMBER, OBJECT, Member, Node
 from flujo_aros.reading.parser import Frame, Parsed, Parser, Stop
+from flujo_aros.reading.repairs import LOSSY, Edit, worst
 from flujo_aros.reading.scalars import SURROGATE
 
 _BETWEEN: Final = ("truncated", "elided")

@@ -25,7 +25,6 @@ from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar
 from flujo_aros.reading.ambiguity import JSON_MARK, is_doubtful
 from flujo_aros.reading.as_is import FOREIGN_KEYS, OTHER_KEYS, fit
-from flujo_aros.reading.edits import INFERRED, LOSSLESS, LOSSY, Edit, new_edit
 from flujo_aros.reading.json_scan import Scanned, Unreadable, scan
 from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_mark
 from flujo_aros.reading.node import (
@@ -41,6 +40,7 @@ from flujo_aros.reading.node import (
     new_member,
     new_node,
 )
+from flujo_aros.reading.repairs import INFERRED, LOSSLESS, LOSSY, Edit, new_edit
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings, find_end, is_prose_behind, open_at, open_still
 

@@ -29,16 +29,16 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.edits import Edit, RepairLog, worst
 from flujo_aros.reading.garnish import Look, tidied
 from flujo_aros.reading.json_scan import find_json_end
-from flujo_aros.reading.locate import FENCED
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
+from flujo_aros.reading.repairs import Edit, RepairLog, worst
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.said import is_prose, is_same_line, said_in
 from flujo_aros.reading.scalars import SURROGATE
+from flujo_aros.reading.scanner import FENCED
 
 T = TypeVar("T")
 _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"

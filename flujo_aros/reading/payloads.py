@@ -7,11 +7,9 @@ from typing import Final
 
 from flujo_aros.contract import ANY, REASONING_TAGS, BlockContract, Contract, TaggedContract, TypeValues, Valid
 from flujo_aros.outcome import Risk
-from flujo_aros.reading.anew import written_anew
-from flujo_aros.reading.grown import Grown, Rules, as_json
-from flujo_aros.reading.live import NOTHING
 from flujo_aros.reading.parser import Failure, Parser
-from flujo_aros.reading.shown import Shown, ShownText
+from flujo_aros.reading.partial import NOTHING, Grown, Rules, Shown, ShownText, as_json
+from flujo_aros.reading.rewritten_fields import written_anew
 
 _LONGEST_TAG: Final = 400
 _FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")

@@ -11,12 +11,11 @@ from flujo_aros.contract import BlockContract, Contract, EventContract, JsonCont
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import read_strict
-from flujo_aros.reading.gather import Pick
 from flujo_aros.reading.parser import DEPTH
 from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.scalars import SURROGATE
-from flujo_aros.reading.search import Search
+from flujo_aros.reading.select import Pick, Search
 
 T = TypeVar("T")
 

@@ -25,9 +25,9 @@ from flujo_aros.contract import Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
-from flujo_aros.reading.locate import CODE_FENCES
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import word_set
+from flujo_aros.reading.scanner import CODE_FENCES
 
 # --- names --------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from flujo_aros.contract import PLACEHOLDER
-from flujo_aros.reading.locate import FENCED
+from flujo_aros.reading.scanner import FENCED
 
 _QUOTED: Final = r"[\"“]([^\"“”\n]+)[\"”]"
 _LABELLED: Final = re.compile(rf"\b(?:text|says?|reply|line|answer)\s*[:=]\s*{_QUOTED}", re.I)

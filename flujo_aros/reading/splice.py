@@ -21,10 +21,10 @@ import jiter
 
 from flujo_aros.contract import Shape, path_of
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.reading.edits import Edit, steps_to
 from flujo_aros.reading.json_scan import JsonExtent, json_extent
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, Member, Node
 from flujo_aros.reading.parser import Failure, Frame, Parser
+from flujo_aros.reading.repairs import Edit, steps_to
 
 _MOST_PLACES: Final = 3
 """How many damaged places are repaired one by one: each of them costs the C parsers another look at the whole."""

@@ -9,9 +9,8 @@ from pydantic import TypeAdapter
 from flujo_aros.contract import BlockContract, Contract, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Reading, Risk
-from flujo_aros.reading.follow import Following
-from flujo_aros.reading.gather import Pick
-from flujo_aros.reading.live import Finals, Partial, Snapshot
+from flujo_aros.reading.incremental import IncrementalSearch
+from flujo_aros.reading.partial import Finals, Follower, Partial, Shown, ShownText, Snapshot
 from flujo_aros.reading.payloads import (
     FollowingBlock,
     FollowingNothing,
@@ -22,7 +21,7 @@ from flujo_aros.reading.payloads import (
 from flujo_aros.reading.read import Limits, check_options, read, too_large
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.reading.scalars import SURROGATE
-from flujo_aros.reading.shown import Follower, Shown, ShownText
+from flujo_aros.reading.select import Pick
 
 T = TypeVar("T")
 
@@ -143,9 +142,12 @@ class StreamReader(Generic[T]):
         seen, self._seen = self._seen, (shown.epoch, shown.state)
         if shown is last and seen == self._seen:
             return None
+        snapshot = shown.snapshot()
+        if snapshot.is_empty and not self._begun:
+            return None
         restarted = self._begun and (shown is not last or seen[0] != shown.epoch)
         self._begun = True
-        return Partial(shown.snapshot(), shown.finals, restarted=restarted)
+        return Partial(snapshot, shown.finals, restarted=restarted)
 
     def _follow(self) -> Follower:
         contract, limits = self.contract, self._limits
@@ -159,7 +161,7 @@ class StreamReader(Generic[T]):
         if not (shape.anything or shape.branches or shape.allows("object") or shape.allows("array")):
             return FollowingNothing()
         risk = self._options.get("risk")
-        return Following(
+        return IncrementalSearch(
             contract,
             contract.risk if risk is None else risk,
             self._options.get("pick", "last"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Limits, Reason, Rejected, Risk, Trust, read
 from flujo_aros.contract import Valid, compile_contract
-from flujo_aros.reading.edits import Edit, RepairLog
-from flujo_aros.reading.gather import DEPTH
+from flujo_aros.reading.repairs import Edit, RepairLog
+from flujo_aros.reading.select import DEPTH
 
 from .given import (
     CALM,

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, PlainSerializer, StringConstrain
 from flujo_aros.contract import BlockContract, Output
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Reason, Rejected
-from flujo_aros.reading.live import Partial
+from flujo_aros.reading.partial import Partial
 from flujo_aros.reading.read import Limits, read
 from flujo_aros.reading.runaway import before_runaway
 from flujo_aros.reading.stream import StreamReader
@@ -365,3 +365,10 @@ def test_what_a_model_wrote_before_it_lost_its_way() -> None:
     assert before_runaway("It said: " + "no, no. " * 900) == "It said: no, no. "
     assert before_runaway('{"a": 1,' + "\n" * 3_000) == '{"a": 1,'
     assert before_runaway("as it is\n\n") == "as it is\n\n"
+
+
+def test_a_stream_with_nothing_to_show_yet_shows_nothing() -> None:
+    """An empty list where an object is wanted is no value: no partial, and never an object of our own."""
+    reader = StreamReader({"type": "object", "properties": {"title": {"type": "string"}}})
+    shown = [partial.value for char in '[] {"title": 1' if (partial := reader.feed(char)) is not None]
+    assert shown == [{}]

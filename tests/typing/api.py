@@ -48,7 +48,7 @@ from flujo_aros import (
     recording,
 )
 from flujo_aros.contract import JsonContract
-from flujo_aros.reading.live import Partial
+from flujo_aros.reading.partial import Partial
 from flujo_aros.reading.stream import StreamReader
 
 

@@ -8,18 +8,15 @@ from typing import Final, Generic, TypeVar
 
 from flujo_aros.contract import ANY, Contract, EventContract, TypeValues, WrittenEvent, fold
 from flujo_aros.outcome import Issue, Reason, Risk
-from flujo_aros.reading.anew import written_anew
 from flujo_aros.reading.boundaries import KEY_FIRST, begins_without_opener, key_without_opener
 from flujo_aros.reading.candidate import Candidate
-from flujo_aros.reading.gather import ESCAPED, Pick, Region
-from flujo_aros.reading.grown import Grown, Rules, as_json
 from flujo_aros.reading.json_scan import find_json_end
-from flujo_aros.reading.live import NOTHING
-from flujo_aros.reading.locate import FENCE, INLINE, Spot, is_quoted
 from flujo_aros.reading.parser import Failure, Parsed, Parser
+from flujo_aros.reading.partial import NOTHING, Grown, Rules, Shown, as_json
 from flujo_aros.reading.payload import event_of, is_example
-from flujo_aros.reading.search import BETWEEN, Search
-from flujo_aros.reading.shown import Shown
+from flujo_aros.reading.rewritten_fields import written_anew
+from flujo_aros.reading.scanner import FENCE, INLINE, Spot, is_quoted
+from flujo_aros.reading.select import BETWEEN, ESCAPED, Pick, Region, Search
 
 T = TypeVar("T")
 
@@ -62,7 +59,7 @@ class Track(Generic[T]):
         return self.begun
 
 
-class Following(Search[T]):
+class IncrementalSearch(Search[T]):
     """The candidates of a text that still grows."""
 
     def __init__(self, contract: Contract[T], ceiling: Risk, pick: Pick, max_depth: int, max_candidates: int) -> None:
@@ -94,7 +91,7 @@ class Following(Search[T]):
     def waits_at(self) -> int:
         """Where what is not certain begins."""
         if self.current is None:
-            return self.scout.seen
+            return self.scanner.seen
         opened = self.current.machine.opened
         return opened.start if opened is not None else self.current.machine.certain[0]
 
@@ -107,7 +104,7 @@ class Following(Search[T]):
     def let_go(self) -> None:
         """Keep no hold of the text: it is about to grow."""
         self.size = len(self.text)
-        self.text = self.scout.text = ""
+        self.text = self.scanner.text = ""
         for track in (self.current, self.last):
             if track is not None:
                 track.machine.text = track.shown.grown.text = ""
@@ -115,7 +112,7 @@ class Following(Search[T]):
     def grow(self, text: str) -> None:
         """Read on."""
         self.budget += 8 * (len(text) - self.size)
-        self.text = self.scout.text = text
+        self.text = self.scanner.text = text
         if not self.begun and not self._begin():
             return
         if self.unsure and "&quot;" in text[max(0, self.size - 5) :]:
@@ -134,7 +131,7 @@ class Following(Search[T]):
             return track.shown
         if best is None or best.candidate is None:
             return self.lost.shown if self.lost is not None else None
-        begins = self.scout.waits and (self.scout.fence is not None or best.candidate.rank > FENCE)
+        begins = self.scanner.waits and (self.scanner.fence is not None or best.candidate.rank > FENCE)
         rival = track is not None and reads and self._wins(track, best)
         unknown = self.blind or self.region is not None
         best.shown.grown.doubt(in_doubt=self.pick != "first" and (begins or rival or unknown))
@@ -148,14 +145,11 @@ class Following(Search[T]):
         return rank < best_rank or (rank == best_rank and self.pick != "first")
 
     def _best(self) -> Track[T] | None:
-        if not self.fitting:
+        tracks = [(track.candidate, track) for track in self.fitting if track.candidate and track.candidate.fits]
+        if not tracks:
             return None
-        fitting = [(track.candidate.rank, track) for track in self.fitting if track.candidate and track.candidate.fits]
-        if not fitting:
-            return None
-        best = min(rank for rank, _ in fitting)
-        group = [track for rank, track in fitting if rank == best]
-        return group[0] if self.pick == "first" else group[-1]
+        leading = self._leading([candidate for candidate, _ in tracks])[1]
+        return next(track for candidate, track in tracks if candidate is leading)
 
     def _begin(self) -> bool:
         """Whether the text has begun, and with something that can be followed."""
@@ -226,9 +220,9 @@ class Following(Search[T]):
         return track.lines and track.begins
 
     def _enter(self) -> bool:
-        spot = self.scout.next(self.at)
-        if self.scout.reasoned_to:
-            self.fitting = [track for track in self.fitting if track.spot.start >= self.scout.reasoned_to]
+        spot = self.scanner.next(self.at)
+        if self.scanner.reasoned_to:
+            self.fitting = [track for track in self.fitting if track.spot.start >= self.scanner.reasoned_to]
         if spot is None:
             return False
         lost = key_without_opener(self.text) if not self.found else None
@@ -274,7 +268,7 @@ class Following(Search[T]):
 
     def _has_words_before(self, spot: Spot) -> bool:
         """Whether something is said before it, reasoning aside."""
-        return bool(self.text[self.scout.reasoned_to : spot.start].strip())
+        return bool(self.text[self.scanner.reasoned_to : spot.start].strip())
 
     def _is_known_line(self, spot: Spot) -> bool:
         """Whether it stands in a line of a key that is asked for: the reply may be such lines."""

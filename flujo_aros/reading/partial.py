@@ -1,11 +1,16 @@
-"""The value of one candidate while the machine still reads it: what the schema makes of each part, and what stands."""
+"""Partial values: what is shown of a reply while it grows, and which paths in it are final.
+
+The live containers only grow at their end. So a snapshot needs no copy: it notes how much of each open container there
+was, and the value is put together when somebody looks. A long string costs nothing for each piece of it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import NoneType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -14,11 +19,168 @@ from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.dates import read_time
-from flujo_aros.reading.edits import Path, unlink
 from flujo_aros.reading.envelope import WRAPPING
-from flujo_aros.reading.live import NOTHING, Finals, OpenText, Slice, Snapshot
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.parser import Frame, Parser
+from flujo_aros.reading.repairs import Path, unlink
+
+T_co = TypeVar("T_co", covariant=True)
+
+NOTHING: Final = object()
+
+
+class OpenText:
+    """A string that is still written, in the pieces that have come."""
+
+    __slots__ = ("_joined", "_known", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self._joined = ""
+        self._known = 0
+
+    def upto(self, count: int) -> str:
+        """The first `count` pieces as one text."""
+        if count < self._known:
+            return "".join(self.pieces[:count])
+        if count > self._known:
+            self._joined = "".join([self._joined, *self.pieces[self._known : count]])
+            self._known = count
+        return self._joined
+
+
+class Standing(NamedTuple):
+    """A place whose value will not change, and the value where all that is in it stands too."""
+
+    path: Path
+    inside: Any
+
+
+class Finals:
+    """The paths that stand, in the order in which they came to; as texts only when somebody looks."""
+
+    __slots__ = ("_counts", "_latest", "_reach", "_texts", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[Standing] = []
+        self._texts: list[str] = []
+        self._counts: list[int] = [0]
+        self._latest: frozenset[str] = frozenset()
+        self._reach = 0
+        """How many of the texts are in the latest set."""
+
+    def add(self, path: Path, inside: Any = NOTHING) -> None:
+        """A place that stands; with `inside`, all that is in its value stands as well."""
+        self.entries.append(Standing(path, inside))
+
+    def upto(self, count: int) -> frozenset[str]:
+        """The first `count` of them."""
+        for entry in islice(self.entries, len(self._counts) - 1, count):
+            self._texts.append(path_of(unlink(entry.path)))
+            if entry.inside is not NOTHING:
+                self._texts.extend(_paths_in(entry.inside, self._texts[-1]))
+            self._counts.append(len(self._texts))
+        wanted = self._counts[count]
+        if wanted < self._reach:
+            return frozenset(self._texts[:wanted])
+        if wanted > self._reach:  # a copy of a set costs a part of what making it anew costs
+            self._latest = self._latest.union(self._texts[self._reach : wanted])
+            self._reach = wanted
+        return self._latest
+
+
+def _paths_in(value: Any, path: str) -> Iterator[str]:
+    pending = [(value, path)]
+    while pending:
+        here, at = pending.pop()
+        steps = here.items() if is_dict(here) else enumerate(here) if is_list(here) else ()
+        for step, inner in steps:
+            inner_path = at + path_of((step,))[1:]
+            yield inner_path
+            pending.append((inner, inner_path))
+
+
+class Slice(NamedTuple):
+    """An open container as it was: its first `size` items, and its place in the container around it."""
+
+    container: Any
+    size: int
+    step: str | int
+
+
+class Snapshot(NamedTuple):
+    """A value as it was: the open containers from the outermost in, and the text that was open in the last."""
+
+    slices: tuple[Slice, ...]
+    text: OpenText | None = None
+    pieces: int = 0
+    step: str | int = ""
+    whole: Any = NOTHING
+    """The value itself, where nothing in it is open."""
+
+    def value(self) -> Any:
+        """Put the value together; what is closed in it is shared, not copied."""
+        if self.whole is not NOTHING:
+            return self.whole
+        inner: Any = self.text.upto(self.pieces) if self.text is not None else NOTHING
+        step = self.step
+        for container, count, outer in reversed(self.slices):
+            copy: Any = dict(islice(container.items(), count)) if is_dict(container) else container[:count]
+            if inner is not NOTHING:
+                if is_list(copy):
+                    copy.append(inner)
+                else:
+                    copy.setdefault(step, inner)
+            inner, step = copy, outer
+        return None if inner is NOTHING else inner
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show: no container is open, and there is no value."""
+        return self.whole is NOTHING and self.text is None and not self.slices
+
+
+class Partial(Generic[T_co]):
+    """What can be shown of an answer that is still being written.
+
+    `value` is plain JSON: what the schema converts for certain is converted (`"3"` is 3 where a number is wanted, an
+    alias is the real name), all else is as it was written; numbers, literals and keys appear when they are whole,
+    texts grow. It is the value as of this piece; it is put together at the first look, which takes time in the
+    breadth of what is open, and shares what is closed in it: do not change it.
+
+    `final_paths` are the places (`$.items[0].name`) whose value will not change, as far as this reading of the answer
+    is the one that wins. `restarted` tells that it is another reading than the one shown before: a better answer
+    began, or the same was found to mean something else; what was final before no longer counts.
+    """
+
+    __slots__ = ("_count", "_final_paths", "_finals", "_snapshot", "_value", "restarted")
+
+    def __init__(self, snapshot: Snapshot, finals: Finals, *, restarted: bool) -> None:
+        self._snapshot: Snapshot | None = snapshot
+        self._value: Any = None
+        self._finals = finals
+        self._count = len(finals.entries)
+        self._final_paths: frozenset[str] | None = None
+        self.restarted = restarted
+
+    @property
+    def value(self) -> Any:
+        """The answer so far."""
+        if self._snapshot is not None:
+            self._value, self._snapshot = self._snapshot.value(), None
+        return self._value
+
+    @property
+    def final_paths(self) -> frozenset[str]:
+        """The places whose value will not change."""
+        if self._final_paths is None:
+            self._final_paths = self._finals.upto(self._count)
+        return self._final_paths
+
+    def __repr__(self) -> str:
+        final = sorted(self.final_paths)
+        return f"Partial(value={self.value!r}, final_paths={final!r}, restarted={self.restarted!r})"
+
 
 _WHOLE_ESCAPES: Final = re.compile(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
@@ -522,3 +684,81 @@ def plain_of(frame: Frame, member: Member) -> Any:
 def _is_rounded(value: Any) -> bool:
     """Whether a Python type that wants a float keeps another number than the one that was written."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53
+
+
+class Shown:
+    """A JSON value that grows."""
+
+    def __init__(self, grown: Grown) -> None:
+        self.grown = grown
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """What changes whenever there is more to show."""
+        return self.grown.size
+
+    @property
+    def epoch(self) -> int:
+        """What changes whenever it was found to be something else."""
+        return self.grown.epoch
+
+    @property
+    def finals(self) -> Finals:
+        """The paths that stand."""
+        return Finals() if self.grown.in_doubt else self.grown.finals
+
+    def snapshot(self) -> Snapshot:
+        """The value as it is now."""
+        return self.grown.snapshot()
+
+
+class ShownText:
+    """A text that grows, and is the whole value."""
+
+    def __init__(self) -> None:
+        self.text = OpenText()
+        self.finals = Finals()
+        self.epoch = 0
+        self.begun = False
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """What changes whenever there is more to show."""
+        return (len(self.text.pieces), len(self.finals.entries))
+
+    def add(self, piece: str) -> None:
+        """More of the text; white space before its begin is no part of it."""
+        piece = piece if self.begun else piece.lstrip()
+        if piece:
+            self.begun = True
+            self.text.pieces.append(piece)
+
+    def snapshot(self) -> Snapshot:
+        """The text as it is now."""
+        return Snapshot((), self.text, len(self.text.pieces))
+
+
+class Follower(Protocol):
+    """Reads a growing reply, and knows what to show of it."""
+
+    @property
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        ...
+
+    @property
+    def in_open_text(self) -> bool:
+        """Whether reading on costs no more than what has come."""
+        ...
+
+    def let_go(self) -> None:
+        """Keep no hold of the text: it is about to grow."""
+        ...
+
+    def grow(self, text: str) -> None:
+        """Read on in a text that has grown."""
+        ...
+
+    def shown(self) -> Shown | ShownText | None:
+        """What is to be shown now."""
+        ...

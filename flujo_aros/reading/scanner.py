@@ -67,7 +67,7 @@ class Spot(NamedTuple):
     rank: int
 
 
-class Scout:
+class Scanner:
     """Walks through a text from one possible beginning to the next. Linear: it never goes back.
 
     In a growing text it stands still before what more text could change; `seen` is how far it has looked.

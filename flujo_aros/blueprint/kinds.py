@@ -17,6 +17,7 @@ from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import FilterError, UsageError
 from flujo_aros.host.agent import AgentSpec
+from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch, branch_key
 from flujo_aros.pipeline.cached import Cached
@@ -376,7 +377,7 @@ def _manifest(making: Making, node: Node) -> Manifest | None:
             making.loading.note(node.place, f"{given!r} is outside the folder of the blueprint")
             return None
         given = file
-    elif not isinstance(given, dict):
+    elif not is_dict(given):
         making.loading.note(node.place, "a manifest is a mapping, or the path of a YAML file with one")
         return None
     try:

@@ -74,6 +74,8 @@ class RunRecording:
         self._written = {name: _state(slot.result) for name, slot in self.recorded.items()}
         self._left_open = {row.name for row in rows if row.status is None}
         self._containers: set[str] = set()
+        for row in rows:
+            self._stands_in(row.name)
         self._ordinals: Counter[str] = Counter()
         highest = [row.seq for row in rows] + [row.settled_seq or 0 for row in rows]
         self._seq = max([1, *highest, *(row["seq"] for row in texts)])
@@ -90,14 +92,18 @@ class RunRecording:
     async def started(self, name: str, kind: str) -> None:
         """Keep that a step starts, before any of its work."""
         self._left_open.discard(name)
-        parent = name.rpartition("/")[0]
-        while parent and parent not in self._containers:
-            self._containers.add(parent)
-            parent = parent.rpartition("/")[0]
+        self._stands_in(name)
         async with self._turn:
             await self._flush()
             self._seq += 1
             await asyncio.to_thread(self._store.started, self._run.run_id, self._run.epoch, name, kind, self._seq)
+
+    def _stands_in(self, name: str) -> None:
+        """Note which steps have this one inside: with them is kept what is inside and was not kept by itself."""
+        parent = name.rpartition("/")[0]
+        while parent and parent not in self._containers:
+            self._containers.add(parent)
+            parent = parent.rpartition("/")[0]
 
     @contextmanager
     def calls_of(self, slot: Slot) -> Generator[None]:

@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Call, Human, Pipeline, Runner, Step
+from flujo_aros import Call, Human, Parallel, Pipeline, Runner, Step
 from flujo_aros.durable import Durable
 
 url, log, die, *rest = sys.argv[1:]
@@ -44,7 +44,8 @@ def step(name):
 
 
 ask = Step("ask", agent=Agent(FunctionModel(answer), name="ask"), contract=Item)
-steps = [step("before"), ask, step("after")]
+fan = Parallel("fan", {"a": step("in")}, reduce=lambda values: (note("fan"), values["a"])[1])
+steps = [step("before"), ask, fan, step("after")]
 if die == "human":
     steps.append(Human("approve", "Ship {{ previous_step }}?"))
 

@@ -61,14 +61,14 @@ def test_a_killed_run_goes_on_and_asks_no_finished_call_again(program: Killed) -
     assert result["status"] == "completed"
     assert result["output"] == {"name": "pen", "qty": 3}
     assert result["usage"]["requests"] == 2
-    assert program.done() == {"before": 1, "first": 1, "repair": 1, "after": 2}
+    assert program.done() == {"before": 1, "first": 1, "repair": 1, "in": 1, "fan": 1, "after": 2}
 
 
 def test_a_run_killed_in_the_middle_of_a_step_takes_its_recorded_calls_from_the_record(program: Killed) -> None:
     assert program.run("repair").returncode == -9
     ended = program.run()
     assert json.loads(ended.stdout)["status"] == "completed"
-    assert program.done() == {"before": 1, "first": 1, "repair": 2, "after": 1}
+    assert program.done() == {"before": 1, "first": 1, "repair": 2, "in": 1, "fan": 1, "after": 1}
 
 
 @pytest.mark.slow
@@ -357,3 +357,11 @@ def test_cancel_ends_a_run_under_way_and_it_stays_cancelled(tmp_path: Path) -> N
             return (await handle.result()).status.value
 
     assert asyncio.run(main()) == "cancelled"
+
+
+@pytest.mark.slow
+def test_what_stands_around_a_recovered_step_is_kept_after_a_second_crash(program: Killed) -> None:
+    assert program.run("fan").returncode == -9
+    assert program.run("after").returncode == -9
+    result = json.loads(program.run().stdout)
+    assert {"fan", "fan/a", "fan/a/in"} <= {step["name"] for step in result["steps"]}

@@ -261,15 +261,9 @@ class Search(Generic[T]):
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
-        escaped = ESCAPED.match(text, spot.start) is not None
-        if (
-            quick
-            and self.quick
-            and end is None
-            and ((not escaped and self._spliced(candidate, extent)) or self._rewritten(candidate))
-        ):
+        if quick and self.quick and end is None and (self._spliced(candidate, extent) or self._rewritten(candidate)):
             return self._placed(candidate)
-        if escaped and (inner := self._unwrapped(spot)) is not None:
+        if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
         machine = self._machine(spot)
         return self._judged(candidate, machine, machine.parse())
@@ -280,7 +274,7 @@ class Search(Generic[T]):
         if self.contract.counts is not None or shape.has_risks or text.startswith("{{", start):
             return False
         for found in splices(text, start, extent, shape, ends=self.truncated is False):
-            if goes_on(text, found.end):
+            if goes_on(text, found.end) or ESCAPED.match(text, start):
                 return False
             valid = accept_spliced(found, text, start, self.contract, self.ceiling)
             if valid is not None:

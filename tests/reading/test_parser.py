@@ -203,6 +203,11 @@ def test_a_closer_in_a_string_does_not_end_the_container_around() -> None:
     assert not isinstance(outcome, Accepted) or outcome.value == {"a": {"code": 'x = {"y"}; z'}, "b": 1}
 
 
+def test_a_container_whose_end_does_not_fit_what_follows_has_not_ended() -> None:
+    outcome = read('{"a": {"n": "tea"}p;"}}', {})
+    assert outcome.value == {"a": {"n": 'tea"}p;'}}
+
+
 def test_a_key_of_the_object_around_ends_an_object_that_was_not_closed() -> None:
     text = json.dumps(VALUE).replace("true}", "true")
     outcome = read(text, Order)
@@ -258,14 +263,15 @@ def test_what_stays_as_it_is_takes_neither_an_edit_nor_an_issue() -> None:
 
 def test_a_scalar_where_it_belongs_stays() -> None:
     shape = Output.json(MIXED).shape
-    for value in (
+    values: tuple[dict[str, Any], ...] = (
         {"text": "a"},
         {"maybe": None},
         {"either": True},
         {"word": "low"},
         {"many": [1, 2.5]},
         {"free": [{}]},
-    ):
+    )
+    for value in values:
         assert fit(value, shape) == AS_IS, value
 
 

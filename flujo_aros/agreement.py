@@ -27,7 +27,7 @@ from flujo_aros.contract import Contract, ContractLike, Invalid, Shape, compile_
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Rejected, Trust
-from flujo_aros.redaction.vault import without_secrets
+from flujo_aros.redaction import without_secrets
 
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, TypeVar
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import ArosError
-from flujo_aros.redaction.vault import without_secrets
+from flujo_aros.redaction import without_secrets
 from flujo_aros.usage import Usage
 
 T_co = TypeVar("T_co", covariant=True)

@@ -456,7 +456,7 @@ class Output:
         if isinstance(like, dict):
             return JsonContract(SchemaValues(cast("JsonSchema", like)))
         if isinstance(like, FunctionType):
-            message = f"the function {like.__name__} is no contract: take the type of what it gives, or a schema"
+            message = f"the function {like.__name__} is not a contract: give the type that it returns, or a schema"
             raise ContractError(message)
         return JsonContract(TypeValues[Any](like))
 
@@ -506,7 +506,7 @@ class Output:
         is inert: every reply satisfies it as `Block({}, text)`.
         """
         if not isinstance(cast("object", block_key), str):
-            message = f"block_key={block_key!r}: it is a name, as a text"
+            message = f"block_key={block_key!r}: it must be a name, a string"
             raise ContractError(message)
         key = block_key.strip()
         required = _names(required, "required")
@@ -538,7 +538,7 @@ class Output:
             message = "an event contract needs at least one kind"
             raise ContractError(message)
         if fallback is not None and fallback not in known:
-            message = f"the fallback kind {fallback!r} is none of the kinds: {', '.join(known)}"
+            message = f"the fallback kind {fallback!r} is not one of the kinds: {', '.join(known)}"
             raise ContractError(message)
         further = _fields(fields)
         needed = _all_but_a_verdict(further) if required is True else _required(required or (), further)
@@ -554,12 +554,12 @@ class Output:
 
 def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
-        message = f"{what}={names!r} is one text: write a list, [{names!r}]"
+        message = f"{what}={names!r} is a string: write a list, [{names!r}]"
         raise ContractError(message)
     given = list(names)
     wrong = [name for name in cast("list[object]", given) if not isinstance(name, str)]
     if wrong:
-        message = f"{what} holds {wrong[0]!r}, which is no name: write it as a text"
+        message = f"{what} holds {wrong[0]!r}, which is not a name: write a string"
         raise ContractError(message)
     return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
 
@@ -584,7 +584,9 @@ def _all_but_a_verdict(fields: tuple[str, ...]) -> tuple[str, ...]:
 def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
     needed = _names(names, "required")
     if unknown := [name for name in needed if name not in fields]:
-        message = f"required holds {unknown[0]!r}, which is none of the fields: {', '.join(fields) or 'there are none'}"
+        message = (
+            f"required holds {unknown[0]!r}, which is not one of the fields: {', '.join(fields) or 'there are none'}"
+        )
         raise ContractError(message)
     return needed
 
@@ -593,7 +595,9 @@ def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
     judges = tuple(checks)
     for check in judges:
         if not callable(check):
-            message = f"checks holds {check!r}, which is no function: it takes a value and says what is wrong with it"
+            message = (
+                f"checks holds {check!r}, which is not a function: a check takes a value and says what is wrong with it"
+            )
             raise ContractError(message)
     return judges
 
@@ -613,7 +617,7 @@ def _whole(number: object, what: str) -> int:
 
 def _named(name: object, what: str) -> str:
     if not isinstance(name, str):
-        message = f"{what}={name!r}: it is a name, as a text"
+        message = f"{what}={name!r}: it must be a name, a string"
         raise ContractError(message)
     trimmed = name.strip().strip("<>/ ")
     if not trimmed:

@@ -374,7 +374,7 @@ def _check_hints(hints: dict[str, Any]) -> None:
             message = f"x-aros has no {name!r}; it may have {', '.join(_HINTS)}"
             raise ContractError(message)
     if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:
-        message = f"x-aros: {hints['risk']!r} is no risk; it is one of {', '.join(_RISKS)}"
+        message = f"x-aros: {hints['risk']!r} is not a risk; it must be one of {', '.join(_RISKS)}"
         raise ContractError(message)
 
 

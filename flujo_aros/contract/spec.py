@@ -94,7 +94,7 @@ def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
         return _checked(form.strip(), [name for name in rest.split(",") if name.strip()], {}, repr(written))
     forms = [form for form in _OPTIONS if form in written]
     if len(forms) != 1:
-        raise ContractError(f"a contract is {_FORMS}, as a text or a mapping with one of these keys, not {written!r}")
+        raise ContractError(f"a contract is {_FORMS}, as a string or a mapping with one of these keys, not {written!r}")
     options = {name: value for name, value in written.items() if name != forms[0]}
     names = [name.strip() if isinstance(name, str) else name for name in _listed(written[forms[0]])]
     return _checked(forms[0], names, options, repr(dict(written)))
@@ -102,7 +102,7 @@ def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
 
 def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -> WrittenContract:
     if form in _OPTIONS and (odd := [name for name in names if not isinstance(name, str)]):
-        raise ContractError(f"{form} holds {odd[0]!r}, which is no name: write it as a text")
+        raise ContractError(f"{form} holds {odd[0]!r}, which is not a name: write a string")
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
     if form == "block" and names[:1] == [""]:  # a blank key, written as such, makes the contract inert
         kept = ("", *kept)

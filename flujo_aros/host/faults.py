@@ -25,7 +25,7 @@ from flujo_aros.contract import parse_json
 from flujo_aros.errors import LimitReached
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue, Reason
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 
 PROVIDER_FAULTS: Final = (ModelAPIError, UnexpectedModelBehavior, FallbackExceptionGroup)
 """The errors that take the place of a reply."""

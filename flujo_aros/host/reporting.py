@@ -23,7 +23,7 @@ from flujo_aros.events import (
 )
 from flujo_aros.host.run_state import RunRecord, difference
 from flujo_aros.outcome import Accepted, Rejected
-from flujo_aros.redaction.fields import secrets_among
+from flujo_aros.redaction import secrets_among
 from flujo_aros.usage import Usage
 
 

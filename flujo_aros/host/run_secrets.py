@@ -11,8 +11,7 @@ from pydantic_ai.messages import ModelMessage
 
 from flujo_aros.host.model_call import text_of
 from flujo_aros.host.run_state import RunRecord
-from flujo_aros.redaction.fields import secrets_among, secrets_in
-from flujo_aros.redaction.vault import secrets_of
+from flujo_aros.redaction import secrets_among, secrets_in, secrets_of
 
 
 @dataclass

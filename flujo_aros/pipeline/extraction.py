@@ -12,7 +12,7 @@ from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import StepContext
 from flujo_aros.pipeline.step import Step
 from flujo_aros.recovery import Reply, declined, extract_prompt, grounded
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.pipeline.values import as_plain
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus, Work
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
 from flujo_aros.pipeline.telling import run_span, tell_run
-from flujo_aros.redaction.fields import secrets_among
+from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:

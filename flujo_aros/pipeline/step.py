@@ -33,7 +33,7 @@ from flujo_aros.pipeline.telling import tell_call
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
-from flujo_aros.redaction.fields import SecretsIn
+from flujo_aros.redaction import SecretsIn
 
 if TYPE_CHECKING:
     from flujo_aros.host.content import Prompt

@@ -39,7 +39,7 @@ def keeping(outcome: Outcome[T], failing: Rejected, contract: Contract[T], *, cu
 
 
 def plain_value(text: str, schema: JsonSchema) -> Accepted[Any] | None:
-    """The value of a text as plain JSON, with the names of the schema; None where that cannot be told."""
+    """The value of a text as plain JSON, with the names of the schema; None if it is not known."""
     try:
         plain: Outcome[Any] = read(text, schema, truncated=False)
     except ContractError:  # what a type says of itself may be more than a JSON Schema can
@@ -105,7 +105,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def folded(text: str) -> str:
-    """A text without its case and its spacing."""
+    """A string without case and spacing."""
     return " ".join(text.casefold().split())
 
 
@@ -119,7 +119,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|[nrt\\])?")
 _SHORT: Final = 4
 """A shorter text counts only where a word begins with it."""
 _MANY: Final = 4
-"""A text of so many words may be put in other words."""
+"""A string of so many words may be paraphrased."""
 _LOOK_AHEAD: Final = 12
 """So far behind a number its unit begins."""
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -1,4 +1,4 @@
-"""Places in a JSON value by their paths (`$.items[2].price`): what stands there, what the schema says, what to put."""
+"""Places in a JSON value by their paths (`$.items[2].price`): read a value, find its schema, replace it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHARED: Final[tuple[str, ...]] = ("$defs", "definitions")
 
 
 def place_of(path: str) -> Place | None:
-    """The parts of a path, or None for a text that is none.
+    """The parts of a path, or None for a string that is not a path.
 
     >>> place_of("$.items[2].price")
     ('items', 2, 'price')
@@ -42,7 +42,7 @@ def place_of(path: str) -> Place | None:
 
 
 def with_value(whole: Any, place: Place, value: Any) -> Any:
-    """A copy of a JSON value with another one at this place, or the same value where there is no such place."""
+    """A copy of a JSON value with another value at this place, or the value itself if there is no such place."""
     if not place:
         return value
     made = copy.deepcopy(whole)
@@ -52,7 +52,7 @@ def with_value(whole: Any, place: Place, value: Any) -> Any:
 
 
 def value_at(whole: Any, place: Place, nowhere: object = None) -> Any:
-    """What stands at a place, or `nowhere` where there is no such place."""
+    """The value at a place, or `nowhere` if there is no such place."""
     for part in place:
         if is_dict(whole) and part in whole:
             whole = whole[str(part)]
@@ -74,7 +74,7 @@ def can_hold(whole: Any, place: Place) -> bool:
 
 
 def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:
-    """What a schema says about a place, as a schema on its own, or None where it cannot be told."""
+    """The schema of a place, self-contained, or None if it is not known."""
     here = follow_refs(schema, schema)
     for part in place:
         if isinstance(part, int):
@@ -84,7 +84,7 @@ def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:
             found = properties.get(part, here.get("additionalProperties"))
         if not isinstance(found, dict):
             return None
-        here = follow_refs(found, schema)
+        here = follow_refs(cast("JsonSchema", found), schema)
     return {**here, **definitions_of(schema)}
 
 

@@ -428,7 +428,7 @@ class Climb(Generic[T]):
 
 
 PLAIN_TEXT: Final = compile_contract({"type": "string"})
-"""Any text: what a step without a contract asks for. Only a reply that was cut, or that never ends, is none."""
+"""Any text: what a step without a contract asks for. Only a reply that was cut, or that never ends, is rejected."""
 
 _NOTHING: Final = Ladder(stages=())
 _DEFAULTS: Final = Settings()

@@ -14,7 +14,7 @@ from typing import Any, Final
 from flujo_aros.contract import Contract, JsonSchema
 from flujo_aros.outcome import Issue, Reason, Rejected
 from flujo_aros.recovery.plan import Reply
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 
 CANNOT_REPAIR: Final = "CANNOT_REPAIR"
 """What a model is told to answer when the failing output does not hold what the schema wants."""

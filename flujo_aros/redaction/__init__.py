@@ -14,3 +14,8 @@ A value is secret for one of three reasons, one module each:
 where the same secret is written with escapes. What looks like ordinary data (a hash, a UUID, an order number) is left
 alone: hiding too much would damage the data that a repair has to work with.
 """
+
+from flujo_aros.redaction.fields import SecretsIn, secrets_among, secrets_in
+from flujo_aros.redaction.vault import Vault, secrets_of, without_secrets
+
+__all__ = ["SecretsIn", "Vault", "secrets_among", "secrets_in", "secrets_of", "without_secrets"]

@@ -1,4 +1,4 @@
-"""Which values are secret because of what stands beside them: a label in a text, the name of a field or a variable."""
+"""Finds values that are secret because of their label in a text, or the name of their field or environment variable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from flujo_aros.json_data import is_dict
 from flujo_aros.redaction.labels import STRONG, Called, called_secret
-from flujo_aros.redaction.quoting import Quotes, said_by
+from flujo_aros.redaction.quoting import Quotes, unescaped
 
 _BREAK: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[nrt]|u000[9ad]|[\"'])")
 """What ends a word inside of a JSON string."""
@@ -21,14 +21,14 @@ _NO_SECRET: Final = re.compile(
     "null|none|nil|true|false|yes|no|not|your|the|here|required|optional|missing|hidden|redacted|unknown|undefined|empty|unset"
     "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect|expected"
 )
-"""What may stand in the place of a secret and is none."""
+"""Words that occur in the place of a secret and are not one."""
 _FIELD: Final = re.compile(rf"(?i)(?:{'|'.join(STRONG)})(?:[_-]?(?:key|value|\d+))?$")
 _MAYBE: Final = re.compile(r"(?i)(?:^|[_-])(?:key|token|auth|authorization|pin|otp|dsn|cookie|jwt)$")
 _VARIABLE: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
 _PLACES: Final = frozenset({"PWD", "OLDPWD"})
 """What shells call the folder one is in: no passwords, and hiding them would hide every path."""
 _SCHEMES: Final = ("bearer", "basic", "token")
-"""What stands before the secret in a header."""
+"""What precedes the secret in a header."""
 _DATE: Final = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt][\d:.+Zz-]*)?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d\d?:\d\d(?::\d\d)?")
 _SHORTEST: Final = 4
 _SHORTEST_VARIABLE: Final = 8
@@ -51,12 +51,12 @@ def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(value for value in named if len(value) >= _SHORTEST_VARIABLE)
 
 
-def labelled_in(text: str) -> tuple[str, ...]:
-    """The values that a text calls secret: what stands behind `password:`, `"api_key": `, `the token is`.
+def labelled_values(text: str) -> tuple[str, ...]:
+    """The values that a text labels as secret: after `password:`, `"api_key": `, `the token is`.
 
-    Names that often mean something else, such as `key`, count only where the value looks like no word.
+    Labels that often mean something else, such as `key`, count only if the value does not look like a word.
 
-    >>> labelled_in('{"user": "ann", "password": "hunter2", "key": "colour"} The access token is t0ps3cret.')
+    >>> labelled_values('{"user": "ann", "password": "hunter2", "key": "colour"} The access token is t0ps3cret.')
     ('hunter2', 't0ps3cret')
     """
     quotes = Quotes(text)
@@ -70,7 +70,7 @@ def labelled_in(text: str) -> tuple[str, ...]:
 
 
 def _spellings(called: Called, quotes: Quotes) -> Iterator[str]:
-    """A value as it stands in a text, and what it says there: a backslash may be one, or an escape of JSON."""
+    """A value as it is written, and decoded: a backslash may be literal, or begin an escape of JSON."""
     written = called.written.strip() if called.marked or called.sure else called.written.rstrip(".!?:")
     if "\\" not in written:
         yield written
@@ -83,7 +83,7 @@ def _spellings(called: Called, quotes: Quotes) -> Iterator[str]:
         if mark is not None and _TAIL.fullmatch(written, ends.end()):
             return
     yield written
-    said = said_by(written, mark or '"')
+    said = unescaped(written, mark or '"')
     if said != written:
         yield said
 
@@ -140,7 +140,7 @@ def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
 
 
 def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object]]:
-    """What stands in a value, with its names; the items of a list have the name of the list."""
+    """The members of a value with their names; the items of a list have the name of the list."""
     if is_dict(value):
         return [(str(key), held) for key, held in value.items()]
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -172,7 +172,7 @@ def _is_value(text: str) -> bool:
 
 
 def _looks_random(text: str) -> bool:
-    """Whether a text is no word: letters and digits in one, or a number of some digits, but no date."""
+    """Whether a string is not a word: letters and digits mixed, or a number of several digits that is not a date."""
     if _DATE.fullmatch(text):
         return False
     digits = sum(letter.isdigit() for letter in text)

@@ -1,4 +1,4 @@
-"""Where a text says that something in it is secret: `password: …`, `"api_key": "…"`, `the token is …`."""
+"""Finds values that a text labels as secret: `password: …`, `"api_key": "…"`, `the token is …`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OTHER_LETTERS: Final = ("пароль", "密码", "密碼", "パスワード", 
 
 
 def _second(first: tuple[str, ...], last: str) -> str:
-    """A name of two words, told by its last one."""
+    """A name of two words, found by its last one."""
     return f"{last}(?:{'|'.join(rf'(?<={word}[ _-]{last})|(?<={word}{last})' for word in first)})"
 
 
@@ -98,7 +98,7 @@ _GRAMMAR: Final = (
 
 
 def called_secret(text: str) -> Iterator[Called]:
-    """Each value that a text gives the name of a secret, in no order.
+    """Each value with the label of a secret, in any order.
 
     >>> [called.written for called in called_secret('{"user": "ann", "password": "hunter2"}')]
     ['hunter2']
@@ -112,7 +112,7 @@ def called_secret(text: str) -> Iterator[Called]:
 
 
 def _behind(text: str, end: int, behind: tuple[tuple[re.Pattern[str], bool], ...]) -> Iterator[Called]:
-    """What stands behind a name that ends there."""
+    """The values after a label that ends there."""
     for pattern, sure in behind:
         value = pattern.match(text, end)
         if value is not None:
@@ -121,6 +121,6 @@ def _behind(text: str, end: int, behind: tuple[tuple[re.Pattern[str], bool], ...
 
 
 def _lowered(text: str) -> str:
-    """A text in small letters, as long as it was."""
+    """The text in lower case, of the same length."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)

@@ -1,4 +1,4 @@
-"""Where any of many values stands in a text, in time that does not grow with their number times its length."""
+"""Finds many known values in a text at once: the time does not grow with their number times its length."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ENDS: Final = re.compile(r"(?![A-Za-z0-9])")
 
 
 @dataclass
-class Values:
-    """Values to be found in texts, prepared once.
+class Matcher:
+    """Matcher to be found in texts, prepared once.
 
-    >>> list(Values(["hunter2", "1234"]).standing_in("1234, 12345 and hunter2"))
+    >>> list(Matcher(["hunter2", "1234"]).find_in("1234, 12345 and hunter2"))
     [(16, 23), (0, 4)]
     """
 
@@ -44,8 +44,8 @@ class Values:
         for together in self._long.values():
             together.sort()
 
-    def standing_in(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where one of them stands, or a beginning of one that is long enough to matter; in any order."""
+    def find_in(self, text: str) -> Iterator[tuple[int, int]]:
+        """The spans of values, and of beginnings of values that are long enough to matter; in any order."""
         for at in _starts(self._begins, SHORT, text):
             end = self._end_of(at, text)
             if end is not None:
@@ -61,7 +61,7 @@ class Values:
         return {value[:SHORT] for value in (*self._long, *shorter)}
 
     def _end_of(self, at: int, text: str) -> int | None:
-        """How far the longest value goes that stands at a place."""
+        """The end of the longest value that begins at a position."""
         together = self._long.get(text[at : at + CUT])
         if together:
             here = bisect_left(together, text[at : at + self._longest])
@@ -84,7 +84,7 @@ def _pieces(value: str) -> Iterable[str]:
 
 
 def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:
-    """Where one of these texts stands, which are all of one size."""
+    """The positions of these strings, which all have the same length."""
     if len(begins) > _FEW:
         yield from [at for at in range(len(text) - size + 1) if text[at : at + size] in begins]
         return
@@ -96,7 +96,7 @@ def _starts(begins: set[str], size: int, text: str) -> Iterator[int]:
 
 
 def _common(value: str, text: str, at: int) -> int:
-    """How many letters of a value stand at a place."""
+    """How many characters of a value the text has at a position."""
     least, most = 0, len(value)
     while least < most:
         half = (least + most + 1) // 2

@@ -1,6 +1,6 @@
-"""Which texts are secret by their looks: keys and tokens of well-known kinds, private keys, passwords in URLs.
+"""Finds secrets by their form: keys and tokens of well-known kinds, private keys, passwords in URLs.
 
-What looks like ordinary data, such as a hash, a UUID, an account or an order number, is none of them.
+Ordinary data, such as a hash, a UUID, an account or an order number, is not matched.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _OTHERS: Final = (
     ("--user", r"--user[ =][\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
     ("curl", r"curl\s(?:[^\n]{0,200}?\s)?-u\s{0,3}[\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\\]{3,200})"),
 )
-"""What stands in a text of each kind, in small letters, and the kind: all of it, or the part called `secret`."""
+"""For each kind a marker in lower case that its text contains, and its pattern: all of it, or the group `secret`."""
 _SHORTEST_PART: Final = 8
 _PARTS: Final = re.compile(r"\\+[nrt]|[\s;=]+|-----[A-Z0-9 ]*(?:-----)?")
 """A secret of several words or lines is one in each of them."""
@@ -86,11 +86,11 @@ _KINDS: Final = {begin: _key(begin, rest) for begin, rest in _KEYS.items()}
 _BY_MARK: Final = [(mark, re.compile(pattern)) for mark, pattern in _OTHERS]
 
 
-def secret_looking(text: str) -> Iterator[tuple[int, int]]:
-    """Where texts stand that are secret by their looks, in any order.
+def find_by_form(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of what is secret by its form, in any order.
 
     >>> text = "Use AKIAIOSFODNN7EXAMPLE for the order 4711-0815."
-    >>> [text[start:end] for start, end in secret_looking(text)]
+    >>> [text[start:end] for start, end in find_by_form(text)]
     ['AKIAIOSFODNN7EXAMPLE']
     """
     for begin, pattern in _KINDS.items():
@@ -99,12 +99,12 @@ def secret_looking(text: str) -> Iterator[tuple[int, int]]:
     yield from _marked(text)
 
 
-def secret_in_place(text: str) -> Iterator[str]:
-    """What a text shows to be secret by what stands around it, such as a password in a URL, and parts of it.
+def secrets_by_context(text: str) -> Iterator[str]:
+    """What is secret because of its context, such as a password in a URL, and parts of it.
 
-    Where it is quoted alone nothing shows that it is secret.
+    Quoted alone it would not be recognised.
 
-    >>> list(secret_in_place("postgres://app:opensesame@db"))
+    >>> list(secrets_by_context("postgres://app:opensesame@db"))
     ['opensesame']
     """
     for start, end in _marked(text):

@@ -1,4 +1,4 @@
-"""Where a text stands inside of a string of JSON: what is written there means something else than in prose."""
+"""Tells whether a position is inside a JSON string, where a backslash is an escape, and converts between both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOKENS: Final = re.compile(r"\\.|[\"']", re.S)
 _SPACE: Final = " \t\r\n"
 _NEAR: Final = 80
 _KEY: Final = re.compile(r"(?:[\"']|\{\s*\w+)\s*\Z")
-"""What stands before the colon behind a key; in prose there is a word."""
+"""What precedes the colon after a key; in prose that is a word."""
 _BEHIND_KEY: Final = re.compile(r"[\"']\s*:\s*\Z")
 _BEFORE_NEXT: Final = re.compile(r"\s*(?:[,}]|\Z)")
 _VALID: Final = re.compile(r"(?:[^\"\\\x00-\x1f]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
@@ -52,7 +52,7 @@ class Quotes:
 
     @cached_property
     def _marks(self) -> dict[str, list[int]]:
-        """Where each kind of mark stands, without those behind a backslash."""
+        """The positions of each kind of quotation mark, without escaped ones."""
         found: dict[str, list[int]] = {'"': [], "'": []}
         for token in _TOKENS.finditer(self.text):
             if token.group() in found:
@@ -89,10 +89,10 @@ class Quotes:
         return at
 
 
-def said_by(written: str, mark: str) -> str:
-    """What the reader makes of the inside of a JSON string.
+def unescaped(written: str, mark: str) -> str:
+    """The inside of a JSON string, decoded as the reader decodes it.
 
-    >>> print(said_by(r"ab\\\\cd", '"'), said_by(r"ab\\cd", '"'))
+    >>> print(unescaped(r"ab\\\\cd", '"'), unescaped(r"ab\\cd", '"'))
     ab\\cd ab\\cd
     """
     if "\\" not in written:
@@ -103,10 +103,10 @@ def said_by(written: str, mark: str) -> str:
     return written if found.lone or found.dangling else found.value
 
 
-def written_in(said: str, mark: str) -> str:
-    """A text as the inside of a JSON string: no reader can take it for anything else.
+def escaped(said: str, mark: str) -> str:
+    """A string as the inside of a JSON string, in a form that no reader can take for anything else.
 
-    >>> print(written_in('12" \\\\new', '"'))
+    >>> print(escaped('12" \\\\new', '"'))
     12\\" \\\\new
     """
     return (_ESCAPED_SINGLE if mark == "'" else _ESCAPED).sub(_escape, said)

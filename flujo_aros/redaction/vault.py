@@ -1,4 +1,4 @@
-"""Keeps secrets out of repair prompts: each is replaced by a label before a text leaves, and put back in the reply."""
+"""Hides secrets: each is replaced by a label before a text leaves, and restored in the reply."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from functools import cached_property
 from typing import Any, Final
 
 from flujo_aros.json_data import is_dict, is_list
-from flujo_aros.redaction.fields import labelled_in
-from flujo_aros.redaction.matcher import Values
-from flujo_aros.redaction.patterns import secret_in_place, secret_looking
-from flujo_aros.redaction.quoting import Quotes, said_by, written_in
+from flujo_aros.redaction.fields import labelled_values
+from flujo_aros.redaction.matcher import Matcher
+from flujo_aros.redaction.patterns import find_by_form, secrets_by_context
+from flujo_aros.redaction.quoting import Quotes, escaped, unescaped
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 
 def secrets_of(text: str) -> tuple[str, ...]:
-    """Every value that a text shows to be secret by what stands beside it: to be hidden where it is quoted alone.
+    """Every value that is secret because of its label or context in a text; hide these where they are quoted alone.
 
     >>> secrets_of("password: hunter2, see postgres://app:opensesame@db")
     ('hunter2', 'opensesame')
     """
-    return tuple(dict.fromkeys((*labelled_in(text), *secret_in_place(text))))
+    return tuple(dict.fromkeys((*labelled_values(text), *secrets_by_context(text))))
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Vault:
         return "".join([*parts, text[done:]]) if parts else text
 
     def places_in(self, text: str) -> list[tuple[int, int]]:
-        """Where the known secrets of a text stand, from the first to the last."""
+        """The spans of the known secrets in a text, in order."""
         return _joined(sorted(self._found(text)))
 
     @property
@@ -78,14 +78,14 @@ class Vault:
         return {label: secret for secret, label in self._labels.items()}
 
     def restore(self, text: str) -> str:
-        """The text with every label replaced by the secret that it stands for, written as the place demands it."""
+        """The text with every label replaced by its secret, escaped as the place requires."""
         if not self._labels:
             return text
         quotes = Quotes(text)
         return self._replaced(text, lambda secret, label: _written(secret, quotes, *label.span()))
 
     def restore_value(self, value: Any) -> Any:
-        """A value of JSON with every label in its texts replaced by what the secret says."""
+        """A JSON value with every label in its strings replaced by its secret."""
         if is_dict(value):
             return {self.restore_value(key): self.restore_value(inner) for key, inner in value.items()}
         if is_list(value):
@@ -103,7 +103,7 @@ class Vault:
 
     @cached_property
     def _known(self) -> dict[str, str]:
-        """What the named values say where they stand in a JSON string, escaped once or twice."""
+        """The named values by their forms in a JSON string, escaped once or twice."""
         escaped = {form: value for value in self._named for form in _forms(value)}
         return {**{twice: once for once in escaped for twice in _forms(once)}, **escaped}
 
@@ -112,28 +112,28 @@ class Vault:
         return tuple(value for value in dict.fromkeys(self.named) if value.strip())
 
     @cached_property
-    def _values(self) -> Values:
-        shown = secrets_of(self.text) if self.labelled else tuple(secret_in_place(self.text))
+    def _values(self) -> Matcher:
+        shown = secrets_of(self.text) if self.labelled else tuple(secrets_by_context(self.text))
         forms = (form for value in shown for form in (value, *_forms(value)))
-        return Values((*self._named, *self._known, *forms))
+        return Matcher((*self._named, *self._known, *forms))
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the secrets of a text stand, in any order."""
-        for start, end in secret_looking(text):
+        """The spans of the secrets in a text, in any order."""
+        for start, end in find_by_form(text):
             if not text.startswith(f"[{self._word}-", start):  # what is hidden already stays as it is
                 yield start, end
-        yield from self._values.standing_in(text)
+        yield from self._values.find_in(text)
 
     def _label(self, written: str, mark: str | None) -> str:
-        """The label of what stands in a text, in prose or between such marks."""
+        """The label of a secret as it is written, in prose or between such marks."""
         says = written
         if mark is not None:
-            says = self._known[written] if written in self._known else said_by(written, mark)
+            says = self._known[written] if written in self._known else unescaped(written, mark)
         return self._labels.setdefault(says, f"[{self._word}-{len(self._labels) + 1}]")
 
 
 def without_secrets(text: str, secrets: Iterable[str] = (), *, source: str = "") -> str:
-    """A text as it may be shown: each secret in it is replaced by a label, the same one by the same label.
+    """A text that may be shown: each secret is replaced by a label, the same secret by the same label.
 
     What `source`, the text that this one quotes, calls a password, a key or a token is one as well: a quotation may
     leave out the words that say so.
@@ -146,10 +146,10 @@ def _written(secret: str, quotes: Quotes, start: int, end: int) -> str:
     """A secret as it is to be written in the place of its label."""
     mark = quotes.around(start, end)
     if mark is not None:
-        return written_in(secret, mark)
+        return escaped(secret, mark)
     # A label without marks behind a key would have passed for a list.
     bare = quotes.is_bare_value(start, end) and not _NUMBER.fullmatch(secret)
-    return f'"{written_in(secret, chr(34))}"' if bare else secret
+    return f'"{escaped(secret, chr(34))}"' if bare else secret
 
 
 def _fitted(label: str, size: int) -> str:
@@ -168,7 +168,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """A value as it stands inside of JSON, where that is another text."""
+    """A value as it is escaped in JSON, where that differs."""
     for form in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         if form != value:
             yield form

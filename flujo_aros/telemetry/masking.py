@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from flujo_aros.events import AgentStarted, Event, ReadFinished, RunStarted
-from flujo_aros.redaction.fields import secrets_in
-from flujo_aros.redaction.vault import Vault, secrets_of
+from flujo_aros.redaction import Vault, secrets_in, secrets_of
 
 _NAME: Final = 200
 _MOST_HEARD: Final = 500

@@ -62,7 +62,7 @@ def test_anything_with_a_json_form_can_be_a_contract(like: Any, text: str, value
         ({"$ref": "#/$defs/none"}, r"/\$defs/none"),
         (False, "no value at all"),
         (5, "5 cannot be used as a contract"),
-        (value_of, "the function value_of is no contract"),
+        (value_of, "the function value_of is not a contract"),
     ],
     ids=["type", "nested", "pattern", "required", "items", "dangling-ref", "false", "number", "function"],
 )

@@ -50,7 +50,7 @@ def test_retries_are_no_part_of_what_is_read():
     [
         (lambda: Output.event([]), "at least one kind"),
         (lambda: Output.event("said"), r"write a list, \['said'\]"),
-        (lambda: Output.event(["said"], fallback="ruled"), "none of the kinds"),
+        (lambda: Output.event(["said"], fallback="ruled"), "not one of the kinds"),
         (lambda: Output.event(["said"], ["_raw"]), "leading underscore"),
         (lambda: CompletionSignal(" "), "blank completion signal"),
         (lambda: Output.text("<>"), "blank tag"),

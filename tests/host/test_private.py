@@ -13,8 +13,8 @@ from pydantic_ai import Agent, PromptedOutput
 
 from flujo_aros import Aros, Ladder, LlmRepair, Processing, Runner, Step
 from flujo_aros.events import AgentStarted, Event, observing
-from flujo_aros.redaction.fields import labelled_in, secrets_among
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault, secrets_among
+from flujo_aros.redaction.fields import labelled_values
 from flujo_aros.testing import ScriptedModel
 
 REPAIR = Ladder(stages=(LlmRepair(),))
@@ -136,7 +136,7 @@ def test_a_secret_of_the_environment_leaves_with_no_repair_prompt(monkeypatch: p
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert labelled_in(text) == ()
+    assert labelled_values(text) == ()
     assert Vault(text, labelled=True).hide(text) == text
 
 

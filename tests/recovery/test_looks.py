@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from flujo_aros.redaction.fields import labelled_in, secrets_among
-from flujo_aros.redaction.patterns import secret_in_place
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault, secrets_among
+from flujo_aros.redaction.fields import labelled_values
+from flujo_aros.redaction.patterns import secrets_by_context
 
 from .planted import KINDS, ORDINARY
 
@@ -53,17 +53,17 @@ def test_what_stands_around_a_secret_stays(kind: str) -> None:
 @pytest.mark.parametrize(("part", "is_secret"), [("abcd1234", True), ("abcd123", False), ("darkness", False)])
 def test_a_part_of_a_secret_is_one_where_it_is_long_and_no_word(part: str, is_secret: bool) -> None:
     text = f"Cookie: sid={part}; theme=dark"
-    assert (part in secret_in_place(text)) is is_secret
+    assert (part in secrets_by_context(text)) is is_secret
 
 
 @pytest.mark.parametrize(("value", "is_secret"), [("ab", False), ("x7", False), ("abc", True), ("***x7***", False)])
 def test_what_is_called_a_password_is_one_from_three_letters_on(value: str, is_secret: bool) -> None:
-    assert (value in labelled_in(f"password: {value}")) is is_secret
+    assert (value in labelled_values(f"password: {value}")) is is_secret
 
 
 @pytest.mark.parametrize(("value", "is_secret"), [("xxxxxxxx", False), ("••••••••", False), ("xxxxxxxy", True)])
 def test_one_character_again_and_again_stands_for_a_secret_and_is_none(value: str, is_secret: bool) -> None:
-    assert (value in labelled_in(f"password: {value}")) is is_secret
+    assert (value in labelled_values(f"password: {value}")) is is_secret
 
 
 class Held:

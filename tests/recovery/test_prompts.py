@@ -23,7 +23,7 @@ from flujo_aros.recovery import (
     repair_prompt,
     retry_prompt,
 )
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 
 from .given import BAD, GOOD, TASK, climbed
 from .planted import KINDS

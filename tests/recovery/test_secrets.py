@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from flujo_aros import Accepted, Ladder, LlmRepair
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ask, Extract, Patch, Reply, advance
-from flujo_aros.redaction.fields import labelled_in
-from flujo_aros.redaction.matcher import Values
-from flujo_aros.redaction.quoting import Quotes, said_by, written_in
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
+from flujo_aros.redaction.fields import labelled_values
+from flujo_aros.redaction.matcher import Matcher
+from flujo_aros.redaction.quoting import Quotes, escaped, unescaped
 
 from .given import TASK
 
@@ -91,8 +91,8 @@ def test_prose_says_the_same_after_hiding_and_restoring(secret: str, before: str
 
 @given(SECRET, st.sampled_from("\"'"))
 def test_what_is_written_in_a_json_string_says_what_was_meant(text: str, mark: str) -> None:
-    assert said_by(written_in(text, mark), mark) == text
-    assert json.loads(f'"{written_in(text, chr(34))}"') == text
+    assert unescaped(escaped(text, mark), mark) == text
+    assert json.loads(f'"{escaped(text, chr(34))}"') == text
 
 
 UNQUOTED = {
@@ -126,7 +126,7 @@ def test_an_unquoted_secret_with_a_backslash_leaves_with_no_prompt_and_comes_bac
 @pytest.mark.parametrize("how", UNQUOTED)
 def test_an_unquoted_secret_with_a_backslash_is_hidden_in_prose(how: str) -> None:
     words, secret = UNQUOTED[how]
-    assert secret in labelled_in(words)
+    assert secret in labelled_values(words)
     assert secret not in Vault(words, labelled=True).hide(words)
     assert secret not in Vault(quoted := repr(words), labelled=True).hide(quoted), "nor where an error quotes it"
 
@@ -242,8 +242,8 @@ def test_many_values_are_found_where_each_alone_is_found(values: list[str], text
     def covered(spans: Any) -> set[int]:
         return {at for start, end in spans for at in range(start, end)}
 
-    together = covered(Values(values).standing_in(text))
-    assert together == {at for value in values for at in covered(Values([value]).standing_in(text))}
+    together = covered(Matcher(values).find_in(text))
+    assert together == {at for value in values for at in covered(Matcher([value]).find_in(text))}
     for value in values:
         if len(value) >= 6 and value in text:
             assert together >= set(range(text.index(value), text.index(value) + len(value)))

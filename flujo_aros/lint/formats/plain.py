@@ -10,7 +10,7 @@ from flujo_aros.lint.finding import Applicability, Finding
 from flujo_aros.lint.fix import unified_diff
 from flujo_aros.lint.positions import Positions
 from flujo_aros.lint.report import Linted, Report
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 from flujo_aros.visible import visible, visible_line
 
 Paint: TypeAlias = Callable[[str, str], str]

@@ -9,7 +9,7 @@ from flujo_aros.blueprint.document import Node
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, span_of
 from flujo_aros.lint.subject import Subject
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 
 
 class SecretInBlueprint(Rule):

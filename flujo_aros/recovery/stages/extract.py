@@ -12,7 +12,7 @@ from flujo_aros.outcome import Reason, Rejected
 from flujo_aros.recovery.fidelity import grounded, plain_value
 from flujo_aros.recovery.plan import Ask, Past, Plan, ReadReply, Rung, Task, Way
 from flujo_aros.recovery.prompts import declined, extract_prompt, plain_prompt
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from flujo_aros.recovery.fidelity import MADE_UP, grounded
 from flujo_aros.recovery.json_path import Place, can_hold, definitions_of, place_of, schema_at, with_value
 from flujo_aros.recovery.plan import Ask, Judge, Past, Plan, ReadReply, Reply, Rung, Task
 from flujo_aros.recovery.prompts import declined, patch_prompt
-from flujo_aros.redaction.vault import Vault
+from flujo_aros.redaction import Vault
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The stage that tells the model what was wrong, in the conversation, and asks for the answer again."""
+"""The stage retry: reports to the model what was wrong, in the conversation, and asks for the answer again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stage that makes up what a reply lacks, openly: a block before its prose, or an event that says what it said."""
+"""The stage synthesize: adds what a reply lacks and reports it, such as a block before prose or an event around it."""
 
 from __future__ import annotations
 

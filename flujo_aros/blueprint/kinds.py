@@ -337,6 +337,9 @@ def _agree(making: Making, block: blocks.AgreeBlock) -> PipelineStep | None:
 
 
 def _ensemble(making: Making, block: blocks.EnsembleBlock) -> PipelineStep | None:
+    if "retries" in making.node.members:
+        why = "an agent that fails loses its turn, and the others go on"
+        making.loading.warn(making.node.keys["retries"], f"`retries` has no effect on an ensemble: {why}")
     profiles: dict[str, AgentSpec | str] = {}
     for name, agent in block.profiles.items():
         spec = making.loading.agents.get(agent)

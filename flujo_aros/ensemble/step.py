@@ -45,6 +45,7 @@ from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.pipeline.values import as_text
+from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.usage import Usage
 
 _CONDUCTOR: Final = "conductor"
@@ -191,7 +192,8 @@ class Ensemble(Common):
         if reason == "failed":
             return Settlement(None, attempts=run.calls, error="every agent of the cast fails; the log says why")
         value = {"reason": reason, **run.summary()}
-        return Settlement(Accepted(value, run.trust, "first", (), ""), attempts=run.calls)
+        outcome = await judged_awaiting(Accepted(value, run.trust, "first", (), ""), self.checks)
+        return Settlement(outcome, attempts=run.calls)
 
 
 _Entry: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]

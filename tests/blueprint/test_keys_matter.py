@@ -199,8 +199,13 @@ KEYS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     ),
 }
 HEAD = f'agents:\n  a: {{model: "local:x", output_schema: {OBJECT}}}\n  p: {{model: "local:x"}}\n'
+LINES = ("The moon is bright tonight.", "A fox runs over the hill.", "Rain falls on old roofs.", "We all go home.")
 ASK = "{name: a, uses: agents.a, input: '{{ input }}'}"
 ECHO = "{name: b, uses: flujo.builtins.passthrough, input: '{{ input }}'}"
+ANN = (
+    "{name: ann, role: poet, persona: You write., subscribes_to: [run.started, agent.spoke], may_emit: [agent.spoke],"
+    " schedule: {tick_every: 1}, model_profile: fast, memory: {window: 4, reflection_threshold: 2}}"
+)
 KINDS = {
     "ParallelBlock": f"{{kind: parallel, name: k, branches: {{one: [{ASK}], two: [{{uses: echo, name: b}}]}}MORE}}",
     "ConditionalBlock": (
@@ -210,6 +215,8 @@ KINDS = {
     "MapBlock": f"{{kind: map, name: k, map: {{iterable_input: '{{{{ [1, 2] }}}}', body: [{ASK}]}}MORE}}",
     "HitlBlock": "{kind: hitl, name: k, message: 'Well?'MORE}",
     "CacheBlock": f"{{kind: cache, name: k, wrapped_step: {ASK}MORE}}",
+    "AgreeBlock": f"{{kind: agree, name: k, wordings: 2, reading: {ASK}MORE}}",
+    "EnsembleBlock": f"{{kind: ensemble, name: k, turns: 3, profiles: {{fast: p}}, cast: [{ANN}]MORE}}",
 }
 """A step of each kind but the plain one."""
 
@@ -233,6 +240,14 @@ def mapped(more: str, items: str = "{{ [1, 2] }}") -> str:
 def forked(more: str, merging: str = "updates_context: true") -> str:
     two = f"{{name: c, uses: agents.a, input: '{{{{ input }}}}', {merging}}}"
     return whole(f"{{kind: parallel, name: k, branches: {{one: [{two}], two: [{two}]}}{more}}}")
+
+
+def agreed(more: str, readings: str = f"wordings: 2, reading: {ASK}") -> str:
+    return whole(f"{{kind: agree, name: k, {readings}{more}}}")
+
+
+def cast(more: str, turns: int = 3, who: str = ANN) -> str:
+    return whole(f"{{kind: ensemble, name: k, turns: {turns}, profiles: {{fast: p}}, cast: [{who}]{more}}}")
 
 
 def imported(config: str) -> str:
@@ -447,6 +462,35 @@ NESTED: dict[str, tuple[str, str, tuple[Any, ...]]] = {
         processing("coercion: {allow: {boolean: [str->bool]}}, stages: []"),
         ('{"n": "1"}',),
     ),
+    "AgreeBlock.readings": (
+        agreed("", f"readings: [{ASK}, {ASK.replace('name: a', 'name: b')}]"),
+        agreed("", f"readings: [{ASK}, {ASK.replace('name: a', 'name: c')}]"),
+        (GOOD,),
+    ),
+    "AgreeBlock.reading": (agreed(""), agreed("").replace("'{{ input }}'", "'Say {{ input }}'"), (GOOD,)),
+    "AgreeBlock.wordings": (agreed(""), agreed("").replace("wordings: 2", "wordings: 3"), (GOOD,)),
+    "AgreeBlock.models": (
+        agreed("", f"models: ['local:x', 'local:y'], reading: {ASK}"),
+        agreed("", f"models: ['local:x', 'local:x'], reading: {ASK}"),
+        (GOOD,),
+    ),
+    "AgreeBlock.need": (
+        agreed("", f"wordings: 3, reading: {ASK}"),
+        agreed(", need: 3", f"wordings: 3, reading: {ASK}"),
+        (GOOD, GOOD, '{"n": 2}'),
+    ),
+    "AgreeBlock.contested": (agreed(""), agreed(", contested: accept"), (GOOD, '{"n": 2}')),
+    "AgreeBlock.at_once": (agreed(""), agreed(", at_once: 2"), (GOOD,)),
+    "EnsembleBlock.cast": (cast(""), cast("", who=ANN.replace("You write.", "You sing.")), LINES),
+    "EnsembleBlock.profiles": (cast(""), cast("").replace("{fast: p}", "{fast: absent}"), LINES),
+    "EnsembleBlock.turns": (cast(""), cast("", turns=2), LINES),
+    "EnsembleBlock.stop_on": (cast(""), cast(", stop_on: [agent.spoke]"), LINES),
+    "EnsembleBlock.completion_signal": (cast(""), cast(", completion_signal: bright"), LINES),
+    "EnsembleBlock.log": (cast(""), cast(", log: 'nosuch://events'"), LINES),
+    "EnsembleBlock.inject": (cast(""), cast(", inject: {'2': 'Now sadder.'}"), LINES),
+    "EnsembleBlock.repetition": (cast(""), cast(", repetition: null"), ("The moon is bright.",)),
+    "EnsembleBlock.drift": (cast(""), cast(", drift: 1.0"), LINES),
+    "EnsembleBlock.reflection": (cast(""), cast(", reflection: false"), LINES),
 }
 COMMON = {
     "kind": "step",
@@ -474,6 +518,9 @@ ELSEWHERE = {
 USELESS = {
     ("ParallelBlock", "mergeable_output"): "its value is an object in any case",
     ("CacheBlock", "mergeable_output"): "the value is that of the step inside, which may say it",
+    ("AgreeBlock", "mergeable_output"): "the value is that of the readings, which may say it",
+    ("EnsembleBlock", "mergeable_output"): "its value is an object in any case",
+    ("EnsembleBlock", "on_degraded"): "a turn that gives only text is an event like any other",
 }
 """Keys that a kind has without a use for them, and why."""
 PARTS = {"Agent", "StepBlock", "Processing", "Step", "Body", "Operations", "JsonValue"}
@@ -533,5 +580,6 @@ def test_a_key_of_every_kind_changes_what_can_be_seen_of_each(block: str, key: s
         other = re.sub(written, f"{key}: {COMMON[key]}", usual, count=1)
     else:
         other = of_kind(block, f"{merged}, {key}: {COMMON[key]}")
-    replies: tuple[tuple[Any, ...], ...] = (GOOD,), (TEXT,), (ConnectionError("gone"), GOOD)
+    gone = ConnectionError("gone")
+    replies: tuple[tuple[Any, ...], ...] = (GOOD,), (TEXT,), (gone, GOOD), (gone, gone, GOOD), (gone, gone, gone, GOOD)
     assert any(seen(usual, *each) != seen(other, *each) for each in replies) != ((block, key) in USELESS)

@@ -503,3 +503,12 @@ def test_a_manifest_can_stand_in_a_file(tmp_path: Path) -> None:
 def test_a_profile_that_nobody_has_is_refused() -> None:
     with pytest.raises(UsageError, match="no profile 'fast'"):
         Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})
+
+
+def test_a_check_judges_what_an_ensemble_hands_on() -> None:
+    def enough(value: dict[str, Any]) -> str | None:
+        return None if value["turns"] > 5 else "too few turns"
+
+    result, _ = played([ACTOR, CRITIC, WHISPERER], Talker("world.observed"), turns=2, checks=[enough])
+    assert result.status is RunStatus.FAILED
+    assert "too few turns" in result.steps[0].outcome.explain()

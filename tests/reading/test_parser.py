@@ -222,6 +222,44 @@ def test_members_behind_an_early_closer_belong_to_the_object() -> None:
     assert [repair.code for repair in outcome.repairs] == ["early-closer", "string-to-number"]
 
 
+# --- what stays refused, and what is never taken for plain ------------------------------------------------------------
+
+COUNT: dict[str, Any] = {"type": "integer", "x-aros": {"aliases": ["qty"]}}
+COUNTED: dict[str, Any] = {"type": "object", "properties": {"count": COUNT}}
+PAIR: dict[str, Any] = {
+    "type": "object",
+    "properties": {"a": {}, "b": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+def test_a_closer_that_fits_no_container_is_not_made_to_fit() -> None:
+    assert isinstance(read("[[1, 2}", {}, truncated=False), Rejected)
+
+
+def test_an_alias_is_renamed_where_its_value_takes_a_closer_look() -> None:
+    assert read('{"qty": NumberLong(5)}', COUNTED).value == {"count": 5}
+
+
+def test_a_reply_that_ends_behind_a_comma_lacks_the_fields_that_have_not_come() -> None:
+    assert isinstance(read('{"a": 1,', PAIR, truncated=False), Rejected)
+    assert read('{"a": 1, "b": 2,', PAIR, truncated=False).value == {"a": 1, "b": 2}
+
+
+def test_a_sentence_is_no_bare_key() -> None:
+    assert isinstance(read("{one two three four five six: 1, b: 2}", {}), Rejected)
+    assert read("{one two: 1, b: 2}", {}).value == {"one two": 1, "b": 2}
+
+
+def test_a_key_that_occurs_twice_at_a_damaged_place_is_refused() -> None:
+    assert isinstance(read('{"city": "Oslo", "street": "Main" "street": "Side", "open": true}', Place), Rejected)
+
+
+def test_lists_beside_other_items_before_a_missing_closer_are_refused() -> None:
+    assert isinstance(read('{"a": [[1, 2], [3, 4], 5, "b": 2}', PAIR), Rejected)
+
+
 # --- what coercion leaves as it is ------------------------------------------------------------------------------------
 
 MIXED: dict[str, Any] = {

@@ -446,7 +446,7 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     settings = settings or _DEFAULTS
     if not settings.enabled:
         return _NOTHING
-    if contract is PLAIN_TEXT:
+    if _is_plain_text(contract):
         stages = (Resume(), Degrade()) if settings.fallback.degrade_to_string else (Resume(),)
         return Ladder(stages=stages, max_calls=1)
     if isinstance(contract, TaggedContract):
@@ -458,6 +458,12 @@ def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Lad
     if contract.mode == "event":
         return Ladder(stages=(Resume(), Retry(native=False), Synthesize()), max_calls=1)
     return _json_ladder(settings)
+
+
+def _is_plain_text(contract: Contract[Any]) -> bool:
+    """Whether it is `PLAIN_TEXT`, or the same schema compiled again: compiled contracts leave their cache."""
+    alike = contract.mode == PLAIN_TEXT.mode and type(contract.values) is type(PLAIN_TEXT.values)
+    return alike and contract.json_schema == PLAIN_TEXT.json_schema
 
 
 @lru_cache(maxsize=16)

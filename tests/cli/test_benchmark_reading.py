@@ -84,7 +84,7 @@ def test_peers_that_are_not_installed_are_named_with_the_command(
     monkeypatch.setenv("PATH", "")  # and no node
     result = bench("reading", corpus, "--peers", "--rounds", "1")
     assert result.exit_code == 0
-    assert "pip install json-repair jsonschema fast-json-repair jsonmend baml-py instructor" in result.stderr
+    assert "pip install json-repair jsonschema fast-json-repair repairjson jsonmend baml-py instructor" in result.stderr
     assert "npm install jsonrepair" in result.stderr
     assert "json-repair" not in result.stdout
 

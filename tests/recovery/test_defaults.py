@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from flujo_aros import Degrade, Ladder, LlmRepair, Output
+from flujo_aros.contract import compile_contract
 from flujo_aros.outcome import Reason
-from flujo_aros.recovery import Extract, Reply, Resume, Retry, Task, ladder_for
+from flujo_aros.recovery import PLAIN_TEXT, Extract, Reply, Resume, Retry, Task, ladder_for
 from flujo_aros.settings import Settings
 
 from .given import Item, climbed
@@ -38,6 +39,15 @@ def test_the_default_order_is_that_of_the_specification():
 )
 def test_settings_add_and_remove_stages(settings, expected):
     assert names(JSON, **settings) == expected
+
+
+def test_any_text_has_a_ladder_of_its_own_however_often_it_is_compiled():
+    ladder = ladder_for(PLAIN_TEXT)
+    assert [stage.stage for stage in ladder.stages] == ["resume", "degrade"]
+    for number in range(2_000):  # more than are kept
+        compile_contract({"type": "string", "title": str(number)})
+    assert ladder_for(compile_contract({"type": "string"})) == ladder
+    assert ladder_for(compile_contract(str)) == Ladder()
 
 
 def test_settings_name_attempts_and_stages():

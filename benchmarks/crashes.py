@@ -2,12 +2,15 @@
 
     python -m benchmarks.crashes --deaths 2000                                  # on SQLite
     python -m benchmarks.crashes --deaths 2000 --url postgresql://aros@/postgres?host=FOLDER
+    python -m benchmarks.crashes --deaths 500 --tally benchmarks/crashes.jsonl  # 500 more, with a seed of their own
 
 One run has a branch, a loop, a parallel, a map, a repair, a streamed reply and a pause, and hooks before and after
 everything that it keeps and inside everything that it does. Each run dies (SIGKILL) at one hook, its next life at
 another, and so on three times; the last life must bring it to its end. The first deaths go through all hooks in
-order, the others are drawn from a seed. A file outside of the database is the witness of what was done.
-Prints one JSON object; exit code 1 where a promise is broken.
+order, the others are drawn from a seed. A file outside of the database is the witness of what was done. A journal
+listens in every life, and must hold in the end what that of an unbroken run holds.
+Prints one JSON object; exit code 1 where a promise is broken. With `--tally` the figures are added to those that the
+file has of the same sweep on the same database; each addition draws its points from another seed.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,8 +42,18 @@ from flujo_aros import AgentSpec, Branch, Call, Human, Loop, Map, Parallel, Pipe
 from flujo_aros.durable import Durable
 from flujo_aros.durable.audit import violations
 from flujo_aros.durable.store import Store
+from flujo_aros.telemetry.journal import Journal
 
 LIVES: Final = 4
+BROKEN: Final = (
+    "lost",
+    "falsely_completed",
+    "recorded_twice",
+    "illegal_journals",
+    "journals_that_differ",
+    "text_wrong",
+)
+NAMES: Final = ("runs", "deaths", *BROKEN, "bodies_run_again", "bodies_in_flight_at_deaths")
 GOOD: Final = '{"name": "pen", "qty": 3}'
 BAD: Final = "{'name': 'pen', 'qty': 'three'}"
 
@@ -161,7 +175,8 @@ def live(url: str, run_id: str, folder: Path, die_at: int) -> None:
         witness = Witness(folder / "witness", die_at)
         watch(witness)
         engine = Durable(url, live=True)
-        runner = Runner(pipeline(witness), engine=engine, models=Models(witness))
+        journal = Journal(folder / "journal.sqlite", max_runs=None)
+        runner = Runner(pipeline(witness), engine=engine, models=Models(witness), journal=journal)
 
         async def main() -> Any:
             result = await runner.run("go", {"numbers": [1, 2]}, run_id=run_id)
@@ -204,6 +219,32 @@ def facts(result: dict[str, Any]) -> Any:
     return result["status"], result["output"], sorted(steps, key=lambda step: step["name"]), result["usage"]
 
 
+_OF_A_PROCESS: Final = {"id", "step_id", "parent_id", "started", "at", "seconds"}
+
+
+def journaled(folder: Path, run_id: str) -> Any:
+    """What a journal says of a run, without ids and times: it must be the same however often the run has died."""
+
+    def plain(record: Any) -> Any:
+        kept = {each.name: getattr(record, each.name) for each in fields(record) if each.name not in _OF_A_PROCESS}
+        return json.loads(json.dumps(kept, default=str))
+
+    with Journal(folder / "journal.sqlite", max_runs=None, create=False) as journal:
+        story = journal.story(run_id)
+    names = {each.step.id: each.step.name for each in story.chapters if each.step is not None}
+    chapters = [
+        {
+            "step": None if each.step is None else plain(each.step),
+            "inside": None if each.step is None else names.get(each.step.parent_id),
+            "parts": [{type(part).__name__: plain(part)} for part in each.parts],
+            "notes": [plain(note) for note in each.notes],
+        }
+        for each in story.chapters
+    ]
+    run = {"status": story.run.status, "usage": str(story.run.usage), "repairs": story.run.repairs}
+    return run, sorted(chapters, key=lambda chapter: chapter["step"]["name"])
+
+
 class Sweep:
     """All runs, and what was found."""
 
@@ -213,20 +254,24 @@ class Sweep:
         self.folder = folder
         self.url = url
         self.template = folder / "template.sqlite"
-        self.baseline, self.hooks = self._baseline()
+        self.baseline, self.journal, self.hooks = self._baseline()
 
     def _database(self, folder: Path) -> str:
+        empty = self.folder / "template.journal"
+        if empty.exists():
+            shutil.copy(empty, folder / "journal.sqlite")
         if self.url is not None:
             return self.url
         if self.template.exists():
             shutil.copy(self.template, folder / "runs.sqlite")
         return f"sqlite:///{folder / 'runs.sqlite'}"
 
-    def _baseline(self) -> tuple[Any, int]:
+    def _baseline(self) -> tuple[Any, Any, int]:
         """A run that nobody kills; its tables, emptied, are what each other run begins with."""
         folder = self.folder / "base"
         folder.mkdir()
-        if born(self._database(folder), f"base-{os.getpid()}", folder, 0) != 0:
+        run_id = f"base-{os.getpid()}"
+        if born(self._database(folder), run_id, folder, 0) != 0:
             raise SystemExit(f"the run does not even work unharmed: {(folder / 'error').read_text()}")
         result = json.loads((folder / "result").read_text())
         if self.url is None:
@@ -236,7 +281,13 @@ class Sweep:
                 for table in (*tables, "aros_durable_texts"):
                     connection.execute(f"DELETE FROM {table}")
             shutil.copy(folder / "runs.sqlite", self.template)
-        return facts(result), int(result["hooks"])
+        journal = journaled(folder, run_id)
+        with Journal(folder / "journal.sqlite") as kept:
+            kept.prune(max_runs=0)
+            with kept.engine.begin() as connection:
+                connection.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
+        shutil.copy(folder / "journal.sqlite", self.folder / "template.journal")
+        return facts(result), journal, int(result["hooks"])
 
     def run(self, number: int, deaths: list[int]) -> None:
         """One run through all its lives."""
@@ -286,6 +337,10 @@ class Sweep:
             )
         finally:
             store.close()
+        told = journaled(folder, run_id)
+        if told != self.journal:
+            self.found["journals_that_differ"] += 1
+            self.wrong.append(f"{number}: the journal differs: {_difference(told, self.journal)}")
         self.found["recorded_twice"] += twice
         self.found["illegal_journals"] += bool(against)
         self.wrong += [f"{number}: {each}" for each in against]
@@ -337,6 +392,15 @@ class Sweep:
             self.wrong.append(f"{number}: never done: {missing}")
 
 
+def _difference(found: Any, expected: Any) -> str:
+    """The first chapters that are not the same, of two journals."""
+    if found[0] != expected[0]:
+        return f"{found[0]} is not {expected[0]}"
+    wrong = [chapter for chapter in found[1] if chapter not in expected[1]]
+    missing = [chapter for chapter in expected[1] if chapter not in found[1]]
+    return f"has {json.dumps(wrong[:2])}, lacks {json.dumps(missing[:2])}"
+
+
 def part(given: argparse.Namespace, folder: Path, number: int) -> int:
     """Sweep one part of the points in a process of its own, which leaves a report in the folder."""
     child = os.fork()
@@ -363,8 +427,11 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long, whatever was reached")
     options.add_argument("--url", help="a PostgreSQL; without it each run has an SQLite file of its own")
     options.add_argument("--at-once", type=int, default=4, help="so many runs side by side")
-    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--seed", type=int, help="by default one that the tally has not seen")
+    options.add_argument("--tally", type=Path, help="a file of JSON lines that the figures are added to")
     given = options.parse_args()
+    if given.seed is None:
+        given.seed = unused_seed(given.tally, "SQLite" if given.url is None else "PostgreSQL")
     with tempfile.TemporaryDirectory() as folder:
         parts = [part(given, Path(folder), number) for number in range(given.at_once)]
         for child in parts:
@@ -378,17 +445,38 @@ def main() -> int:
             found.update(told)
         if len(list(Path(folder).glob("*.json"))) < given.at_once:
             raise SystemExit("a part of the sweep ended without a report")
-    names = ("runs", "deaths", "lost", "falsely_completed", "recorded_twice", "illegal_journals", "text_wrong")
-    broken = sum(found[name] for name in names[2:])
-    kept = {name: found[name] for name in (*names, "bodies_run_again", "bodies_in_flight_at_deaths")}
     database = "SQLite" if given.url is None else "PostgreSQL"
-    print(json.dumps({"database": database, "hooks": hooks, **kept, "seed": given.seed}))
+    figures = {"database": database, "hooks": hooks, **{name: found[name] for name in NAMES}, "seeds": [given.seed]}
+    print(json.dumps(figures if given.tally is None else tallied(given.tally, figures)))
     for each in wrong[:20]:
         print(each, file=sys.stderr)
+    broken = sum(found[name] for name in BROKEN)
     if found["bodies_run_again"] > found["bodies_in_flight_at_deaths"]:
         print("more bodies ran again than were in flight", file=sys.stderr)
         broken += 1
     return 1 if broken else 0
+
+
+def tallied(file: Path, figures: dict[str, Any]) -> dict[str, Any]:
+    """The figures with those that the file has of the same sweep added to them; the file has the sums from now on."""
+    known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    kept = []
+    for line in known:
+        if line["database"] != figures["database"]:
+            kept.append(line)
+        elif line["hooks"] == figures["hooks"]:  # else it swept another program, and says nothing of this one
+            figures = {**figures, **{name: figures[name] + line[name] for name in NAMES}}
+            figures["seeds"] = line["seeds"] + figures["seeds"]
+    kept.append(figures)
+    kept.sort(key=lambda line: str(line["database"]), reverse=True)
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in kept))
+    return figures
+
+
+def unused_seed(file: Path | None, database: str) -> int:
+    """A seed that no part of the tally has drawn its points from."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file is not None and file.exists() else []
+    return 1 + max((seed for line in lines if line["database"] == database for seed in line["seeds"]), default=0)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from flujo_aros.outcome import Issue, Repair
 from flujo_aros.usage import Usage
@@ -34,6 +34,9 @@ class RunStarted:
     pipeline: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
     resumed: bool = False
+    settled: frozenset[str] | None = None
+    """The steps that a durable record has settled, where the run is recovered from one: they have no further events,
+    and everything else in the run is reported again from its start."""
     carrier: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     """What observers want to find again when the run is resumed, such as a `traceparent`: it is saved with a pause."""
     input: Any = field(default=None, repr=False)
@@ -258,6 +261,18 @@ class Observer(Protocol):
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
         """Take one event."""
+        ...
+
+
+@runtime_checkable
+class BufferedObserver(Observer, Protocol):
+    """An observer that writes what it is told a little later, such as the journal.
+
+    A durable engine flushes it before it records a step as settled: what is recorded has no events a second time.
+    """
+
+    def flush(self, timeout: float = ...) -> bool:
+        """Write everything that was told so far; False if that took longer than `timeout` seconds."""
         ...
 
 

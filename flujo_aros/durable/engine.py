@@ -553,7 +553,17 @@ class Durable:
         texts = await asyncio.to_thread(store.texts, row.run_id) if begun and row.live else []
         _draw_ids(highest)
         limiter = SharedLimits(store, self.limits) if self.limits else None
-        recording = RunRecording(store, row, runner.pipeline, rows, calls, _checkpoint, limiter=limiter, texts=texts)
+        recording = RunRecording(
+            store,
+            row,
+            runner.pipeline,
+            rows,
+            calls,
+            _checkpoint,
+            limiter=limiter,
+            texts=texts,
+            observers=runner.observers,
+        )
         task = _task_of(row, recording, local)
         loop = asyncio.get_running_loop()
         inner = asyncio.ensure_future(runner.execute(task, recording))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded
-from flujo_aros.events import LiveEvent, TextAppended, TextDelta, TextReplaced
+from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.recorded import CallMade, Record, recorded_by
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
@@ -23,6 +23,7 @@ from flujo_aros.pipeline.step import Step
 
 _FLUSH_SECONDS: Final = 0.25
 """Live text is kept in pieces of about this length of time: a reply that comes at once is one write less."""
+_LONGEST_FLUSH: Final = 2.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
@@ -56,8 +57,10 @@ class RunRecording:
         *,
         limiter: Limiter | None = None,
         texts: Sequence[Mapping[str, Any]] = (),
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._store = store
+        self._buffered = [each for each in observers if isinstance(each, BufferedObserver)]
         self._run = run
         self._calls = calls
         self._checkpoint = checkpoint
@@ -137,8 +140,18 @@ class RunRecording:
             for name in sorted(name for name in self._left_open if name.startswith(inside)):
                 self._left_open.discard(name)
                 rows.append(self._row(_abandoned(name, slot.name)))
+            await self._observed()
             await asyncio.to_thread(self._store.settled, self._run.run_id, self._run.epoch, rows)
         self._written.update((each.name, _state(each.result)) for each in changed)
+
+    async def _observed(self) -> None:
+        """Let observers write what they were told of a step before it is recorded: afterwards it has no more events.
+
+        One that cannot write, such as a journal on a full disk, costs its own record and is not waited for again.
+        """
+        if self._buffered:
+            flushed = [await asyncio.to_thread(each.flush, _LONGEST_FLUSH) for each in self._buffered]
+            self._buffered = [each for each, done in zip(self._buffered, flushed, strict=True) if done]
 
     def _row(self, step: RecordedStep) -> dict[str, Any]:
         self._seq += (
@@ -160,6 +173,7 @@ class RunRecording:
             rows = [self._row(recorded_step(Slot.replayed(step, ()), talks=False)) for step in changed]
             rows += [self._row(_abandoned(name, name)) for name in sorted(self._left_open)]
             paused = result.paused
+            await self._observed()
             return await asyncio.to_thread(
                 self._store.finish,
                 self._run.run_id,

@@ -283,7 +283,16 @@ class Runner:
         pause: PauseRun | None = None
         with observing(*listeners) if listeners else UNHEARD:
             secrets = self._secrets(task) if is_heard() else ()
-            with run_span(task.run_id, name, task.given, secrets, resumed=task.resumed, carrier=task.carrier) as finish:
+            began_with = run_span(
+                task.run_id,
+                name,
+                task.given,
+                secrets,
+                resumed=task.resumed,
+                settled=frozenset(recording.recorded) if recording is not None and task.resumed else None,
+                carrier=task.carrier,
+            )
+            with began_with as finish:
                 try:
                     with ledger:
                         if self.models is None and self._local_models:

@@ -24,14 +24,28 @@ from flujo_aros.pipeline.results import RunResult, RunStatus
 
 
 def run_span(
-    run_id: str, pipeline: str, given: Any, secrets: tuple[str, ...], *, resumed: bool, carrier: dict[str, str]
+    run_id: str,
+    pipeline: str,
+    given: Any,
+    secrets: tuple[str, ...],
+    *,
+    resumed: bool,
+    settled: frozenset[str] | None,
+    carrier: dict[str, str],
 ) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this run; nothing is told where nobody listens."""
+    """Everything inside belongs to this run; nothing is emitted where nobody listens."""
     if not is_heard():
         return UNHEARD
-    return span(
-        RunStarted(run_id=run_id, pipeline=pipeline, input=given, secrets=secrets, resumed=resumed, carrier=carrier)
+    started = RunStarted(
+        run_id=run_id,
+        pipeline=pipeline,
+        input=given,
+        secrets=secrets,
+        resumed=resumed,
+        settled=settled,
+        carrier=carrier,
     )
+    return span(started)
 
 
 def tell_run(finish: Finish, ended: RunResult) -> None:

@@ -105,6 +105,9 @@ class Journal:
         self._explained: set[int] = set()
         """Open steps whose value is told by their readings, or by the steps inside."""
         self._inputs: dict[int, str] = {}
+        self._recovered: dict[tuple[str, str], tuple[int, bool]] = {}
+        """The rows of steps that were under way when the process of a durable run ended, by run and name; and whether
+        steps inside are settled, which have their own values."""
         # Live events are not kept: what they come to is in the reading.
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
             RunStarted: self._run_started,
@@ -246,8 +249,24 @@ class Journal:
 
     def _run_started(self, event: RunStarted) -> None:
         if event.resumed:
+            if event.settled is not None:
+                self._recover(event.run_id, event.settled)
             self._writer.put(LEFT, (event.run_id,), {"run_id": event.run_id, "before": next(self._ids)})
         self._start_run(event.run_id, event.pipeline, "pipeline")
+
+    def _recover(self, run_id: str, settled: frozenset[str]) -> None:
+        """Let a recovered run report its unsettled steps into the rows that they have already: nothing is there twice.
+
+        What had happened inside these steps goes, as it happens again, with recorded calls answered from the record.
+        """
+        try:
+            with self._reading(change=True) as connection:
+                left = told.reopen(connection, run_id, {self._mask(name) for name in settled})
+        except UsageError as error:
+            _log.warning("%s; steps of run %s may be in it twice", error, run_id)
+            return
+        for name, own in left.items():
+            self._recovered[run_id, name] = (own, any(each.startswith(f"{name}/") for each in settled))
 
     def _run_finished(self, event: RunFinished) -> None:
         self._end_run(event.status, event.usage, event.seconds)
@@ -265,9 +284,12 @@ class Journal:
         around, scope = where(), own_scope()
         run = self._rows.get(_scope_of_run(around))
         self._explained.update(each.id for each in steps_around() if each.id != scope)
+        recovered, explained = self._recovered.pop((event.run_id, event.name), (None, False))
+        if explained:
+            self._explained.add(scope)
         self._rows[scope] = row = {
             "run_id": event.run_id,
-            "id": next(self._ids),
+            "id": recovered or next(self._ids),
             "parent_id": self._parent_id(scope),
             "pipeline": None if run is None else run["pipeline"],
             "name": event.name,
@@ -452,6 +474,8 @@ class Journal:
     def _end_run(self, status: str, usage: Usage, seconds: float) -> None:
         row = self._rows.pop(own_scope(), None)
         if row is not None:
+            for key in [key for key in self._recovered if key[0] == row["run_id"]]:
+                del self._recovered[key]
             row = {**row, "status": status, "seconds": seconds, **_used(usage)}
             self._writer.put("aros_runs", (row["run_id"],), row, soon=True)
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from pathlib import Path
 
-from flujo_aros.events import Event, Observer
+from flujo_aros.events import BufferedObserver, Event, Observer
 from flujo_aros.recovery import Evidence
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.journal import is_off, open_journal
@@ -41,6 +41,11 @@ class Together:
     """What ladders that adapt go by: what the journal has seen of them."""
     new_journal: Path | None = None
     """The file of the journal, if it was made just now."""
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Write what those that write later were told; False if one of them took longer than `timeout` seconds."""
+        done = [each.flush(timeout) for each in self.observers if isinstance(each, BufferedObserver)]
+        return all(done)
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
         """Tell them all; what they hold open is held open together."""

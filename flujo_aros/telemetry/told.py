@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -33,6 +33,7 @@ from flujo_aros.usage import Usage
 T = TypeVar("T")
 
 _SHOWN_MATCHES: Final = 5
+_PAUSED: Final = ("paused", "resumed")
 
 
 def runs(
@@ -153,6 +154,21 @@ def evidence(connection: Connection, *, since: datetime | None = None) -> Eviden
     )
 
 
+def reopen(connection: Connection, run_id: str, settled: Collection[str]) -> dict[str, int]:
+    """The ids of the steps of a run that are not settled, by name, once what had happened inside them is removed.
+
+    Steps that had paused are left as they are: they go on as another row (see `_gone_on`).
+    """
+    query = select(STEPS.c.name, STEPS.c.id).where(STEPS.c.run_id == run_id, STEPS.c.status.not_in(_PAUSED))
+    found = connection.execute(query.order_by(STEPS.c.id))
+    left = {str(name): int(own) for name, own in found if name not in settled}
+    for batch in _batches(sorted(left.values()), 500):
+        for table in (REPAIRS, READINGS, ASKS, STAGES, NOTES):
+            connection.execute(delete(table).where(table.c.run_id == run_id, table.c.step_id.in_(batch)))
+        connection.execute(delete(VALUES).where(VALUES.c.run_id == run_id, VALUES.c.id.in_(batch)))
+    return left
+
+
 def prune(connection: Connection, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
     """Remove old runs, and say how many."""
     gone: set[str] = set()
@@ -168,7 +184,7 @@ def prune(connection: Connection, *, older_than: timedelta | None = None, max_ru
     return len(gone)
 
 
-def _batches(values: list[str], size: int) -> Iterable[list[str]]:
+def _batches(values: list[T], size: int) -> Iterable[list[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 

@@ -12,6 +12,7 @@ from pydantic_ai.models.function import FunctionModel
 
 from flujo_aros import Call, Human, Parallel, Pipeline, Runner, Step
 from flujo_aros.durable import Durable
+from flujo_aros.telemetry.journal import Journal
 
 url, log, die, *rest = sys.argv[1:]
 given = rest[0] if rest else "hi"
@@ -51,5 +52,6 @@ if die == "human":
 
 if __name__ == "__main__":
     with Durable(url) as durable:
-        result = Runner(Pipeline(steps, name="demo"), engine=durable).run_sync(given)
+        journal = Journal(Path(log).with_name("journal.sqlite"))
+        result = Runner(Pipeline(steps, name="demo"), engine=durable, journal=journal).run_sync(given)
         sys.stdout.write(json.dumps(result.to_dict()))

@@ -5,8 +5,9 @@
     python -m benchmarks.agreement_live                              # JSON lines on stdout
     python -m benchmarks.agreement_live --model local:qwen.gguf --replies replies.jsonl
 
-The documents are those of `live.py`, and so is what is right: equal but for the case of letters. The provider enforces
-the schema. *Wordings* are those of `kind: agree`, each asked once at temperature 0; *samples* are the first of them,
+The documents name more than is asked for: other dates, other amounts, other people. A value is right if it is the
+known one but for the case of letters. The provider enforces the schema.
+*Wordings* are those of `kind: agree`, each asked once at temperature 0; *samples* are the first of them,
 asked with three seeds at temperature 0.7. A field is a leaf of the right answer. `coverage` is the share of the fields
 that the readings agree on, `right` the share of these that are right. With `--replies FILE` replies are kept, and a
 second run asks only what is new.
@@ -20,17 +21,164 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, StringConstraints
 from pydantic_ai.models import Model
 
-from benchmarks.live import CASES, SharedReplies
+from benchmarks.live import SharedReplies
 from flujo_aros import AgentSpec, Agree, Outcome, Processing, Reason, Rejected, Runner, Step, agree
 from flujo_aros.contract import path_of
 from flujo_aros.host.local import LocalModels
 
 Place = tuple[str | int, ...]
+Short = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+
+
+class Bill(BaseModel):
+    """An invoice."""
+
+    number: Short = Field(description="The number of the invoice.")
+    seller: Short = Field(description="Who has sent it.")
+    buyer: Short = Field(description="Who has to pay it.")
+    due: Short = Field(description="Until when it has to be paid, as it is written.")
+    total: Annotated[float, Field(ge=0, le=99_999)] = Field(description="What has to be paid, with tax.")
+
+
+class Booking(BaseModel):
+    """A booking of a room, as it stands in the end."""
+
+    guest: Short = Field(description="Who will stay there.")
+    hotel: Short
+    arrival: Short = Field(description="The day of arrival, as it is written.")
+    nights: Annotated[int, Field(ge=1, le=60)]
+    price: Annotated[float, Field(ge=0, le=9_999)] = Field(description="The price of one night.")
+
+
+class Fault(BaseModel):
+    """A report about a machine that stood still."""
+
+    reporter: Short = Field(description="Who has written the report.")
+    machine: Short
+    began: Short = Field(description="The time at which it stopped, as it is written.")
+    minutes: Annotated[int, Field(ge=0, le=999)] = Field(description="How long it stood still.")
+    cause: Literal["power", "operator", "wear", "unknown"]
+
+
+CASES: list[tuple[str, BaseModel]] = [
+    (
+        (
+            "Invoice 2024-117, which replaces our invoice 2024-112. Harbour Paints to Mill Lane School. 12 tins "
+            "of white: 240.00. Delivery: 18.00. Sum without tax: 258.00. Tax: 49.02. To pay: 307.02 by 14 June. "
+            "Written on 30 May by L. Ortega."
+        ),
+        Bill(number="2024-117", seller="Harbour Paints", buyer="Mill Lane School", due="14 June", total=307.02),
+    ),
+    (
+        (
+            "To: Okafor & Sons. From: Brightwater Ltd, 9 Quay Road. Date: 3 March. Our number: B-5510, your "
+            "order: 88123. Net 1,200.00, tax 228.00, gross 1,428.00. You have paid 0.00 so far. Please pay within "
+            "this month, that is by 31 March."
+        ),
+        Bill(number="B-5510", seller="Brightwater Ltd", buyer="Okafor & Sons", due="31 March", total=1428.0),
+    ),
+    (
+        (
+            "Dear Ms Lindqvist, thank you for the garden work at number 4. You have sent your invoice 77 on 2 "
+            "August over 510 euros. It lacks the tax of 96.90, so please pay yourself nothing: we at Fernhill "
+            "Estate owe you 606.90 and will pay until 16 August. Yours, Fernhill Estate"
+        ),
+        Bill(number="77", seller="Lindqvist", buyer="Fernhill Estate", due="16 August", total=606.9),
+    ),
+    (
+        (
+            "REMINDER. Customer: Tomas Reyes (no. 40021). Invoice: R-90-3 of 11 January. Amount of the invoice: "
+            "80.00. Fee for this reminder: 5.00. New amount with all taxes and fees: 85.00. It was due on 25 "
+            "January; the new date is 8 February. Kestrel Cycles"
+        ),
+        Bill(number="R-90-3", seller="Kestrel Cycles", buyer="Tomas Reyes", due="8 February", total=85.0),
+    ),
+    (
+        (
+            "Pro forma 14 has become invoice 31. Seller of record is Nordlys AS, on behalf of which Cargo Hub "
+            "writes this. Billed to: Café Mirabel. Coffee 300.00, cups 45.50, tax included 55.16. Total with tax "
+            "345.50. Payable by 1 December."
+        ),
+        Bill(number="31", seller="Nordlys AS", buyer="Café Mirabel", due="1 December", total=345.5),
+    ),
+    (
+        (
+            "Hello, this is Priya Nair. I booked for my father, Arun Nair, at the Old Mill from 3 May for four "
+            "nights at 90 a night. He can only come on 5 May. He stays three nights then; you said the price "
+            "rises to 95."
+        ),
+        Booking(guest="Arun Nair", hotel="Old Mill", arrival="5 May", nights=3, price=95.0),
+    ),
+    (
+        (
+            "Confirmation: Grand Plaza is full, so we have moved Mr Stefan Wolf to our sister house, the Linden. "
+            "Arrival stays 12 October, departure 19 October, seven nights. You keep the price of the Plaza, 140 a "
+            "night, although the Linden costs 160."
+        ),
+        Booking(guest="Stefan Wolf", hotel="Linden", arrival="12 October", nights=7, price=140.0),
+    ),
+    (
+        (
+            "Maria, could you ring the Seaview? They have me down for 8 July and two nights. It should be 18 July "
+            "and five nights, still at 70 a night and not the 75 of the catalogue. In my name, please. Helen "
+            "Brandt"
+        ),
+        Booking(guest="Helen Brandt", hotel="Seaview", arrival="18 July", nights=5, price=70.0),
+    ),
+    (
+        (
+            "Room 12 at the Fox and Crown was held for Ibrahim Sow until 1 April. He has not come. It now goes to "
+            "Claire Dumont, who arrives on 2 April and stays for six nights. He would have paid 110 a night, she "
+            "pays 99."
+        ),
+        Booking(guest="Claire Dumont", hotel="Fox and Crown", arrival="2 April", nights=6, price=99.0),
+    ),
+    (
+        (
+            "We, that is Yusuf Demir and two friends, wanted ten nights at Camp Aurora from 20 June. Only I am "
+            "left. Please make it one bed for Yusuf Demir, from 24 June, nine nights. The bed was 30 a night; the "
+            "three-bed hut was 66."
+        ),
+        Booking(guest="Yusuf Demir", hotel="Camp Aurora", arrival="24 June", nights=9, price=30.0),
+    ),
+    (
+        (
+            "Report by Dana Kovac. At 6:10 Omar Haddad called me: the press was slow. It stopped at 6:40 and ran "
+            "again at 7:25, so 45 minutes were lost. No fuse had blown and nobody had touched it; the belt was "
+            "worn through."
+        ),
+        Fault(reporter="Dana Kovac", machine="press", began="6:40", minutes=45, cause="wear"),
+    ),
+    (
+        (
+            "Shift book, entry of Piet Jansen. The lathe is fine. The saw stopped at 14:05, when the lights went "
+            "out in the whole hall. Power was back after 20 minutes, but the saw took 35 in all until it ran. "
+            "Anke saw it, too."
+        ),
+        Fault(reporter="Piet Jansen", machine="saw", began="14:05", minutes=35, cause="power"),
+    ),
+    (
+        (
+            "I am Lucia Ferri, I write this for Marco Bassi, who is ill. On his shift the oven was switched off "
+            "by mistake at 21:30 by the trainee. He noticed it at 21:50; it was hot again at 22:20. That makes 50 "
+            "minutes."
+        ),
+        Fault(reporter="Lucia Ferri", machine="oven", began="21:30", minutes=50, cause="operator"),
+    ),
+    (
+        (
+            "Crane 2 stopped at 9:15, not at 9:00 as the office wrote, and stood for 70 minutes. The electrician "
+            "found full power, the mechanic found nothing worn, and the operator was at breakfast. Nobody knows "
+            "why. Signed: Jonas Eklund"
+        ),
+        Fault(reporter="Jonas Eklund", machine="Crane 2", began="9:15", minutes=70, cause="unknown"),
+    ),
+]
 WAYS = {
     "one reading": ("wordings", 1, 1),
     "3 samples, all agree": ("samples", 3, 1.0),

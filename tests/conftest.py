@@ -1,8 +1,14 @@
 """Property tests are the same at every run: `ci` derives its examples from the test, `dev` looks further afield."""
 
 import os
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,3 +31,28 @@ def own_modules(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     for name in set(sys.modules) - before:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
             del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The PostgreSQL that `AROS_TEST_POSTGRES` names, else one that is started for the tests where it is installed."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
+    named = os.environ.get("AROS_TEST_POSTGRES")
+    if named:
+        yield named
+        return
+    if not (shutil.which("initdb") and shutil.which("postgres")):
+        pytest.skip("no PostgreSQL is installed here, and AROS_TEST_POSTGRES names none")
+    user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
+    with tempfile.TemporaryDirectory() as folder:
+        if user:
+            shutil.chown(folder, user)
+        data = f"{folder}/data"
+        subprocess.run(["initdb", "-D", data, "-U", "aros", "-A", "trust"], check=True, user=user, capture_output=True)
+        command = ["postgres", "-D", data, "-k", folder, "-h", "", "-F"]
+        with subprocess.Popen(command, user=user, stderr=subprocess.DEVNULL) as server:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not Path(folder, ".s.PGSQL.5432").exists():
+                time.sleep(0.1)
+            yield f"postgresql://aros@/postgres?host={folder}"
+            server.send_signal(signal.SIGINT)

@@ -1,7 +1,7 @@
 """The event log: append-only, in memory or in a database, and read by pure folds.
 
-The log is the only state of an ensemble: whoever reads it from the beginning knows all that there is to know. The
-events of one turn are appended together, or not at all, so that a killed run goes on at a turn as if nothing had been.
+The log is the only state of an ensemble: whoever reads it from the beginning knows everything there is to know. The
+events of one turn are appended together or not at all, so a run that was killed resumes at its turn.
 """
 
 from __future__ import annotations
@@ -10,21 +10,40 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, Text, create_engine, func, insert, select
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import (
+    URL,
+    Column,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from flujo_aros.errors import UsageError
 
 S = TypeVar("S")
+
+NewEvent: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any]]
+"""An event to append: `(kind, actor, payload)` or `(kind, actor, payload, meta)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
     """One event. `id` counts from 1 within its log; `actor` is an agent, `user` or `conductor`.
 
-    `payload` has what was said: `text`, and further fields. `meta` has what it took: model, trust, usage, measures.
+    `payload` holds what was said: `text`, and further fields. `meta` holds what it took: model, trust, usage, measures.
     """
 
     id: int
@@ -37,9 +56,9 @@ class LogEvent:
 
     @property
     def text(self) -> str:
-        """What was said; empty for an event without words."""
-        said = self.payload.get("text")
-        return said if isinstance(said, str) else ""
+        """What was said; empty if the event has no text."""
+        text = self.payload.get("text")
+        return text if isinstance(text, str) else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -54,15 +73,17 @@ class LogEvent:
         }
 
 
+_LONGEST_RUN_ID: Final = 64
+_LONGEST_NAME: Final = 100
 _METADATA: Final = MetaData()
 _EVENTS: Final = Table(
     "aros_events",
     _METADATA,
-    Column("run_id", String(64), primary_key=True),
+    Column("run_id", String(_LONGEST_RUN_ID), primary_key=True),
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("turn", Integer, nullable=False),
-    Column("kind", String(100), nullable=False),
-    Column("actor", String(100), nullable=False),
+    Column("kind", String(_LONGEST_NAME), nullable=False),
+    Column("actor", String(_LONGEST_NAME), nullable=False),
     Column("payload", Text, nullable=False),
     Column("meta", Text, nullable=False),
 )
@@ -70,10 +91,11 @@ _PAGE: Final = 1_000
 
 
 class EventLog:
-    """The events of one run of an ensemble, in their order.
+    """The events of one run of an ensemble, in order.
 
-    Without a `url` it lives in memory. A file or a URL (`sqlite:///FILE`, `postgresql://…`) keeps it; one database may
-    hold many logs, told apart by `run_id`. Raises `UsageError` for a database that cannot be opened, or written.
+    Without a `url` it is kept in memory. A file or a URL (`sqlite:///FILE`, `postgresql://…`) persists it; one database
+    can hold many logs, distinguished by `run_id`. Other processes may append at the same time. Raises `UsageError` if
+    the database cannot be opened, read or written.
 
     >>> log = EventLog()
     >>> log.append([("user.injected", "user", {"text": "It rains."})], turn=1)[0].id
@@ -83,105 +105,177 @@ class EventLog:
     """
 
     def __init__(self, url: str | Path | None = None, *, run_id: str = "run") -> None:
+        if not 0 < len(run_id) <= _LONGEST_RUN_ID:
+            raise UsageError(f"run_id={run_id!r}: expected 1 to {_LONGEST_RUN_ID} characters")
         self.run_id = run_id
         self.url = None if url is None else str(url)
         self._kept: list[LogEvent] = []
         self._engine: Engine | None = None if url is None else _opened(str(url))
-        self._last = self._newest()
 
     def __len__(self) -> int:
-        return self._last
+        if self._engine is None:
+            return len(self._kept)
+        newest = select(func.max(_EVENTS.c.id)).where(_EVENTS.c.run_id == self.run_id)
+        try:
+            with self._engine.connect() as connection:
+                return connection.execute(newest).scalar() or 0
+        except SQLAlchemyError as error:
+            raise self._failed("read", error) from error
 
     def __iter__(self) -> Iterator[LogEvent]:
         return self.events()
 
-    def append(
-        self,
-        events: Iterable[tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any]]],
-        *,
-        turn: int,
-    ) -> tuple[LogEvent, ...]:
-        """Append events, each `(kind, actor, payload)` or `(kind, actor, payload, meta)`: all of them, or none."""
-        first = self._newest() + 1 if self._engine is not None else self._last + 1
-        made: list[LogEvent] = []
-        for number, (kind, actor, payload, *more) in enumerate(events, first):
-            plain = json.loads(json.dumps([payload, more[0] if more else {}], ensure_ascii=False, default=str))
-            made.append(LogEvent(number, self.run_id, turn, kind, actor, plain[0], plain[1]))
+    def append(self, events: Iterable[NewEvent], *, turn: int, after: int | None = None) -> tuple[LogEvent, ...]:
+        """Append all of these events, or none.
+
+        `after` is the id of the last event that the writer has seen: if the log has moved on since, nothing is
+        appended and the result is empty. Without it they go to the end, whatever others are writing.
+        """
+        new = [_plain(*each) for each in events]
+        while new:
+            first = (len(self) if after is None else after) + 1
+            made = tuple(
+                LogEvent(number, self.run_id, turn, kind, actor, payload, meta)
+                for number, (kind, actor, payload, meta) in enumerate(new, first)
+            )
+            if self._written(made):
+                return made
+            if after is not None:
+                break
+        return ()
+
+    def _written(self, made: tuple[LogEvent, ...]) -> bool:
+        """Write the events; False if somebody else has taken their ids."""
         if self._engine is None:
+            if made[0].id != len(self._kept) + 1:
+                return False
             self._kept += made
-        elif made:
-            rows = [{**each.to_dict(), "payload": _json(each.payload), "meta": _json(each.meta)} for each in made]
-            try:
-                with self._engine.begin() as connection:
-                    connection.execute(insert(_EVENTS), rows)
-            except SQLAlchemyError as error:
-                raise UsageError(f"the event log {self.url} cannot be written: {_said(error)}") from error
-        self._last = made[-1].id if made else self._last
-        return tuple(made)
+            return True
+        rows = [{**each.to_dict(), "payload": _json(each.payload), "meta": _json(each.meta)} for each in made]
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(insert(_EVENTS), rows)
+        except IntegrityError:
+            return False
+        except SQLAlchemyError as error:
+            raise self._failed("written", error) from error
+        return True
 
     def events(self, *, after: int = 0) -> Iterator[LogEvent]:
-        """The events with a larger id than `after`, in their order."""
+        """The events whose id is larger than `after`, in order."""
         if self._engine is None:
             yield from self._kept[after:]
             return
         while True:
-            page = self._page(after)
+            page = self._page(self._engine, after)
             yield from page
             if len(page) < _PAGE:
                 return
             after = page[-1].id
 
-    def _page(self, after: int) -> Sequence[LogEvent]:
-        assert self._engine is not None  # noqa: S101 - asked by `events` alone
+    def _page(self, engine: Engine, after: int) -> Sequence[LogEvent]:
         own = (_EVENTS.c.run_id == self.run_id) & (_EVENTS.c.id > after)
-        with self._engine.connect() as connection:
-            rows = connection.execute(select(_EVENTS).where(own).order_by(_EVENTS.c.id).limit(_PAGE)).all()
+        try:
+            with engine.connect() as connection:
+                rows = connection.execute(select(_EVENTS).where(own).order_by(_EVENTS.c.id).limit(_PAGE)).all()
+        except SQLAlchemyError as error:
+            raise self._failed("read", error) from error
         return [
             LogEvent(row.id, row.run_id, row.turn, row.kind, row.actor, json.loads(row.payload), json.loads(row.meta))
             for row in rows
         ]
 
-    def _newest(self) -> int:
-        if self._engine is None:
-            return len(self._kept)
-        with self._engine.connect() as connection:
-            found = connection.execute(select(func.max(_EVENTS.c.id)).where(_EVENTS.c.run_id == self.run_id)).scalar()
-        return found or 0
+    def _failed(self, doing: str, error: Exception) -> UsageError:
+        shown = _address(self.url or "").render_as_string(hide_password=True)
+        return UsageError(f"the event log {shown} cannot be {doing}: {_cause(error)}")
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connections to the database; `with EventLog(…) as log:` does so at the end."""
         if self._engine is not None:
             self._engine.dispose()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start: S) -> S:
-    """What a log comes to: the projection of each event onto what came of those before it.
+    """Carry a projection through a log: `projection(what came before, event)` for each event, from `start`.
 
     >>> fold(EventLog(), lambda seen, event: [*seen, event.kind], [])
     []
     """
-    for event in log:
-        start = projection(start, event)
+    for each in log:
+        start = projection(start, each)
     return start
 
 
+def _plain(
+    kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any] | None = None
+) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+    """The event as a database would give it back."""
+    payload, meta = json.loads(json.dumps([payload, meta or {}], ensure_ascii=False, default=str))
+    for name, value in (("kind", kind), ("actor", actor)):
+        if len(value) > _LONGEST_NAME:
+            raise UsageError(f"{name}={value!r}: expected at most {_LONGEST_NAME} characters")
+    return kind, actor, payload, meta
+
+
 def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or _is_unicode(text) else json.dumps(value)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a database takes the text: half of a surrogate pair is no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _address(url: str) -> URL:
+    address = make_url(url) if "://" in url else URL.create("sqlite", database=url)
+    driver = "postgresql+psycopg" if address.drivername in ("postgresql", "postgres") else address.drivername
+    return address.set(drivername=driver)
 
 
 def _opened(url: str) -> Engine:
-    address = url if "://" in url else f"sqlite:///{url}"
-    if address.startswith("postgresql://"):
-        address = address.replace("postgresql://", "postgresql+psycopg://", 1)
+    shown = url
     try:
-        if address.startswith("sqlite:///"):
-            Path(address.removeprefix("sqlite:///")).absolute().parent.mkdir(parents=True, exist_ok=True)
+        address = _address(url)
+        shown = address.render_as_string(hide_password=True)
+        if address.drivername == "sqlite" and address.database:
+            Path(address.database).absolute().parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(address)
-        _METADATA.create_all(engine)
+        if address.drivername == "sqlite":
+            event.listen(engine, "connect", _for_many_processes)
+        _make_table(engine)
     except (SQLAlchemyError, ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
-        raise UsageError(f"the event log {url!r} cannot be opened: {_said(error)}") from error
+        raise UsageError(
+            f"the event log {shown!r} cannot be opened: {_cause(error)}; "
+            "expected a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+        ) from error
     return engine
 
 
-def _said(error: Exception) -> str:
+def _make_table(engine: Engine) -> None:
+    try:
+        _METADATA.create_all(engine)
+    except SQLAlchemyError:
+        if not inspect(engine).has_table(_EVENTS.name):  # another process has made it at the same time
+            raise
+
+
+def _for_many_processes(connection: Any, _: object) -> None:
+    """Several processes write to the file: each waits for its turn, and readers wait for nobody."""
+    connection.execute("PRAGMA busy_timeout = 30000")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _cause(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).splitlines()[0]

@@ -12,7 +12,7 @@ from flujo_aros.contract import Output
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.pipeline.names import nearest
 
-Kind: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$")]
+Kind: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$", max_length=100)]
 """A kind of event: lower-case words joined by dots, such as `agent.spoke`. The set of kinds is open."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][\w -]*$", max_length=60)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -16,6 +17,8 @@ REFUSED: Final = "agent.reflection_refused"
 MOST_SHRUNK: Final = 0.2
 """The share of its beliefs, in characters, that an agent may lose in one reflection."""
 SEEN_BY_REFLECTION: Final = 20
+MOST_BELIEFS: Final = 8
+"""How many beliefs an agent holds: with one more, an old one is retired. So its prompt does not grow with the log."""
 
 
 class ReflectionTracker:
@@ -104,6 +107,13 @@ class Beliefs:
     def items(self) -> dict[str, str]:
         """The beliefs by id, the oldest first."""
         return dict(self._held)
+
+    def to_forget(self, text: str) -> tuple[str, ...]:
+        """The belief to retire for a new one with this text: the oldest that memory does not shrink too much by."""
+        if len(self._held) < MOST_BELIEFS:
+            return ()
+        fits = (key for key in self._held if self.problem([Retire(id=key), Add(id="new", text=text)]) is None)
+        return tuple(islice(fits, 1))
 
     def problem(self, deltas: Iterable[Delta]) -> str | None:
         """Why these deltas cannot be applied; None: they can."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.contract import EventContract, Output, scores_of, winner_in
-from flujo_aros.ensemble.log import EventLog, LogEvent
+from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.measures import drift, repetition
 from flujo_aros.ensemble.memory import (
@@ -36,6 +37,7 @@ from flujo_aros.ensemble.views import Stats, stats
 from flujo_aros.errors import UsageError
 from flujo_aros.host.agent import AgentSpec
 from flujo_aros.host.faults import USED_UP
+from flujo_aros.host.recorded import CallMade, CallRecorder, Record, recorded_by, recorder
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
@@ -55,7 +57,6 @@ _MOST_IN_A_FIELD: Final = 80
 """How many characters a text has at least and at most, and a further field, where a provider enforces the schema."""
 _OWN_LINES: Final = 12
 """Of how many of its own last lines an agent is kept from repeating one."""
-_BELIEFS_SHOWN: Final = 8
 _MOST_FAILED: Final = 3
 """How many turns in a row may fail for each agent of the cast before the run is given up."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
@@ -412,7 +413,7 @@ class _Run:
 
     async def _reflect(self, member: _Member) -> _Entry:
         seen = member.memory.latest
-        held = list(member.beliefs.items.items())[-_BELIEFS_SHOWN:]
+        held = member.beliefs.items.items()
         replacing = len(held) > 1
         step = self._step(member, reflecting=True, replacing=replacing)
         beliefs = "\n".join(f"{key}: {text}" for key, text in held)
@@ -451,7 +452,8 @@ class _Run:
             spent.append(usage)
             self.context.spend(usage)
 
-        settled = await step.run(replace(self.context, previous=prompt, spend=spend, name=step.name))
+        with _recorded_by_turn(self.turn + 1):
+            settled = await step.run(replace(self.context, previous=prompt, spend=spend, name=step.name))
         self.calls += settled.attempts
         said = settled.outcome if isinstance(settled.outcome, Accepted) else None
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome
@@ -459,7 +461,7 @@ class _Run:
         return _Turn(said, why or "no event", settled.attempts, Usage.total(spent))
 
     def _prompt(self, member: _Member) -> str:
-        beliefs = "\n".join(f"- {text}" for text in member.beliefs.texts[-_BELIEFS_SHOWN:])
+        beliefs = "\n".join(f"- {text}" for text in member.beliefs.texts)
         return "\n\n".join(
             [
                 *([f"WHAT YOU BELIEVE\n{beliefs}"] if beliefs else []),
@@ -468,17 +470,25 @@ class _Run:
             ]
         )
 
-    def _append(self, events: Sequence[Any], *, turn: int) -> None:
-        self.log.append(events, turn=turn)
+    def _append(self, events: Sequence[NewEvent], *, turn: int) -> None:
+        """Append to the log, after what the user may have put there. Raises `UsageError` if another run plays it."""
+        while not self.log.append(events, turn=turn, after=self._after):
+            if any(event.actor != "user" for event in self._heard()):
+                raise UsageError(f"another run is playing the event log {self.log.url!r} (run_id {self.log.run_id!r})")
         self._hear(live=True)
 
     def _hear(self, *, live: bool = False) -> None:
-        """Take in what is new in the log: what was just appended, and what others have put there."""
+        """Take in what is new in the log."""
+        for _ in self._heard(live=live):
+            pass
+
+    def _heard(self, *, live: bool = False) -> Iterator[LogEvent]:
         for event in self.log.events(after=self._after):
             self._after = event.id
             self._take(event)
             if live or event.actor == "user":
                 tell_note("ensemble", event.to_dict)
+            yield event
 
     def _take(self, event: LogEvent) -> None:
         for member in self.members:
@@ -511,6 +521,28 @@ class _Run:
         self.reason = reason
 
 
+@contextmanager
+def _recorded_by_turn(turn: int) -> Generator[None]:
+    """In a durable run, record calls by turn: a run that resumes from its log makes no calls for the turns before."""
+    calls = recorder()
+    if calls is None:
+        yield
+        return
+    with recorded_by(_CallsOfTurn(calls, turn)):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class _CallsOfTurn:
+    recorder: CallRecorder
+    turn: int
+
+    async def call(
+        self, kind: str, make: Callable[[], Awaitable[CallMade]], *, model: str = "", size: int = 0
+    ) -> Record:
+        return await self.recorder.call(f"turn {self.turn} {kind}", make, model=model, size=size)
+
+
 def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) -> tuple[Delta, ...]:
     """What a reflection changes: a new belief, in place of none, one, or several."""
     held = member.beliefs.items
@@ -518,8 +550,8 @@ def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) 
     new, said = f"b{member.beliefs.made + 1}", text or "…"
     if len(old) > 1:
         return (Merge(id=new, ids=tuple(old), text=said, based_on=tuple(based_on)),)
-    added = Add(id=new, text=said, based_on=tuple(based_on))
-    return (*(Retire(id=each) for each in old), added)
+    gone = old or member.beliefs.to_forget(said)
+    return (*(Retire(id=each) for each in gone), Add(id=new, text=said, based_on=tuple(based_on)))
 
 
 def _spec(profile: AgentSpec | str) -> AgentSpec:

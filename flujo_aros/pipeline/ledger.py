@@ -99,7 +99,7 @@ class Slot:
         self._on_degraded = on_degraded
         self._reported: Settlement[Any] | None = None
         self._before = before or _NONE
-        self._spent: list[Usage] = []
+        self._spent = Usage()
         self._started = 0.0
         self._result: StepResult[Any] | None = None
         self._messages: Conversation = ()
@@ -139,7 +139,7 @@ class Slot:
     @property
     def work(self) -> Work:
         """What the step has taken in this process; with that of before a pause it makes the result."""
-        return Work(Usage.total(self._spent), self.result.seconds - self._before.seconds)
+        return Work(self._spent, self.result.seconds - self._before.seconds)
 
     def consume(self, trust: Trust) -> None:
         """Note what something is worth that the step is made from."""
@@ -147,7 +147,7 @@ class Slot:
 
     def spend(self, usage: Usage) -> None:
         """Note what a call has used. It counts even if the step raises or is cancelled later."""
-        self._spent.append(usage)
+        self._spent += usage
 
     def report(self, settlement: Settlement[Any]) -> None:
         """Note what the step came to; it settles when the slot is left."""
@@ -199,13 +199,12 @@ class Slot:
         if self._result is not None:
             raise AssertionError(f"step {self.name!r} settled twice")
         told: Settlement[Any] = reported or Settlement(None)
-        spent = self._spent if self._before is _NONE else [self._before.usage, *self._spent]
         self._result = StepResult(
             name=self.name,
             kind=self.kind,
             status=status,
             outcome=told.outcome,
-            usage=Usage.total(spent),
+            usage=self._before.usage + self._spent,
             attempts=told.attempts,
             seconds=self._before.seconds + time.perf_counter() - self._started,
             stages=told.stages,

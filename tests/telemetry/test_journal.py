@@ -6,14 +6,11 @@ import asyncio
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -331,31 +328,6 @@ def test_a_forked_child_writes_its_own_rows(journal: Journal) -> None:
     process.join(30)
     assert process.exitcode == 0
     assert {run.pipeline for run in journal.runs()} == {"parent", "child"}
-
-
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    """The PostgreSQL that `AROS_TEST_POSTGRES` names, else one that is started for the test where it is installed."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
-    named = os.environ.get("AROS_TEST_POSTGRES")
-    if named:
-        yield named
-        return
-    if not (shutil.which("initdb") and shutil.which("postgres")):
-        pytest.skip("no PostgreSQL is installed here, and AROS_TEST_POSTGRES names none")
-    user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
-    with tempfile.TemporaryDirectory() as folder:
-        if user:
-            shutil.chown(folder, user)
-        data = f"{folder}/data"
-        subprocess.run(["initdb", "-D", data, "-U", "aros", "-A", "trust"], check=True, user=user, capture_output=True)
-        command = ["postgres", "-D", data, "-k", folder, "-h", "", "-F"]
-        with subprocess.Popen(command, user=user, stderr=subprocess.DEVNULL) as server:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and not Path(folder, ".s.PGSQL.5432").exists():
-                time.sleep(0.1)
-            yield f"postgresql://aros@/postgres?host={folder}"
-            server.send_signal(signal.SIGINT)
 
 
 @pytest.mark.slow

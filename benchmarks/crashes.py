@@ -331,9 +331,9 @@ class Sweep:
             twice = self._recorded_twice(store, run_id)
             against = violations(store, run_id)
             streamed = "".join(
-                f"\0{row['text']}" if row["kind"] == "replaced" else row["text"]
+                f"\0{row.text}" if row.kind == "replaced" else row.text
                 for row in store.texts(run_id)
-                if row["step"] == "draft"
+                if row.step == "draft"
             )
         finally:
             store.close()

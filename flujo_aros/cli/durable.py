@@ -81,6 +81,12 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
         int | None,
         typer.Option("--priority", min=1, metavar="N", help="1 comes first; a run without one is before all."),
     ] = None,
+    partition: Annotated[
+        str | None,
+        typer.Option(
+            "--partition", metavar="KEY", help="What it shares the limit of --per-partition with, such as a customer."
+        ),
+    ] = None,
     run_id: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +125,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
 
         async def submit() -> None:
             for one, own, name in given:
-                handle = await runner.submit(one, own, run_id=name, queue=queue, priority=priority)
+                handle = await runner.submit(one, own, run_id=name, queue=queue, priority=priority, partition=partition)
                 print_lines(f"{handle.run_id}\n")
 
         asyncio.run(submit())
@@ -131,6 +137,15 @@ def worker_command(
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, metavar="N", help="How many runs of a queue at once.")
     ] = 8,
+    per_partition: Annotated[
+        int | None,
+        typer.Option(
+            "--per-partition",
+            min=1,
+            metavar="N",
+            help="How many runs of one --partition at once, of all workers together. Kept with the queue.",
+        ),
+    ] = None,
     limits: Annotated[
         list[str] | None,
         typer.Option(
@@ -175,7 +190,9 @@ def worker_command(
 
         engine.load = loaded
         engine.limits = dict(PerMinute.parse(each) for each in limits or ())
-        engine.launch([name.strip() for name in queues.split(",") if name.strip()], concurrency)
+        engine.launch(
+            [name.strip() for name in queues.split(",") if name.strip()], concurrency, per_partition=per_partition
+        )
         console.print(f"worker {engine.executor} takes runs from {queues}; Ctrl-C drains it", soft_wrap=True)
         stop.wait()
         console.print(f"draining: {engine.under_way} runs under way, {grace:g} s at most", soft_wrap=True)

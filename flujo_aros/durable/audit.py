@@ -30,7 +30,7 @@ def violations(store: Store, run_id: str) -> list[str]:
         if step.name.partition("/")[0] not in tops
     ]
     offsets = Counter([step.seq for step in steps] + [s.settled_seq for s in steps if s.settled_seq is not None])
-    offsets.update(text["seq"] for text in store.texts(row.run_id))
+    offsets.update(text.seq for text in store.texts(row.run_id))
     found += [f"{count} events have the offset {at}" for at, count in offsets.items() if count > 1]
     ended = result_of(row, steps, None) if row.status in ENDED else None
     if ended is not None and row.status == "completed" and run_status(ended.steps).value != "completed":

@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.limits import PerMinute, SharedLimits
-from flujo_aros.durable.liveness import Liveness, liveness
+from flujo_aros.durable.liveness import Liveness, dequeue_while, liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
 from flujo_aros.durable.store import OPEN, RunRow, Store, Superseded, workflow_of
@@ -47,6 +48,7 @@ _VERSION: Final = "aros-1"
 _MOST_TAKEOVERS: Final = 3
 _LOOK_SECONDS: Final = 0.25
 _LOOKS_AT_PARKED: Final = 20
+_TRIES: Final = 40
 _open: Durable | None = None
 
 
@@ -153,8 +155,14 @@ class Durable:
     def _schema(self) -> str | None:
         return None if self.store.is_sqlite else "dbos"
 
-    def launch(self, queues: Sequence[str] = (), concurrency: int | None = None) -> None:
-        """Start to execute: runs begun here, and those of `queues`, at most `concurrency` of them at once."""
+    def launch(
+        self, queues: Sequence[str] = (), concurrency: int | None = None, *, per_partition: int | None = None
+    ) -> None:
+        """Start to execute: runs begun here, and those of `queues`, at most `concurrency` of them at once.
+
+        `per_partition` is how many runs of one partition of a queue all workers together execute at once. The
+        database keeps it with the queue: the worker that is started last sets it for all.
+        """
         global _open  # noqa: PLW0603 - the engine below is one for each process, too
         with self._guard:
             if self._launched:
@@ -165,8 +173,7 @@ class Durable:
                     "close that one first: durable.close()"
                 )
             refuse_pickles()
-            if not self.locks.hold():
-                raise UsageError(f"the durable database {self.url!r} cannot be reached; no lock could be taken there")
+            self._hold_lock()
             config: Any = {
                 "name": _APP,
                 "system_database_url": self._engine_url,
@@ -179,11 +186,17 @@ class Durable:
                 config["system_database_engine"] = self.store.engine  # with our settings of the file
             _open, self._queues = self, tuple(queues)
             try:
-                DBOS(config=config)
+                dbos = DBOS(config=config)
                 DBOS.listen_queues(list(queues))
                 DBOS.launch()
+                dequeue_while(self._may_dequeue, dbos._sys_db)  # pyright: ignore[reportPrivateUsage]
                 for queue in queues:
-                    DBOS.register_queue(queue, worker_concurrency=concurrency, polling_interval_sec=0.2)
+                    DBOS.register_queue(
+                        queue,
+                        worker_concurrency=concurrency,
+                        partition_concurrency=per_partition,
+                        polling_interval_sec=_LOOK_SECONDS,
+                    )
             except (SQLAlchemyError, engine_errors.DBOSException) as error:
                 _open = None
                 DBOS.destroy()
@@ -191,6 +204,18 @@ class Durable:
             self._launched = True
             self._watcher = threading.Thread(target=self._watch, name="aros-watcher", daemon=True)
             self._watcher.start()
+
+    def _hold_lock(self) -> None:
+        """Take the lock of this process. Somebody who is just looking at it holds it for a moment."""
+        for _ in range(_TRIES):
+            if self.locks.hold():
+                return
+            time.sleep(_LOOK_SECONDS / 10)
+        raise UsageError(f"the durable database {self.store.shown} cannot be reached; no lock could be taken there")
+
+    def _may_dequeue(self) -> bool:
+        """Whether this process may take runs from queues: it works on some, and nobody can take it for dead."""
+        return bool(self._queues) and not self._draining and self.locks.hold()
 
     @property
     def _engine_url(self) -> str:
@@ -290,7 +315,7 @@ class Durable:
 
     def _begin(self, task: RunTask, version: str) -> bool:
         with self.store.connection() as connection:
-            return self._add(connection, task, version, "running", queue=None, priority=None)
+            return self._add(connection, task, version, "running")
 
     def _add(
         self,
@@ -299,8 +324,9 @@ class Durable:
         version: str,
         status: str,
         *,
-        queue: str | None,
-        priority: int | None,
+        queue: str | None = None,
+        priority: int | None = None,
+        partition: str | None = None,
         forked_from: str | None = None,
     ) -> bool:
         document = self.documents.get(version)
@@ -308,20 +334,21 @@ class Durable:
             self.store.add_document(connection, version, document)
         return self.store.add(
             connection,
-            {
-                "run_id": task.run_id,
-                "pipeline": self.runners[version].pipeline.name,
-                "version": version,
-                "request": _request_of(task),
-                "status": status,
-                "executor": self.executor if queue is None else None,
-                "queue": queue,
-                "priority": priority,
-                "live": self.live,
-                "input": as_saved(task.given, "the input"),
-                "context": _context_of(task),
-                "forked_from": forked_from,
-            },
+            RunRow(
+                run_id=task.run_id,
+                pipeline=self.runners[version].pipeline.name,
+                version=version,
+                request=_request_of(task),
+                status=status,
+                executor=self.executor if queue is None else None,
+                queue=queue,
+                priority=priority,
+                partition=partition,
+                live=self.live,
+                input=as_saved(task.given, "the input"),
+                context=_context_of(task),
+                forked_from=forked_from,
+            ),
         )
 
     async def _here(self, runner: Runner, task: RunTask, segment: int) -> RunResult:
@@ -348,15 +375,21 @@ class Durable:
         return await self.handle(task.run_id).result()
 
     async def submit(
-        self, runner: Runner, task: RunTask, *, queue: str = "default", priority: int | None = None
+        self,
+        runner: Runner,
+        task: RunTask,
+        *,
+        queue: str = "default",
+        priority: int | None = None,
+        partition: str | None = None,
     ) -> DurableHandle:
         """Put a run into a queue. Any worker that knows the pipeline, or may load its blueprint, executes it."""
         version = self.register(runner)
 
         def put() -> None:
-            client = self.client
+            _ = self.client  # as in `answer`
             with self.store.connection() as connection:
-                self.submit_in(connection, client, task, version, queue=queue, priority=priority)
+                self._submit(connection, task, version, queue, priority, partition)
 
         await asyncio.to_thread(put)
         return self.handle(task.run_id)
@@ -371,6 +404,7 @@ class Durable:
         run_id: str | None = None,
         queue: str = "default",
         priority: int | None = None,
+        partition: str | None = None,
     ) -> DurableHandle:
         """Submit a run inside a transaction of your own on the same database (an outbox).
 
@@ -378,35 +412,34 @@ class Durable:
         together. `connection` is one of SQLAlchemy.
         """
         task = RunTask(run_id or uuid4().hex, input, SharedContext.of(context), named=run_id is not None)
-        self.submit_in(connection, self.client, task, self.register(runner), queue=queue, priority=priority)
+        self._submit(connection, task, self.register(runner), queue, priority, partition)
         return self.handle(task.run_id)
 
-    def submit_in(
+    def _submit(
         self,
         connection: sa.Connection,
-        client: DBOSClient,
         task: RunTask,
         version: str,
-        *,
         queue: str,
         priority: int | None,
+        partition: str | None,
     ) -> None:
         """Put a run into a queue as a part of this transaction: it is there if, and only if, that commits."""
-        if self._add(connection, task, version, "queued", queue=queue, priority=priority):
-            self._enqueue(connection, client, task.run_id, 1, queue, priority)
+        if self._add(connection, task, version, "queued", queue=queue, priority=priority, partition=partition):
+            self._enqueue(connection, self.store.row(connection, task.run_id))
 
-    def _enqueue(
-        self, connection: sa.Connection, client: DBOSClient, run_id: str, segment: int, queue: str, priority: int | None
-    ) -> None:
+    def _enqueue(self, connection: sa.Connection, row: RunRow) -> None:
+        """Let any worker of its queue execute the run's segment."""
         options: EnqueueOptions = {
             "workflow_name": "aros_run",
-            "queue_name": queue,
-            "workflow_id": workflow_of(run_id, segment),
+            "queue_name": row.queue or (self._queues[0] if self._queues else "default"),
+            "workflow_id": row.workflow_id,
             "app_version": _VERSION,
+            "queue_partition_key": row.partition or row.run_id,
         }
-        if priority is not None:
-            options["priority"] = priority
-        client.enqueue_in_transaction(connection, options, run_id, segment)
+        if row.priority is not None:
+            options["priority"] = row.priority
+        self.client.enqueue_in_transaction(connection, options, row.run_id, row.segment)
 
     def handle(self, run_id: str) -> DurableHandle:
         """A handle to a run of this database, by its id."""
@@ -416,11 +449,11 @@ class Durable:
         """Let a paused run go on with an answer, on any worker. Raises `UsageError` where it does not wait for one."""
         if row.status != "paused":
             raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
-        client = self.client
+        _ = self.client  # makes the engine's tables, which a transaction of SQLite would keep it from
         with self.store.connection() as connection:
             if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
                 raise UsageError(f"run {row.run_id} was answered by somebody else just now")
-            self._enqueue(connection, client, row.run_id, row.segment + 1, row.queue or "default", row.priority)
+            self._enqueue(connection, self.store.row(connection, row.run_id))
 
     async def answer_here(self, runner: Runner, row: RunRow, value: Any) -> RunResult:
         """Answer a paused run, and go on with it in this process."""
@@ -463,7 +496,7 @@ class Durable:
                 )
             kept = [step for step in settled.values() if step.name.partition("/")[0] in before]
             with self.store.connection() as connection:
-                self._add(connection, task, version, "running", queue=None, priority=None, forked_from=row.run_id)
+                self._add(connection, task, version, "running", forked_from=row.run_id)
                 self.store.copy_steps(connection, task.run_id, kept)
 
         await asyncio.to_thread(add)
@@ -578,7 +611,8 @@ class Durable:
                 raise
             return task.result
         finally:
-            self._active.pop(row.run_id, None)
+            if self._active.get(row.run_id) is active:  # else it was taken over, by this process itself
+                del self._active[row.run_id]
         status = await recording.finish(result)
         if status != result.status.value:
             trouble = "a step that started has never settled"
@@ -649,13 +683,11 @@ class Durable:
         elif row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
         else:
-            client = self.client
+            _ = self.client  # as in `answer`
+            again = {"status": "queued", "takeovers": row.takeovers + 1, "executor": None}
             with self.store.connection() as connection:
-                if self.store.take_segment(
-                    connection, row, status="queued", takeovers=row.takeovers + 1, executor=None
-                ):
-                    queue = row.queue or self._queues[0]
-                    self._enqueue(connection, client, row.run_id, row.segment + 1, queue, row.priority)
+                if self.store.take_segment(connection, row, **again):
+                    self._enqueue(connection, self.store.row(connection, row.run_id))
 
 
 def version_of(pipeline: Pipeline) -> str:
@@ -695,14 +727,14 @@ def _task_of(row: RunRow, recording: RunRecording, local: _Local | None) -> RunT
         given, channel = local.task.given, local.task.channel
         kept: Any = local.task.shared.value
         value = type(kept).model_validate(value) if isinstance(kept, BaseModel) else value
-    asked = row.paused["step"] if row.paused is not None and row.has_answer else None
-    answer = Answer(row.answer["value"]) if asked is not None else None
+    asked = row.paused["step"] if row.paused is not None and row.answer is not None else None
+    answer = None if row.answer is None else Answer(row.answer["value"])
     before = dict(recording.before)
     if row.seconds:
         before[""] = Work(seconds=row.seconds)
     shared, deps = SharedContext.of(value), None if local is None else local.task.deps
     task = RunTask(row.run_id, given, shared, deps, recording.recorded, asked, answer, channel, before)
-    task.carrier = dict(row.carrier)
+    task.carrier = dict(row.carrier or {})
     task.resumed = row.epoch > 1
     return task
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from flujo_aros.durable.store import RunRow, StepRow, Store
+from flujo_aros.durable.store import RunRow, StepRow, Store, TextRow
 from flujo_aros.errors import UsageError
 from flujo_aros.events import (
     RunFinished,
@@ -126,9 +126,7 @@ class DurableHandle:
         await asyncio.to_thread(self._engine.answer, row, value)
 
 
-def _events(
-    row: RunRow, steps: Sequence[StepRow], texts: Sequence[dict[str, Any]]
-) -> Iterator[tuple[int, StreamEvent]]:
+def _events(row: RunRow, steps: Sequence[StepRow], texts: Sequence[TextRow]) -> Iterator[tuple[int, StreamEvent]]:
     """The events of a run in the order of their offsets."""
     if row.epoch == 0:
         return
@@ -142,9 +140,9 @@ def _events(
             if ended.status is not StepStatus.PAUSED:
                 found.append((step.settled_seq, StreamEvent(step.name, _finished(row, ended), ended)))
     for text in texts:
-        said = text["text"]
-        event = TextReplaced(text=said) if text["kind"] == "replaced" else TextDelta(text=said)
-        found.append((text["seq"], StreamEvent(text["step"], event)))
+        said = text.text
+        event = TextReplaced(text=said) if text.kind == "replaced" else TextDelta(text=said)
+        found.append((text.seq, StreamEvent(text.step, event)))
     yield from sorted(found, key=lambda each: each[0])
 
 

@@ -3,6 +3,10 @@
 DBOS never notices a dead worker. Here each process holds a lock under its own name: a file lock beside an SQLite
 database, a session lock in PostgreSQL. Whoever gets the lock of another knows that it is dead: no clocks, no
 heartbeats, no time to wait. A process that is stopped or slow still holds its lock, and nothing is taken from it.
+
+A process can also lose its lock and live on: its session is cut, or its file is removed. Others then take its runs
+over, and it must not take them back from the queue. So it looks at its lock before each time that it dequeues
+(`dequeue_while`); what it is executing still is fenced by the rows of each run.
 """
 
 from __future__ import annotations
@@ -10,9 +14,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import threading
+from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -43,20 +50,42 @@ class FileLocks:
         self._folder = database.with_name(f"{database.name}.workers")
         self._own = self._folder / executor
         self._held: IO[bytes] | None = None
+        self._turn = threading.Lock()
 
     def hold(self) -> bool:
-        """Take the lock. The kernel releases it when the process ends, whatever ends it."""
-        if self._held is None:
+        """Take the lock, or see that its file is still there. The kernel releases it when the process ends."""
+        with self._turn:
+            if self._held is not None:
+                if self._is_ours(self._held):
+                    return True
+                self._held.close()  # somebody has removed the file: whoever looks takes this process for dead
+                self._held = None
+                return False
             try:
                 self._folder.mkdir(exist_ok=True)
-                self._held = self._own.open("ab")
+                taken = self._own.open("ab")
             except OSError as error:
                 raise UsageError(
                     f"the folder {str(self._folder)!r} cannot be written: {error.strerror or error}; "
                     "workers need it to see who is alive"
                 ) from error
-            fcntl.flock(self._held, fcntl.LOCK_EX)
-        return True
+            try:
+                fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # somebody is just looking
+                taken.close()
+                return False
+            if not self._is_ours(taken):  # and has removed the file in between
+                taken.close()
+                return False
+            self._held = taken
+            return True
+
+    def _is_ours(self, file: IO[bytes]) -> bool:
+        """Whether the file under our name is the one that we have opened."""
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self._own.stat())
+        except OSError:
+            return False
 
     def is_alive(self, executor: str) -> bool:
         """Whether the process holds its lock; the file of one that is gone is removed."""
@@ -98,10 +127,14 @@ class SessionLocks:
         self._engine = engine
         self._executor = executor
         self._held: sa.Connection | None = None
-        self._pid = os.getpid()
+        self._turn = threading.Lock()
 
     def hold(self) -> bool:
         """Take the lock, or see that its session is still there. False while the database cannot be reached."""
+        with self._turn:
+            return self._hold()
+
+    def _hold(self) -> bool:
         try:
             if self._held is not None:
                 self._held.exec_driver_sql("SELECT 1")
@@ -145,6 +178,29 @@ _TRY_FOR_NOW: Final = sa.text("SELECT pg_try_advisory_xact_lock(:key)")
 def _key(executor: str) -> int:
     """The number of a lock: 63 bits of a hash, so that two processes never have the same."""
     return int.from_bytes(hashlib.sha256(f"aros worker {executor}".encode()).digest()[:8]) >> 1
+
+
+def dequeue_while(may: Callable[[], bool], database: object) -> None:
+    """Let this process take work from the engine's queues only while it may.
+
+    DBOS has no switch for it, so that its two methods that dequeue are guarded. Raises `UsageError` where this
+    release of it has none of that name.
+    """
+    for name, nothing in (("start_queued_workflows", ([], None)), ("start_queued_partitioned_workflows", [])):
+        dequeue = getattr(database, name, None)
+        if not callable(dequeue):
+            raise UsageError(
+                "this release of dbos cannot be kept from dequeuing; install one that can: pip install 'dbos>=3.4,<4'"
+            )
+        setattr(database, name, _guarded(may, dequeue, nothing))
+
+
+def _guarded(may: Callable[[], bool], dequeue: Callable[..., Any], nothing: Any) -> Callable[..., Any]:
+    @wraps(dequeue)
+    def guarded(*args: Any, **options: Any) -> Any:
+        return dequeue(*args, **options) if may() else nothing
+
+    return guarded
 
 
 def liveness(engine: sa.Engine, executor: str) -> Liveness:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded
+from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded, TextRow
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host.recorded import CallMade, Record, recorded_by
 from flujo_aros.outcome import Accepted
@@ -56,7 +56,7 @@ class RunRecording:
         checkpoint: Checkpoint,
         *,
         limiter: Limiter | None = None,
-        texts: Sequence[Mapping[str, Any]] = (),
+        texts: Sequence[TextRow] = (),
         observers: Sequence[Observer] = (),
     ) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class RunRecording:
             self._stands_in(row.name)
         self._ordinals: Counter[str] = Counter()
         highest = [row.seq for row in rows] + [row.settled_seq or 0 for row in rows]
-        self._seq = max([1, *highest, *(row["seq"] for row in texts)])
+        self._seq = max([1, *highest, *(row.seq for row in texts)])
         self._turn = asyncio.Lock()
         self._shown = _Shown(texts)
         self._pieces: list[tuple[str, str, str]] = []
@@ -262,12 +262,12 @@ class _Calls:
 class _Shown:
     """What others have seen of the replies of steps that were under way at a crash: each character is shown once."""
 
-    def __init__(self, texts: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, texts: Sequence[TextRow]) -> None:
         self._seen: dict[str, str] = {}
         self._again: dict[str, str] = {}
         for row in texts:
-            kept = "" if row["kind"] == "replaced" else self._seen.get(row["step"], "")
-            self._seen[row["step"]] = kept + row["text"]
+            kept = "" if row.kind == "replaced" else self._seen.get(row.step, "")
+            self._seen[row.step] = kept + row.text
 
     def new(self, step: str, event: LiveEvent) -> tuple[str, str] | None:
         """The piece to show for an event; None where all of it was seen."""

@@ -11,12 +11,14 @@ import sqlite3
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -28,74 +30,6 @@ FORMAT: Final = 1
 OPEN: Final = ("queued", "running", "parked", "paused")
 """The statuses of runs that have not ended."""
 
-_META = sa.MetaData()
-INFO = sa.Table("aros_durable_format", _META, sa.Column("format", sa.Integer, primary_key=True))
-RUNS = sa.Table(
-    "aros_durable_runs",
-    _META,
-    sa.Column("run_id", sa.Text, primary_key=True),
-    sa.Column("pipeline", sa.Text, nullable=False),
-    sa.Column("version", sa.Text, nullable=False),
-    sa.Column("request", sa.Text, nullable=False),
-    sa.Column("status", sa.Text, nullable=False, index=True),
-    sa.Column("note", sa.Text),
-    sa.Column("segment", sa.Integer, nullable=False),
-    sa.Column("epoch", sa.Integer, nullable=False),
-    sa.Column("takeovers", sa.Integer, nullable=False),
-    sa.Column("executor", sa.Text),
-    sa.Column("queue", sa.Text),
-    sa.Column("priority", sa.Integer),
-    sa.Column("live", sa.Boolean, nullable=False),
-    sa.Column("input", sa.Text, nullable=False),
-    sa.Column("context", sa.Text),
-    sa.Column("paused", sa.Text),
-    sa.Column("answer", sa.Text),
-    sa.Column("carrier", sa.Text),
-    sa.Column("result", sa.Text),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("forked_from", sa.Text),
-    sa.Column("created", sa.Float, nullable=False),
-    sa.Column("ended", sa.Float),
-)
-STEPS = sa.Table(
-    "aros_durable_steps",
-    _META,
-    sa.Column("run_id", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("seq", sa.Integer, nullable=False),
-    sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("started", sa.Float, nullable=False),
-    sa.Column("settled", sa.Float),
-    sa.Column("settled_seq", sa.Integer),
-    sa.Column("status", sa.Text),
-    sa.Column("record", sa.Text),
-)
-TEXTS = sa.Table(
-    "aros_durable_texts",
-    _META,
-    sa.Column("run_id", sa.Text, primary_key=True),
-    sa.Column("seq", sa.Integer, primary_key=True),
-    sa.Column("step", sa.Text, nullable=False),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-)
-LIMITS = sa.Table(
-    "aros_durable_limits",
-    _META,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("provider", sa.Text, nullable=False, index=True),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("tokens", sa.BigInteger, nullable=False),
-    sa.Column("cost", sa.Float),
-)
-DOCUMENTS = sa.Table(
-    "aros_durable_documents",
-    _META,
-    sa.Column("version", sa.Text, primary_key=True),
-    sa.Column("document", sa.Text, nullable=False),
-)
-
 
 class Superseded(BaseException):
     """Another worker has taken the run over: this one must leave it alone, at once and without a trace.
@@ -104,34 +38,34 @@ class Superseded(BaseException):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One run, as it stands in the database."""
+    """One run, as the database has it."""
 
     run_id: str
     pipeline: str
     version: str
     request: str
     status: str
-    note: str | None
-    segment: int
-    epoch: int
-    takeovers: int
-    executor: str | None
-    queue: str | None
-    priority: int | None
-    live: bool
-    input: Any
-    context: Any
-    paused: dict[str, Any] | None
-    answer: Any
-    carrier: dict[str, str]
-    result: dict[str, Any] | None
-    seconds: float
-    forked_from: str | None
-    created: float
-    ended: float | None
-    has_answer: bool = False
+    note: str | None = None
+    segment: int = 1
+    epoch: int = 0
+    takeovers: int = 0
+    executor: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    partition: str | None = None
+    live: bool = False
+    input: Any = None
+    context: Any = None
+    paused: dict[str, Any] | None = None
+    answer: dict[str, Any] | None = None
+    carrier: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    seconds: float = 0.0
+    forked_from: str | None = None
+    created: float = 0.0
+    ended: float | None = None
 
     @property
     def workflow_id(self) -> str:
@@ -144,24 +78,93 @@ def workflow_of(run_id: str, segment: int) -> str:
     return run_id if segment == 1 else f"{run_id}/{segment}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
-    """One step that started, and how it settled, if it has."""
+    """One step that started, and how it settled, if it has. `seq` and `settled_seq` are the offsets of its events."""
 
+    run_id: str
     name: str
     kind: str
     seq: int
-    attempt: int
-    status: str | None
-    record: dict[str, Any] | None
+    attempt: int = 1
+    started: float = 0.0
+    settled: float | None = None
     settled_seq: int | None = None
+    status: str | None = None
+    record: dict[str, Any] | None = None
 
 
-_JSON: Final = ("input", "context", "paused", "answer", "carrier", "result")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRow:
+    """A piece of a reply, as it was written: `kind` is `delta`, or `replaced` for one that starts again."""
+
+    run_id: str
+    seq: int
+    step: str
+    kind: str
+    text: str
 
 
-def _plain(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document:
+    version: str
+    document: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limit:
+    id: str
+    provider: str
+    at: float
+    tokens: int
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format:
+    format: int
+
+
+class Json(sa.types.TypeDecorator[Any]):
+    """Plain data as JSON that a person can read; None is NULL."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 - its signature
+        """To the database."""
+        return None if value is None else json.dumps(value, ensure_ascii=False)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002 - its signature
+        """From the database."""
+        return None if value is None else json.loads(value)
+
+
+_META = sa.MetaData()
+_TYPES: Final[Mapping[Any, Any]] = {str: sa.Text, int: sa.BigInteger, float: sa.Float, bool: sa.Boolean}
+
+
+def _table(name: str, row: type, *, keys: int = 1, indexed: str | None = None) -> sa.Table:
+    """A table with one column for each field of the dataclass of its rows; its first `keys` fields are the key."""
+    hints = get_type_hints(row)
+    columns: list[sa.Column[Any]] = []
+    for at, each in enumerate(fields(row)):
+        kinds = [kind for kind in get_args(hints[each.name]) if kind is not NoneType] or [hints[each.name]]
+        nullable = NoneType in get_args(hints[each.name]) or hints[each.name] is Any
+        kind: Any = _TYPES.get(kinds[0], Json)
+        index = each.name == indexed
+        columns.append(
+            sa.Column(each.name, kind, primary_key=at < keys, nullable=nullable, index=index, autoincrement=False)
+        )
+    return sa.Table(name, _META, *columns)
+
+
+INFO = _table("aros_durable_format", _Format)
+RUNS = _table("aros_durable_runs", RunRow, indexed="status")
+STEPS = _table("aros_durable_steps", StepRow, keys=2)
+TEXTS = _table("aros_durable_texts", TextRow, keys=2)
+LIMITS = _table("aros_durable_limits", _Limit, indexed="provider")
+DOCUMENTS = _table("aros_durable_documents", _Document)
 
 
 class Store:
@@ -172,10 +175,10 @@ class Store:
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
-        self._shown = url
+        self.shown = url
         try:
             self.engine = _engine(url, create=create)
-            self._shown = str(self.engine.url.render_as_string(hide_password=True))
+            self.shown = str(self.engine.url.render_as_string(hide_password=True))
         except (ArgumentError, NoSuchModuleError) as error:
             raise UsageError(
                 f"{url!r} is not the URL of a database that can keep runs; "
@@ -191,7 +194,7 @@ class Store:
     def _prepare(self, connection: sa.Connection, *, create: bool) -> None:
         exists = sa.inspect(connection).has_table(INFO.name)
         if not exists and not create:
-            raise UsageError(f"the database {self._shown} holds no durable runs; is this the right URL?")
+            raise UsageError(f"the database {self.shown} holds no durable runs; is this the right URL?")
         if not exists:
             if not self.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(4242)"))  # one creates, the others wait
@@ -201,7 +204,7 @@ class Store:
             connection.execute(INFO.insert().values(format=FORMAT))
         elif found > FORMAT:
             raise UsageError(
-                f"the database {self._shown} was written by a later release of flujo_aros (format {found}, "
+                f"the database {self.shown} was written by a later release of flujo_aros (format {found}, "
                 f"this one knows {FORMAT}); upgrade with: pip install -U 'flujo_aros[durable]'"
             )
 
@@ -212,26 +215,16 @@ class Store:
             with self.engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise UsageError(f"the durable database {self._shown} {_refusal(error)}") from error
+            raise UsageError(f"the durable database {self.shown} {_refusal(error)}") from error
 
     # -- runs --------------------------------------------------------------------------------------------------
 
-    def add(self, connection: sa.Connection, run: Mapping[str, Any]) -> bool:
+    def add(self, connection: sa.Connection, run: RunRow) -> bool:
         """Add a run, unless there is one of this id. Whether it was added."""
-        values = {name: _plain(value) if name in _JSON else value for name, value in run.items()}
-        values = {
-            "segment": 1,
-            "epoch": 0,
-            "takeovers": 0,
-            "live": False,
-            "seconds": 0.0,
-            "created": time.time(),
-            **values,
-        }
-        known = connection.execute(sa.select(RUNS.c.run_id).where(RUNS.c.run_id == run["run_id"])).scalar()
+        known = connection.execute(sa.select(RUNS.c.run_id).where(RUNS.c.run_id == run.run_id)).scalar()
         if known is not None:
             return False
-        connection.execute(RUNS.insert().values(values))
+        connection.execute(RUNS.insert().values({**_values(run), "created": time.time()}))
         return True
 
     def run(self, run_id: str) -> RunRow:
@@ -243,8 +236,12 @@ class Store:
         if len(found) > 1:
             raise UsageError(f"several runs begin with {run_id!r}: {', '.join(each.run_id for each in found[:5])}")
         if not found:
-            raise UsageError(f"there is no run {run_id!r} in {self._shown}; `aros status` lists those there are")
+            raise UsageError(f"there is no run {run_id!r} in {self.shown}; `aros status` lists those there are")
         return found[0]
+
+    def row(self, connection: sa.Connection, run_id: str) -> RunRow:
+        """The run of exactly this id, as this transaction sees it."""
+        return self._rows(connection, RUNS.c.run_id == run_id)[0]
 
     def find(self, run_id: str) -> RunRow | None:
         """The run of exactly this id."""
@@ -270,7 +267,7 @@ class Store:
 
     def _rows(self, connection: sa.Connection, *where: Any, limit: int = 100) -> list[RunRow]:
         query = sa.select(RUNS).where(*where).order_by(RUNS.c.created.desc()).limit(limit)
-        return [_run(dict(row)) for row in connection.execute(query).mappings()]
+        return [RunRow(**row) for row in connection.execute(query).mappings()]
 
     def claim(self, run_id: str, segment: int, executor: str) -> RunRow | None:
         """Take a run for this executor; None where that workflow is not the one that executes it any more."""
@@ -289,7 +286,7 @@ class Store:
             )
             if changed.rowcount == 0:
                 return None
-            return self._rows(connection, RUNS.c.run_id == run_id)[0]
+            return self.row(connection, run_id)
 
     def take_segment(self, connection: sa.Connection, run: RunRow, **values: Any) -> bool:
         """Let the run go on in a new workflow; False where somebody else was first."""
@@ -297,7 +294,7 @@ class Store:
             RUNS.update()
             .where(RUNS.c.run_id == run.run_id, RUNS.c.segment == run.segment, RUNS.c.status == run.status)
             .where(RUNS.c.epoch == run.epoch)
-            .values(segment=run.segment + 1, **{k: _plain(v) if k in _JSON else v for k, v in values.items()})
+            .values(segment=run.segment + 1, **values)
         )
         return changed.rowcount == 1
 
@@ -390,7 +387,7 @@ class Store:
                 "settled": now,
                 "settled_seq": sa.func.coalesce(STEPS.c.settled_seq, row["settled_seq"]),
                 "status": row["status"],
-                "record": _plain(row["record"]),
+                "record": row["record"],
             }
             changed = connection.execute(
                 STEPS.update().where(STEPS.c.run_id == run_id, STEPS.c.name == row["name"]).values(ended)
@@ -431,9 +428,9 @@ class Store:
                     status=status,
                     note=note,
                     seconds=seconds,
-                    result=_plain(result),
-                    paused=_plain(paused),
-                    carrier=_plain(carrier),
+                    result=result,
+                    paused=paused,
+                    carrier=carrier,
                     answer=None,
                     ended=None if status in OPEN else time.time(),
                 )
@@ -448,37 +445,12 @@ class Store:
         """The steps of a run that started, in the order of their starts."""
         query = sa.select(STEPS).where(STEPS.c.run_id == run_id).order_by(STEPS.c.seq)
         with self.connection() as connection:
-            return [
-                StepRow(
-                    row["name"],
-                    row["kind"],
-                    row["seq"],
-                    row["attempt"],
-                    row["status"],
-                    None if row["record"] is None else json.loads(row["record"]),
-                    row["settled_seq"],
-                )
-                for row in connection.execute(query).mappings()
-            ]
+            return [StepRow(**row) for row in connection.execute(query).mappings()]
 
     def copy_steps(self, connection: sa.Connection, run_id: str, steps: Sequence[StepRow]) -> None:
         """Let a new run have these steps of another as its own."""
         now = time.time()
-        rows = [
-            {
-                "run_id": run_id,
-                "name": step.name,
-                "kind": step.kind,
-                "seq": step.seq,
-                "attempt": step.attempt,
-                "started": now,
-                "settled": now,
-                "settled_seq": step.settled_seq,
-                "status": step.status,
-                "record": _plain(step.record),
-            }
-            for step in steps
-        ]
+        rows = [{**_values(step), "run_id": run_id, "started": now, "settled": now} for step in steps]
         if rows:
             connection.execute(STEPS.insert(), rows)
 
@@ -528,23 +500,22 @@ class Store:
             self._own(connection, run_id, epoch)
             connection.execute(TEXTS.insert(), [{"run_id": run_id, **row} for row in rows])
 
-    def texts(self, run_id: str, after: int = 0) -> list[dict[str, Any]]:
+    def texts(self, run_id: str, after: int = 0) -> list[TextRow]:
         """The pieces of replies behind an offset."""
         query = sa.select(TEXTS).where(TEXTS.c.run_id == run_id, TEXTS.c.seq > after).order_by(TEXTS.c.seq)
         with self.connection() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+            return [TextRow(**row) for row in connection.execute(query).mappings()]
 
     def add_document(self, connection: sa.Connection, version: str, document: Mapping[str, Any]) -> None:
         """Keep the blueprint of a version."""
         known = connection.execute(sa.select(DOCUMENTS.c.version).where(DOCUMENTS.c.version == version)).scalar()
         if known is None:
-            connection.execute(DOCUMENTS.insert().values(version=version, document=_plain(dict(document))))
+            connection.execute(DOCUMENTS.insert().values(version=version, document=dict(document)))
 
     def document(self, version: str) -> dict[str, Any] | None:
         """The blueprint of a version; None where a program had made the pipeline."""
         with self.connection() as connection:
-            found = connection.execute(sa.select(DOCUMENTS.c.document).where(DOCUMENTS.c.version == version)).scalar()
-        return None if found is None else json.loads(found)
+            return connection.execute(sa.select(DOCUMENTS.c.document).where(DOCUMENTS.c.version == version)).scalar()
 
     def close(self) -> None:
         """Close the connections."""
@@ -554,12 +525,9 @@ class Store:
 _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 
 
-def _run(row: dict[str, Any]) -> RunRow:
-    has_answer = row["answer"] is not None
-    for name in _JSON:
-        row[name] = None if row[name] is None else json.loads(row[name])
-    row["carrier"] = row["carrier"] or {}
-    return RunRow(**row, has_answer=has_answer)
+def _values(row: RunRow | StepRow) -> dict[str, Any]:
+    """The columns of a row. Not `asdict`, which would copy all that is inside."""
+    return {each.name: getattr(row, each.name) for each in fields(row)}
 
 
 def _engine(url: str, *, create: bool) -> sa.Engine:

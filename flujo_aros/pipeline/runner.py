@@ -72,7 +72,9 @@ class Engine(Protocol):
         """Execute a run, and say how it ended."""
         ...
 
-    async def submit(self, runner: Runner, task: RunTask, *, queue: str, priority: int | None) -> Handle:
+    async def submit(
+        self, runner: Runner, task: RunTask, *, queue: str, priority: int | None, partition: str | None
+    ) -> Handle:
         """Start a run without waiting for it."""
         ...
 
@@ -84,7 +86,15 @@ class InProcess:
         """Execute a run here."""
         return await runner.execute(task)
 
-    async def submit(self, runner: Runner, task: RunTask, *, queue: str, priority: int | None) -> Handle:  # noqa: ARG002
+    async def submit(
+        self,
+        runner: Runner,  # noqa: ARG002 - the signature of an engine, also below
+        task: RunTask,  # noqa: ARG002
+        *,
+        queue: str,  # noqa: ARG002
+        priority: int | None,  # noqa: ARG002
+        partition: str | None,  # noqa: ARG002
+    ) -> Handle:
         """Refused: a run that nobody waits for must be kept somewhere."""
         raise UsageError(
             "submit needs an engine that keeps runs: Runner(pipeline, engine=Durable('sqlite:///runs.sqlite')); "
@@ -172,13 +182,16 @@ class Runner:
         run_id: str | None = None,
         queue: str = "default",
         priority: int | None = None,
+        partition: str | None = None,
     ) -> Handle:
         """Put a run into the queue of a durable engine, and give a handle to it at once. Any worker may execute it.
 
         A `run_id` that is known already gives the handle to that run. `priority` 1 comes first; without one a run
-        comes before all that have one. Raises `UsageError` where the engine keeps no runs.
+        comes before all that have one. Runs of one `partition`, such as a customer, share the limit that workers set
+        on each partition of their queues. Raises `UsageError` where the engine keeps no runs.
         """
-        return await self.engine.submit(self, self._task(input, context, None, run_id), queue=queue, priority=priority)
+        task = self._task(input, context, None, run_id)
+        return await self.engine.submit(self, task, queue=queue, priority=priority, partition=partition)
 
     def _task(
         self, given: Any, context: Mapping[str, Any] | BaseModel | None, deps: Any, run_id: str | None, **more: Any

@@ -365,3 +365,33 @@ def test_what_stands_around_a_recovered_step_is_kept_after_a_second_crash(progra
     assert program.run("after").returncode == -9
     result = json.loads(program.run().stdout)
     assert {"fan", "fan/a", "fan/a/in"} <= {step["name"] for step in result["steps"]}
+
+
+def test_runs_of_one_partition_share_a_limit_and_a_priority_comes_first(url: str) -> None:
+    at_once: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    order: list[str] = []
+
+    async def main() -> None:
+        together = asyncio.Barrier(3)
+
+        async def work(customer: str) -> str:
+            order.append(customer)
+            at_once[customer] += 1
+            most[customer] = max(most[customer], at_once[customer])
+            await (asyncio.wait_for(together.wait(), 60) if customer == "alone" else asyncio.sleep(0.3))
+            at_once[customer] -= 1
+            return customer
+
+        with Durable(url) as durable:
+            runner = Runner(Pipeline([Call("work", function=work)]), engine=durable)
+            shared = [await runner.submit("a", partition="a", priority=2) for _ in range(2)]
+            urgent = await runner.submit("urgent", partition="a", priority=1)
+            alone = [await runner.submit("alone") for _ in range(3)]
+            await asyncio.to_thread(durable.launch, ["default"], 8, per_partition=1)
+            for handle in (*shared, urgent, *alone):
+                await handle.result()
+
+    asyncio.run(main())
+    assert most["a"] == 1
+    assert [each for each in order if each != "alone"] == ["urgent", "a", "a"]

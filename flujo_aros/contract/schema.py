@@ -62,6 +62,8 @@ class Shape:
     """At the root: some real name below may not be written."""
     may_elide: bool = True
     """At the root: some place below takes texts in a list or keys of any name, so that dots can stand there."""
+    may_mix: bool = True
+    """At the root: some list below may hold lists beside other items."""
     has_aliases: bool = False
     """At the root: some place below has keys that stand for others."""
     has_times: bool = False
@@ -216,6 +218,7 @@ def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
         root.time_keys = _time_keys(root, compiler.done.values()) if root.has_times else ()
         root.has_only_aliases = any(shape.only_aliases for shape in compiler.done.values())
         root.may_elide = any(_may_elide(shape, drops=drops) for shape in compiler.done.values())
+        root.may_mix = any(_may_mix(shape) for shape in compiler.done.values())
         root.has_aliases = any(shape.aliases for shape in compiler.done.values())
     return root
 
@@ -227,6 +230,21 @@ def _may_elide(shape: Shape, *, drops: bool) -> bool:
     if shape.allows("object") and not shape.branches and (shape.patterns or not closed):
         return True
     return any(part is ANY for part in (*shape.properties.values(), *shape.branches, *shape.prefix))
+
+
+def _may_mix(shape: Shape) -> bool:
+    """Whether a list at this place, or one that nothing is said of below it, may hold lists beside other items."""
+    parts = (*shape.properties.values(), *shape.branches, *shape.prefix, *(part for _, part in shape.patterns))
+    undeclared = shape.allows("object") and not shape.branches and not shape.properties and shape.additional is None
+    if undeclared or shape.additional is True or any(part is ANY for part in (*parts, shape.additional)):
+        return True
+    element = shape.element(0)
+    return shape.allows("array") and (
+        bool(shape.prefix) or (element.allows("array") and sum(map(element.allows, _JSON_TYPES)) > 1)
+    )
+
+
+_JSON_TYPES: Final = ("array", "object", "string", "number", "boolean", "null")
 
 
 def _time_keys(root: Shape, shapes: Iterable[Shape]) -> tuple[str, ...] | None:

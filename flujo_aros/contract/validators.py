@@ -76,6 +76,7 @@ class Invalid:
 _TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "a whole number is too large for the number wanted"),))
 _NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a character"),))
 _TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "there are too many ways to read it"),))
+_REFUSED: Final = Invalid(())
 _NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "it fits none of the alternatives"),))
 Verdict: TypeAlias = Valid[T_co] | Invalid
 
@@ -93,10 +94,11 @@ class Values(Protocol[T_co]):
         """The schema as the reader needs it."""
         ...
 
-    def strict_json(self, text: str) -> Valid[T_co] | None:
-        """The value of a JSON text that satisfies everything as it stands, or None. Never raises.
+    def strict_json(self, text: str) -> Verdict[T_co] | None:
+        """Judge a JSON text as it stands, without lax conversions and without keys to ignore. Never raises.
 
-        None too where a key stands twice in one object, or a number is not finite.
+        None where it is not JSON, where a key occurs twice in one object, or where a number is not finite. `Invalid`
+        names no issues: to find all of them takes longer, and most texts are judged again after a repair.
         """
         ...
 
@@ -213,20 +215,23 @@ class TypeValues(Generic[T]):
         self._misreadable = misreadable(keys) if keys and not renamed else None
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
-    def strict_json(self, text: str) -> Valid[T] | None:
-        """The value of a JSON text that needs no lax conversion and has no key to ignore, or None."""
+    def strict_json(self, text: str) -> Verdict[T] | None:
+        """Judge a JSON text that may need no lax conversion and have no key to ignore; None: it is not JSON."""
         if self._effort.grows:
             value = parse_json(text)
-            return None if value is NOT_JSON else self.strict(value)
+            return None if value is NOT_JSON else self.strict(value) or _REFUSED
         try:
             value = self._validate_json(text, strict=True, extra="forbid")
-        except ValidationError:
+        except ValidationError as error:
+            if error.errors(include_url=False, include_context=False, include_input=False)[0]["type"] == "json_invalid":
+                return None
             plain = parse_json(text) if self.is_open else NOT_JSON
-            return None if plain is NOT_JSON else self.strict(plain)
+            return _REFUSED if plain is NOT_JSON else self.strict(plain) or _REFUSED
         if self._has_times and self._is_misdated(text):
-            return None
-        # Without white space each key is followed by `":`, and in valid JSON little else is.
-        if count_keys(value) == text.encode().translate(None, b" \t\n\r").count(b'":'):
+            return _REFUSED
+        # Each key is followed by `":`, and in valid JSON little else is; some write white space before the colon.
+        keys = count_keys(value)
+        if keys == text.count('":') or keys == text.encode().translate(None, b" \t\n\r").count(b'":'):
             return Valid(value)
         return None if parse_json(text) is NOT_JSON or _overflows(value, text) else Valid(value)
 
@@ -312,10 +317,10 @@ class SchemaValues:
         self.shape = compile_shape(self.json_schema)
         self._effort = Effort(self.shape)
 
-    def strict_json(self, text: str) -> Valid[Any] | None:
-        """The value of a JSON text that satisfies the schema, or None."""
+    def strict_json(self, text: str) -> Verdict[Any] | None:
+        """Judge a JSON text by the schema; None: it is not JSON."""
         value = parse_json(text)
-        return None if value is NOT_JSON else self.strict(value)
+        return None if value is NOT_JSON else self.strict(value) or _REFUSED
 
     def strict(self, value: object) -> Valid[Any] | None:
         """The value itself, if it satisfies the schema."""

@@ -51,16 +51,16 @@ class PlainValues:
         self.json_schema: JsonSchema = inner.json_schema if key is None else envelope_schema(inner.json_schema, key)
         self.shape: Shape = inner.shape if key is None else compile_shape(self.json_schema)
 
-    def strict_json(self, text: str) -> Valid[Any] | None:
-        """The value of a JSON text that satisfies everything as it stands, or None."""
+    def strict_json(self, text: str) -> Verdict[Any] | None:
+        """Judge a JSON text as it stands; None: it is not JSON."""
         plain: Any = parse_json(text)
         if plain is NOT_JSON:
             return None
         if self.key is not None:
             return self.strict(plain)
         typed = self.inner.strict_json(text)
-        if typed is None:
-            return None
+        if not isinstance(typed, Valid):
+            return typed
         self._latest = (plain, typed.value)
         return Valid(plain)
 

@@ -1,31 +1,44 @@
-"""What coercion would leave as it is: values of valid JSON that are of the types their schema wants, told quickly.
+"""Which parts of a JSON value coercion would leave as they are, found without coercing them.
 
-The answer is never wrong in one direction: a value that is told to stay is one that `Coercion` returns without an edit
-and without an issue. Of one that may need a conversion nothing is said, and coercion looks at it.
+`fit` compares a value with its shape in one walk. It errs on one side only: of a value that it calls `AS_IS`, coercion
+returns every part without an edit and without an issue. Where it sees a reason to convert, coercion decides.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from flujo_aros.contract import TIMES, Shape
 from flujo_aros.reading.enum_match import is_no_value
-
-_MAX_BRANCHES: Final = 64
-_MOST_TRIED: Final = 200
-
+from flujo_aros.reading.repairs import Path
 
 AS_IS: Final = 0
 """Coercion returns the value without an edit and without an issue."""
-CONVERTS: Final = 1
-"""Something in it may have to be converted, renamed or refused."""
+OTHER_SCALARS: Final = 1
+"""A scalar in it may have to be converted or refused."""
 OTHER_KEYS: Final = 2
-"""Some key is not a name of the schema."""
+"""A key in it is not a name of the schema."""
 FOREIGN_KEYS: Final = 4
-"""Some key is not a name of the schema where that has names."""
+"""A key is not a name of the schema, at a place where the schema has names."""
+OTHER_CONTAINERS: Final = 8
+"""An object or a list in it may have to be converted, completed or refused."""
+CONVERTS: Final = OTHER_SCALARS | OTHER_CONTAINERS
+"""Something in it may have to be converted, renamed or refused."""
 
+_MAX_BRANCHES: Final = 64
+_MOST_TRIED: Final = 200
 _SCALARS: Final[dict[type, str]] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-_NO_TEXTS: Final[frozenset[Any]] = frozenset()
+_NO_STRINGS: Final[frozenset[str]] = frozenset()
+
+
+class Misfit(NamedTuple):
+    """A scalar that may have to be converted: `holder[key]`, what is wanted there, and its path."""
+
+    holder: Any
+    key: Any
+    shape: Shape
+    path: Path
 
 
 class Scalars(NamedTuple):
@@ -38,77 +51,88 @@ class Scalars(NamedTuple):
     nullable: bool
     """Every string but those that say that there is no value, which become null."""
 
+    def hold(self, value: Any) -> bool:
+        """Whether a scalar whose class is not among `classes` stays as it is all the same."""
+        if value.__class__ is not str:
+            return False
+        return value in self.strings or (self.nullable and not is_no_value(value))
+
 
 class Plan(NamedTuple):
-    """A shape as this module needs it, kept with the shape."""
+    """What `fit` needs to know of a shape; made once and kept with the shape."""
 
     scalars: Scalars
-    members: dict[str, tuple[Scalars, Shape]]
+    members: dict[Any, Place]
     required: frozenset[str] | None
     """None: no object may stand here as it is."""
     array: bool
     """A list may stand here as it is."""
-    element: tuple[Scalars, Shape] | None
+    element: Place | None
     """None: it depends on the index."""
 
 
-def fit(value: Any, shape: Shape, fuel: list[int] | None = None) -> int:
-    """How a container fits a shape: AS_IS, or the flags of what speaks against it.
+Place: TypeAlias = "tuple[frozenset[type], Scalars, Shape]"
+"""What is wanted at a key or an index: the classes of `Scalars` come first, since most values need no more."""
 
-    `fuel` is how many alternatives may still be tried: of what takes more, everything may have to be converted.
+
+def fit(
+    value: Any, shape: Shape, fuel: list[int] | None = None, misfits: list[Misfit] | None = None, path: Path = None
+) -> int:
+    """How an object or a list fits a shape: `AS_IS`, or flags for what speaks against it.
+
+    `fuel` is how many alternatives may still be tried; where it runs out, everything may have to be converted.
+    `misfits` collects the scalars behind `OTHER_SCALARS`, in the order of the text.
     """
     if shape.branches and not shape.properties:
         return _fit_branch(value, shape, [_MOST_TRIED] if fuel is None else fuel)
     plan: Plan = shape.plan or _plan(shape)
-    return _fit_object(value, shape, plan, fuel) if value.__class__ is dict else _fit_list(value, shape, plan, fuel)
-
-
-def _fit_object(value: dict[str, Any], shape: Shape, plan: Plan, fuel: list[int] | None) -> int:
+    parts: Iterable[tuple[Any, Any]]
+    if value.__class__ is dict:
+        found = AS_IS if plan.required is not None and plan.required <= value.keys() else OTHER_CONTAINERS
+        parts, same = value.items(), None
+    else:
+        found = AS_IS if plan.array else OTHER_CONTAINERS
+        same = plan.element
+        if same is not None and same[0].issuperset(map(type, value)):
+            return found  # a list of scalars, all of which stay
+        parts = enumerate(value)
     members = plan.members
-    found = AS_IS if plan.required is not None and plan.required <= value.keys() else CONVERTS
-    for key, part in value.items():
-        known = members.get(key)
-        if known is None:
-            if shape.keys:
-                return FOREIGN_KEYS | OTHER_KEYS | CONVERTS
-            found |= OTHER_KEYS if shape.anything or shape.keeps(key) else OTHER_KEYS | CONVERTS
-            inner = shape.member(key)
-            scalars = (inner.plan or _plan(inner)).scalars
+    for key, part in parts:
+        known = same or members.get(key)
+        if known is not None:
+            classes, scalars, inner = known
+            if part.__class__ in classes:
+                continue
         else:
-            scalars, inner = known
+            flags, scalars, inner = _undeclared(key, shape)
+            found |= flags
+        if found & FOREIGN_KEYS:
+            return found
         kind = part.__class__
         if kind is dict or kind is list:
-            found |= fit(part, inner, fuel)
-            if found & FOREIGN_KEYS:
-                return found
-        elif kind not in scalars.classes and not _stays(part, scalars):
-            found |= CONVERTS
+            found |= fit(part, inner, fuel, misfits, (path, key))
+        elif kind not in scalars.classes and not scalars.hold(part):
+            found |= OTHER_SCALARS
+            if misfits is not None:
+                misfits.append(Misfit(value, key, inner, (path, key)))
     return found
 
 
-def _fit_list(value: list[Any], shape: Shape, plan: Plan, fuel: list[int] | None) -> int:
-    found = AS_IS if plan.array else CONVERTS
-    same = plan.element
-    if same is not None and same[0].classes.issuperset(map(type, value)):
-        return found
-    for index, part in enumerate(value):
-        if same is None:
-            inner = shape.element(index)
-            scalars = (inner.plan or _plan(inner)).scalars
-        else:
-            scalars, inner = same
-        kind = part.__class__
-        if kind is dict or kind is list:
-            found |= fit(part, inner, fuel)
-            if found & FOREIGN_KEYS:
-                return found
-        elif kind not in scalars.classes and not _stays(part, scalars):
-            found |= CONVERTS
-    return found
+def _undeclared(key: str | int, shape: Shape) -> tuple[int, Scalars, Shape]:
+    """What speaks against a key that the shape has no name for, and what is wanted there, or at an index."""
+    if isinstance(key, int):
+        flags, inner = AS_IS, shape.element(key)
+    else:
+        flags, inner = OTHER_KEYS, shape.member(key)
+        if shape.keys:
+            flags |= FOREIGN_KEYS | CONVERTS
+        elif not (shape.anything or shape.keeps(key)):
+            flags |= CONVERTS
+    return flags, (inner.plan or _plan(inner)).scalars, inner
 
 
 def _fit_branch(value: Any, shape: Shape, fuel: list[int]) -> int:
-    """As one of the alternatives; where none takes it as it is, all of them speak of its keys."""
+    """The fit of the first alternative that takes the value as it is, else what all of them say of its keys."""
     found = AS_IS
     for branch in shape.branches:
         fuel[0] -= 1
@@ -127,29 +151,27 @@ def _plan(shape: Shape) -> Plan:
     objects = shape.anything or (shape.choices is None and shape.allows("object"))
     plan = Plan(
         _scalars(shape),
-        {name: (_scalars(shape.member(name)), shape.member(name)) for name in names},
+        {name: _place(shape.member(name)) for name in names},
         shape.required if objects else None,
         shape.anything or (shape.choices is None and shape.allows("array")),
-        None if element is None else (_scalars(element), element),
+        None if element is None else _place(element),
     )
     shape.plan = plan
     return plan
 
 
-def _stays(value: Any, scalars: Scalars) -> bool:
-    """Whether a scalar stays that is of no class which always does."""
-    if value.__class__ is not str:
-        return False
-    return value in scalars.strings or (scalars.nullable and not is_no_value(value))
+def _place(shape: Shape) -> Place:
+    scalars = _scalars(shape)
+    return scalars.classes, scalars, shape
 
 
 def _scalars(shape: Shape) -> Scalars:
     if shape.anything:
-        return Scalars(frozenset(_SCALARS), _NO_TEXTS, nullable=False)
+        return Scalars(frozenset(_SCALARS), _NO_STRINGS, nullable=False)
     if shape.branches and not shape.properties:
         parts = [_scalars(branch) for branch in shape.branches[:_MAX_BRANCHES]] if not shape.time_forms else []
         classes = frozenset(kind for part in parts for kind in part.classes)
-        strings = frozenset(text for part in parts for text in part.strings)
+        strings = frozenset(string for part in parts for string in part.strings)
         return _of_classes(classes, strings, nullable=shape.allows("null"))
     if shape.choices is not None:
         return Scalars(frozenset(), frozenset(c for c in shape.choices if isinstance(c, str)), nullable=False)
@@ -158,7 +180,7 @@ def _scalars(shape: Shape) -> Scalars:
         classes |= {int}
     if shape.format in TIMES:
         classes -= {str}
-    return _of_classes(classes, _NO_TEXTS, nullable=shape.allows("null"))
+    return _of_classes(classes, _NO_STRINGS, nullable=shape.allows("null"))
 
 
 def _of_classes(classes: frozenset[type], strings: frozenset[str], *, nullable: bool) -> Scalars:

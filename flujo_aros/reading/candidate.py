@@ -8,18 +8,29 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
-from flujo_aros.contract import Contract, Invalid, SchemaValues, Shape, TypeValues, Valid, parse_json, path_of
-from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list
+from flujo_aros.contract import (
+    Contract,
+    Invalid,
+    SchemaValues,
+    Shape,
+    TypeValues,
+    Valid,
+    Verdict,
+    parse_json,
+    path_of,
+)
+from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_backslash
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
 from flujo_aros.reading.amounts import Scale, read_amount
-from flujo_aros.reading.as_is import CONVERTS, OTHER_KEYS, fit
-from flujo_aros.reading.coerce import Coercion, risk_of
+from flujo_aros.reading.as_is import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit
+from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.enum_match import is_placeholder, name_words
 from flujo_aros.reading.envelope import is_framed, is_schema
+from flujo_aros.reading.json_scan import find_nodes, has_long_number
 from flujo_aros.reading.lenient import CLEANED
 from flujo_aros.reading.node import OBJECT, Node
 from flujo_aros.reading.parser import Failure, Parsed
-from flujo_aros.reading.repairs import Edit, steps_of, worst
+from flujo_aros.reading.repairs import Edit, steps_of, unlink, worst
 from flujo_aros.reading.splice import Spliced
 
 T = TypeVar("T")
@@ -74,12 +85,18 @@ class Candidate(Generic[T]):
 
 def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
     """The value of JSON that satisfies everything as it stands and trips no guard, else None. Never raises."""
+    verdict = judge_json(text, contract)
+    return verdict if isinstance(verdict, Valid) else None
+
+
+def judge_json(text: str, contract: Contract[T]) -> Verdict[T] | None:
+    """As `read_strict`; `Invalid` where it is JSON and not such a value, None where it trips a guard or is not JSON."""
     values, shape = contract.values, contract.values.shape
     if ("\\" in text and SUSPECT_ESCAPE.search(text)) or shape.has_only_aliases:
         return None
     valid = values.strict_json(text)
-    if valid is None:
-        return None
+    if not isinstance(valid, Valid):
+        return valid
     value: object = valid[0]
     plain = value.__class__ is dict or value.__class__ is list  # no model is made of a frame
     if plain and (is_framed(value, shape) or _echoes(value, contract)):
@@ -159,8 +176,42 @@ def judge(
 
 def _holds_dots(text: str, start: int, end: int) -> bool:
     """Whether dots stand in the place of an item or a key; most texts have none to look at closely."""
-    dots = text.find("..", start, end) >= 0 or text.find("…", start, end) >= 0
+    dots = text.find("...", start, end) >= 0 or text.find("…", start, end) >= 0
     return dots and ELIDED_ITEM.search(text, start, end) is not None
+
+
+def read_scalars(candidate: Candidate[T], text: str, contract: Contract[T], ceiling: Risk) -> bool:
+    """Read valid JSON in which scalars alone have to be converted, such as `"28.5"` where a number is wanted.
+
+    Only these are located and coerced; all else stays the value that the C parser gave. Leaves everything that needs
+    more, and every doubt, to the parser and a coercion of the whole (then the answer is False).
+    """
+    start, end, shape = candidate.start, candidate.end, contract.shape
+    json = text[start:end]
+    simple = json[0] == "{" and shape.properties and contract.counts is None
+    if not simple or shape.has_risks or shape.has_only_aliases:
+        return False
+    value = parse_json(json)
+    if not is_dict(value) or has_long_number(json, 0, len(json)) or _holds_dots(text, start, end):
+        return False
+    if "\\" in json and (SUSPECT_ESCAPE.search(json) or may_mean_backslash(json, 0, len(json))):
+        return False
+    misfits: list[Misfit] = []
+    if is_framed(value, shape) or fit(value, shape, misfits=misfits) != OTHER_SCALARS:
+        return False
+    coercion = Coercion(text, ceiling=ceiling, pristine=True, drops=not isinstance(contract.values, SchemaValues))
+    nodes = find_nodes(text, start, value, [unlink(misfit.path) for misfit in misfits])
+    for misfit, node in zip(misfits, nodes, strict=True):
+        misfit.holder[misfit.key] = coercion.value(node, misfit.shape, misfit.path)
+    listed = any(edit.code in LIST_CODES for edit in coercion.edits)  # the items beside it have a say in that
+    if coercion.issues or listed or (worst(coercion.edits) or Risk.LOSSLESS) > ceiling:
+        return False
+    verdict = contract.validate(value)
+    if isinstance(verdict, Invalid) or verdict.conversions:
+        return False
+    candidate.edits, candidate.valid = coercion.edits, verdict
+    candidate.draft = Draft(value, (start, end))
+    return True
 
 
 def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T], ceiling: Risk) -> Valid[T] | None:
@@ -173,7 +224,7 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
     valid = read_strict(found.json, contract)
     values = contract.values
     known = isinstance(values, TypeValues) and not (values.is_open or values.shape.has_aliases)
-    if valid is None or (known and not codes & BRACKETS):
+    if valid is None or (known and not (codes & BRACKETS and values.shape.may_mix)):
         return valid
     plain = parse_json(found.json)
     if fit(plain, values.shape) & (OTHER_KEYS | CONVERTS if codes & BRACKETS else OTHER_KEYS):
@@ -183,9 +234,19 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
 
 def _holds_mixed_list(value: Any) -> bool:
     """Whether lists stand beside other items, so that a bracket that was repaired may have belonged elsewhere."""
-    parts: list[Any] = list(value.values()) if is_dict(value) else value if is_list(value) else []
-    mixed = is_list(value) and 0 < sum(map(is_list, parts)) < len(parts)
-    return mixed or any(_holds_mixed_list(part) for part in parts if is_dict(part) or is_list(part))
+    pending = [value]
+    while pending:
+        here = pending.pop()
+        parts = here.values() if here.__class__ is dict else here
+        kinds = set(map(type, parts))
+        if here.__class__ is list and list in kinds and len(kinds) > 1:
+            return True
+        if not kinds.isdisjoint(_CONTAINERS):
+            pending += [part for part in parts if part.__class__ in _CONTAINERS]
+    return False
+
+
+_CONTAINERS: Final = frozenset({dict, list})
 
 
 def _split_text(parsed: Parsed, text: str) -> Issue | None:

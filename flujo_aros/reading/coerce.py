@@ -57,7 +57,8 @@ _GROUP_OR_ZEROS: Final = re.compile(r"[+-]?\d{1,3}\.000\Z", re.A)
 """Where a whole number is wanted: `12.000` is twelve to some, and twelve thousand to others."""
 _LEADING_ZERO: Final = re.compile(r"0\d+\Z", re.A)
 _BENT: Final = "a bracket is missing or too much, and it could stand elsewhere"
-_LISTS: Final = ("wrapped-in-list", "unwrapped-list")
+LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
+"""Edits that make a list of one item, or one item of a list."""
 _NEAR: Final = 200
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
@@ -478,7 +479,9 @@ class Coercion:
         numbers = len(items) > 1 and element.allows("integer") and not element.allows("string")
         if numbers and any(item.kind == BARE and _LEADING_ZERO.match(item.value) for item in items):
             return self._issue(path, "ambiguous", "digits after a comma that could belong to the number before it")
-        made = any(e.code in _LISTS and e.path[:1] == (path,) for e in self.edits[mark:] if isinstance(e.path, tuple))
+        made = any(
+            e.code in LIST_CODES and e.path[:1] == (path,) for e in self.edits[mark:] if isinstance(e.path, tuple)
+        )
         if (
             made
             and len(items) > 1

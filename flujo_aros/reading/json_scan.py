@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from json.scanner import make_scanner
 from typing import Any, Final, NamedTuple, cast
@@ -120,7 +120,7 @@ def scan(text: str, start: int, depth: int) -> Scanned | Unreadable:
         return Unreadable(len(text))
     if end - start > depth and text.count("{", start, end) + text.count("[", start, end) > depth:
         return Unreadable(end)
-    if end - start > MAX_DIGITS and _has_long_number(text, start, end):
+    if end - start > MAX_DIGITS and has_long_number(text, start, end):
         return Unreadable(end)
     at = text.find("\\", start, end)
     if at >= 0 and may_mean_backslash(text, max(start, at - 4), end):
@@ -128,8 +128,43 @@ def scan(text: str, start: int, depth: int) -> Scanned | Unreadable:
     return _new(Scanned, (OBJECT if text[start] == "{" else ARRAY, (value, text), start, end))
 
 
-def _has_long_number(text: str, start: int, end: int) -> bool:
-    """Whether digits stand there in such a row that the whole of one of the parts looked at is digits."""
+def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | int, ...]]) -> list[Node]:
+    """The nodes of the scalars at these paths of the JSON value at `start`; paths and nodes in the order of the text.
+
+    The C scanner skips what no path leads into, and nothing behind the last of them is looked at.
+    """
+    tree: dict[str | int, Any] = {}
+    for path in paths:
+        branch = tree
+        for step in path:
+            branch = branch.setdefault(step, {})
+    found: list[Node] = []
+    _find_in(text, start, value, tree, found, len(paths))
+    return found
+
+
+def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], found: list[Node], wanted: int) -> int:
+    """Add the nodes in one container that `tree` leads to; where the container ends, unless all have been found."""
+    is_object = value.__class__ is dict
+    pos = _after(_BLANK, text, start + 1)
+    parts: Iterable[tuple[Any, Any]] = value.items() if is_object else enumerate(value)
+    for key, part in parts:
+        at = _after(_COLON, text, _scan(text, pos)[1]) if is_object else pos
+        inner = tree.get(key)
+        if inner:
+            end = _find_in(text, at, part, inner, found, wanted)
+        else:
+            end = _scan(text, at)[1]
+            if inner is not None:
+                found.append(Node(_CLASSES[part.__class__], part, at, end))
+        if inner is not None and len(found) == wanted:
+            return end
+        pos = _after(_COMMA, text, end)
+    return pos + 1
+
+
+def has_long_number(text: str, start: int, end: int) -> bool:
+    """Whether a number in this part of a text may have more digits than are read: one of the samples is all digits."""
     half = MAX_DIGITS // 2
     return any(text[at : at + half].isdigit() for at in range(start, end, half))
 

@@ -7,10 +7,19 @@ from typing import Any, Final, NamedTuple, TypeVar, cast, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from flujo_aros.contract import BlockContract, Contract, EventContract, JsonContract, TaggedContract, compile_contract
+from flujo_aros.contract import (
+    BlockContract,
+    Contract,
+    EventContract,
+    Invalid,
+    JsonContract,
+    TaggedContract,
+    Valid,
+    compile_contract,
+)
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
-from flujo_aros.reading.candidate import read_strict
+from flujo_aros.reading.candidate import judge_json
 from flujo_aros.reading.parser import DEPTH
 from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
 from flujo_aros.reading.runaway import ran_away
@@ -83,12 +92,13 @@ def read(
     if len(text) > limits.max_chars:
         return too_large(text, len(text), limits)
     # The common case first, and at no detour: JSON that is right as it stands.
-    if compiled.mode == "json" and truncated is not True and (limits.max_depth >= DEPTH or text[:1] not in "{["):
-        valid = read_strict(text, compiled)
-        if valid is not None and not (valid[0].__class__ is str and ran_away(valid[0])):
-            clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)
-            return judged(clean, compiled.checks) if compiled.checks else clean
-    outcome = judged(_read(text, compiled, _Options(risk, truncated, pick, limits)), compiled.checks)
+    strictly = compiled.mode == "json" and truncated is not True and (limits.max_depth >= DEPTH or text[:1] not in "{[")
+    valid = judge_json(text, compiled) if strictly else None
+    if isinstance(valid, Valid) and not (valid[0].__class__ is str and ran_away(valid[0])):
+        clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)
+        return judged(clean, compiled.checks) if compiled.checks else clean
+    options = _Options(risk, truncated, pick, limits, isinstance(valid, Invalid))
+    outcome = judged(_read(text, compiled, options), compiled.checks)
     return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 
 
@@ -99,7 +109,7 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Reading[Any]
         return Rejected(Reason.MALFORMED, (Issue("$", "lone_surrogate", words),), text)
     if contract.mode == "json":
         return _not_endless(_read_json(text, contract, options))
-    inside = options._replace(truncated=False)  # what ends before the end of the reply was not cut
+    inside = options._replace(truncated=False, refused=False)  # what ends before the end of the reply was not cut
 
     def look(text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
         return _read_json(text, contract, inside if whole else options)
@@ -150,10 +160,12 @@ class _Options(NamedTuple):
     truncated: bool | None
     pick: Pick
     limits: Limits
+    refused: bool = False
+    """The text as a whole is JSON, and not such a value as it stands."""
 
 
 def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Reading[T]:
-    risk, truncated, pick, limits = options
+    risk, truncated, pick, limits, refused = options
     search: Search[T] = Search(
         text,
         contract,
@@ -163,6 +175,7 @@ def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Readi
         max_depth=limits.max_depth,
         max_candidates=limits.max_candidates,
     )
+    search.refused = refused
     try:
         return search.run()
     except RecursionError:

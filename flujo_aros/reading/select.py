@@ -19,7 +19,7 @@ from flujo_aros.contract import TIMES, Contract, Invalid, Valid, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.boundaries import goes_on, is_fragment, is_held, key_without_opener
-from flujo_aros.reading.candidate import Candidate, accept_spliced, judge, read_strict
+from flujo_aros.reading.candidate import Candidate, accept_spliced, judge, read_scalars, read_strict
 from flujo_aros.reading.enum_match import boolean_word
 from flujo_aros.reading.fast_path import rewrite
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
@@ -63,7 +63,10 @@ _OPENERS: Final = frozenset("{[")
 _CLOSERS: Final = frozenset("}]")
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _LONGEST_SCALAR: Final = 20_000
-ESCAPED: Final = re.compile(r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']|[{\[](?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);")
+ESCAPED: Final = re.compile(
+    r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']"
+    r"|[{\[](?=[^&]{0,510}+&)(?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);"
+)
 _ENTITY: Final = re.compile(r"&(?:quot|#34|#x22);")
 _QUOTE_ESCAPED: Final = re.compile(r"\\[\"']|&(?:quot|#34|#x22);")
 _MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
@@ -139,6 +142,8 @@ class Search(Generic[T]):
         self.max_candidates = max_candidates
         self.nested = nested
         self.scanner = Scanner(text, contract.shape, growing=growing)
+        self.refused = False
+        """The text as a whole is JSON, and not such a value as it stands: `judge_json` has said so."""
         self.found: list[Candidate[T]] = []
         self.flooded = False
         self.at = 0
@@ -151,7 +156,7 @@ class Search(Generic[T]):
 
     def run(self) -> Reading[T]:
         """The outcome. The one place that decides."""
-        whole = self._whole_scalar()
+        whole = self._whole_scalar() or (self._whole_object() if self.refused else None)
         if whole is not None:
             return whole
         encoded = self._encoded()
@@ -173,6 +178,14 @@ class Search(Generic[T]):
         if inner is not None:
             return inner
         return self._reject()
+
+    def _whole_object(self) -> Reading[T] | None:
+        """The outcome of a text that is one JSON object, in which scalars alone have to be converted."""
+        text, candidate = self.text, Candidate[T](0, len(self.text), LINES)
+        if not (text[0] == "{" and text[-1] == "}" and read_scalars(candidate, text, self.contract, self.ceiling)):
+            return None
+        self.found.append(candidate)
+        return self._accept(candidate)
 
     def _without_opener(self) -> None:
         """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
@@ -256,7 +269,8 @@ class Search(Generic[T]):
         candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
         extent = json_extent(text, spot.start)
         end = extent.end
-        if self.quick and end is not None and not goes_on(text, end):
+        is_json = end is not None and self.quick and not goes_on(text, end)
+        if end is not None and is_json:
             valid = read_strict(text[spot.start : end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
@@ -265,6 +279,9 @@ class Search(Generic[T]):
             return self._placed(candidate)
         if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
             return inner
+        candidate.end = end or candidate.end
+        if is_json and read_scalars(candidate, text, self.contract, self.ceiling):
+            return self._placed(candidate)
         machine = self._machine(spot)
         return self._judged(candidate, machine, machine.parse())
 

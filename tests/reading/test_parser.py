@@ -15,6 +15,7 @@ from flujo_aros import Accepted, Rejected, Risk, read
 from flujo_aros.contract import Output, path_of
 from flujo_aros.reading import grammar
 from flujo_aros.reading.as_is import AS_IS, fit
+from flujo_aros.reading.candidate import Candidate, read_scalars
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.json_scan import Scanned, json_extent, scan
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
@@ -87,7 +88,7 @@ def test_one_damaged_place_is_repaired_as_the_parser_repairs_it_in_the_whole(nam
     for text in damaged(name):
         parsed = Parser(text, 0, SHAPE).parse()
         for found in splices(text, 0, json_extent(text, 0), SHAPE, ends=False):
-            if CONTRACT.values.strict_json(found.json) is None:
+            if CONTRACT.values.strict(json.loads(found.json)) is None:
                 continue
             repaired += 1
             assert isinstance(parsed, Parsed)
@@ -311,6 +312,86 @@ def test_a_scalar_where_it_belongs_stays() -> None:
     )
     for value in values:
         assert fit(value, shape) == AS_IS, value
+
+
+NESTED: dict[str, Any] = {**MIXED, "properties": {**MIXED["properties"], "rows": {"type": "array", "items": MIXED}}}
+
+
+def test_scalars_converted_where_they_are_come_to_what_a_coercion_of_the_whole_makes_of_them() -> None:
+    contract, rng, converted = Output.json(NESTED), random.Random(6), 0  # noqa: S311
+    for _ in range(6_000):
+        value = _some_of_mixed(rng) | {"rows": [_some_of_mixed(rng) for _ in range(rng.randrange(3))]}
+        text = json.dumps(value, indent=rng.choice((None, 1)))
+        quick = Candidate[Any](0, len(text), 0)
+        if not read_scalars(quick, text, contract, Risk.INFERRED):
+            assert (quick.valid, quick.edits, quick.draft) == (None, [], None)
+            continue
+        converted += 1
+        coerced = Coercion(text, ceiling=Risk.INFERRED, pristine=True, drops=False).run(_by_hand(text), contract.shape)
+        assert coerced.issues == []
+        assert (quick.valid and quick.valid.value, quick.edits) == (coerced.value, coerced.edits)
+    assert converted > 400
+
+
+def _some_of_mixed(rng: random.Random) -> dict[str, Any]:
+    names = rng.sample(list(MIXED["properties"]), rng.randrange(1, 4))
+    return {name: rng.choice(SAMPLES) if rng.random() < 0.4 else FITTING[name] for name in names}
+
+
+FITTING: dict[str, Any] = {
+    "text": "a",
+    "maybe": "b",
+    "either": 1,
+    "word": "low",
+    "day": "2026-11-22",
+    "many": [1.5],
+    "pairs": [[1]],
+    "free": None,
+    "part": {"n": 3},
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text": 5, "many": ["1", "2"], "surprise": 1}',
+        '{"text": 5, "part": {"m": 1}}',
+        '{"text": 5, "text": 6}',
+        '{"text": 5, "free": ["one", "..."]}',
+        r'{"text": 5, "maybe": "C:\new"}',
+        '{"either": "perhaps"}',
+        '{"many": 1.5}',
+        '{"word": "3", "free": ' + "9" * 5_000 + "}",
+        '[{"text": 5}]',
+        '{"text": 5,}',
+    ],
+)
+def test_what_takes_more_than_to_convert_scalars_is_left_to_a_coercion_of_the_whole(text: str) -> None:
+    candidate = Candidate[Any](0, len(text), 0)
+    assert not read_scalars(candidate, text, Output.json(MIXED), Risk.INFERRED)
+    assert candidate.valid is None
+
+
+def test_a_converted_scalar_is_a_repair_at_its_place() -> None:
+    text = json.dumps({**VALUE, "total": "12.5"}, indent=1)
+    for around in (text, f"Here it is:\n```json\n{text}\n```\n"):
+        outcome = read(around, Order)
+        assert isinstance(outcome, Accepted)
+        assert outcome.value == Order.model_validate(VALUE)
+        repair = outcome.repairs[0]
+        assert (repair.code, repair.path, repair.before, repair.after) == (
+            "string-to-number",
+            "$.total",
+            '"12.5"',
+            "12.5",
+        )
+        assert around[slice(*repair.span)] == '"12.5"'
+
+
+def test_no_scalar_is_converted_above_the_risk_that_is_allowed() -> None:
+    outcome = read(json.dumps({**VALUE, "total": "12.5"}), Order, risk=Risk.LOSSLESS)
+    assert isinstance(outcome, Rejected)
+    assert [issue.code for issue in outcome.issues] == ["risk"]
 
 
 # --- texts that grow --------------------------------------------------------------------------------------------------

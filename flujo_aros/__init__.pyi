@@ -46,6 +46,7 @@ from flujo_aros.pipeline.branch import Branch as Branch
 from flujo_aros.pipeline.cached import Cached as Cached
 from flujo_aros.pipeline.condition import check as check
 from flujo_aros.pipeline.human import Human as Human
+from flujo_aros.pipeline.idempotency import idempotency_key as idempotency_key
 from flujo_aros.pipeline.imports import Import as Import, OutputMapping as OutputMapping
 from flujo_aros.pipeline.loop import Loop as Loop, StateUpdate as StateUpdate
 from flujo_aros.pipeline.map import Map as Map

@@ -93,6 +93,7 @@ PUBLIC = [
     "check",
     "current_settings",
     "fold",
+    "idempotency_key",
     "load_blueprint",
     "normalize_json_text",
     "observing",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -26,7 +26,7 @@ from flujo_aros.durable.limits import PerMinute, SharedLimits
 from flujo_aros.durable.liveness import Liveness, dequeue_while, liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
-from flujo_aros.durable.store import OPEN, RunRow, Store, Superseded, workflow_of
+from flujo_aros.durable.store import OPEN, RUNS, RunRow, Store, Superseded, workflow_of
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import Record
 from flujo_aros.pipeline.model import Answer, Pipeline
@@ -138,18 +138,19 @@ class Durable:
     def client(self) -> DBOSClient:
         """What puts work into the engine's queues without executing any."""
         if self._client is None:
-            refuse_pickles()
-            self._migrated()
-            self._client = DBOSClient(
-                system_database_engine=self.store.engine, serializer=JsonSerializer(), application_name=_APP
-            )
-        return self._client
+            self.prepare()
+        return cast("DBOSClient", self._client)
 
-    def _migrated(self) -> None:
-        """Make the tables of the engine, where nobody has yet."""
-        table = sa.inspect(self.store.engine).has_table("operation_outputs", schema=self._schema)
-        if not table:
+    def prepare(self) -> None:
+        """Open the database, and make the tables where there are none; otherwise done when they are first needed."""
+        if self._client is not None:
+            return
+        refuse_pickles()
+        if not sa.inspect(self.store.engine).has_table("operation_outputs", schema=self._schema):
             DBOS.migrate(self._engine_url, schema="dbos")
+        self._client = DBOSClient(
+            system_database_engine=self.store.engine, serializer=JsonSerializer(), application_name=_APP
+        )
 
     @property
     def _schema(self) -> str | None:
@@ -387,7 +388,7 @@ class Durable:
         version = self.register(runner)
 
         def put() -> None:
-            _ = self.client  # as in `answer`
+            self.prepare()
             with self.store.connection() as connection:
                 self._submit(connection, task, version, queue, priority, partition)
 
@@ -409,8 +410,14 @@ class Durable:
         """Submit a run inside a transaction of your own on the same database (an outbox).
 
         The run is there if, and only if, the transaction commits: an order and the run that works on it are written
-        together. `connection` is one of SQLAlchemy.
+        together. `connection` is one of SQLAlchemy to that database; call `prepare()` before its transaction begins.
+
+        Raises `UsageError` where the database was not prepared, and for a connection to another one.
         """
+        if self._client is None:
+            raise UsageError("the durable database is not open: call durable.prepare() before the transaction begins")
+        if not sa.inspect(connection).has_table(RUNS.name):
+            raise UsageError(f"the transaction is on another database than {self.store.shown}, which keeps the runs")
         task = RunTask(run_id or uuid4().hex, input, SharedContext.of(context), named=run_id is not None)
         self._submit(connection, task, self.register(runner), queue, priority, partition)
         return self.handle(task.run_id)
@@ -449,7 +456,7 @@ class Durable:
         """Let a paused run go on with an answer, on any worker. Raises `UsageError` where it does not wait for one."""
         if row.status != "paused":
             raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
-        _ = self.client  # makes the engine's tables, which a transaction of SQLite would keep it from
+        self.prepare()
         with self.store.connection() as connection:
             if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
                 raise UsageError(f"run {row.run_id} was answered by somebody else just now")
@@ -683,7 +690,7 @@ class Durable:
         elif row.takeovers >= _MOST_TAKEOVERS:
             self.store.mark(row, "failed", _poisoned(row))
         else:
-            _ = self.client  # as in `answer`
+            self.prepare()
             again = {"status": "queued", "takeovers": row.takeovers + 1, "executor": None}
             with self.store.connection() as connection:
                 if self.store.take_segment(connection, row, **again):

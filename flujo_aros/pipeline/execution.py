@@ -17,6 +17,7 @@ from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.idempotency import keyed_by
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext
 from flujo_aros.pipeline.names import Read
@@ -286,7 +287,8 @@ class Execution:
             shared=frame.shared,
             bodies=partial(self._body, frame, place, slot),
         )
-        with _Attempt() as attempt, UNRECORDED if self.recording is None else self.recording.calls_of(slot):
+        recorded = UNRECORDED if self.recording is None else self.recording.calls_of(slot)
+        with keyed_by(self.ledger.run_id, slot.name), _Attempt() as attempt, recorded:
             settlement = await step.run(context)
             if step.bodies and settlement.outcome is not None:  # other kinds have judged their value themselves
                 settlement = replace(settlement, outcome=await judged_awaiting(settlement.outcome, step.checks))

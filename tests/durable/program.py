@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Call, Human, Parallel, Pipeline, Runner, Step
+from flujo_aros import Call, Human, Parallel, Pipeline, Runner, Step, idempotency_key
 from flujo_aros.durable import Durable
 from flujo_aros.telemetry.journal import Journal
 
@@ -38,6 +38,8 @@ def answer(messages, info):
 
 def step(name):
     def body(value):
+        with Path(log).with_name("keys").open("a", encoding="utf-8") as file:
+            file.write(f"{name} {idempotency_key()}\n")
         note(name)
         return value
 

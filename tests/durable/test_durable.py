@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
@@ -62,6 +63,9 @@ def test_a_killed_run_goes_on_and_asks_no_finished_call_again(program: Killed) -
     assert result["output"] == {"name": "pen", "qty": 3}
     assert result["usage"]["requests"] == 2
     assert program.done() == {"before": 1, "first": 1, "repair": 1, "in": 1, "fan": 1, "after": 2}
+    keys = [line.split() for line in (program.folder / "keys").read_text().splitlines()]
+    assert [name for name, _ in keys] == ["before", "in", "after", "after"]
+    assert len({key for _, key in keys}) == 3, "what runs again asks for its effects with the key that it had"
 
 
 def test_a_run_killed_in_the_middle_of_a_step_takes_its_recorded_calls_from_the_record(program: Killed) -> None:
@@ -307,17 +311,37 @@ def test_a_run_of_another_version_is_parked_and_goes_on_where_its_version_is(tmp
     assert handle.run_id == "r"
 
 
-def test_a_run_submitted_in_a_transaction_is_there_only_if_it_commits(tmp_path: Path) -> None:
-    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+def test_a_run_submitted_in_a_transaction_of_ones_own_is_there_only_if_it_commits(url: str) -> None:
+    own = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with Durable(url) as durable:
         runner = Runner(Pipeline([Call("count", function=len)]), engine=durable)
-        _ = durable.client
-        with durable.store.engine.connect() as connection:
-            durable.submit_with(connection, runner, "x", run_id="lost")
-            connection.rollback()
-        with durable.store.engine.begin() as connection:
-            durable.submit_with(connection, runner, "x", run_id="kept")
+        with own.begin() as connection:
+            connection.execute(sa.text("CREATE TABLE orders (id TEXT)"))
+            with pytest.raises(UsageError, match=r"call durable.prepare\(\) before"):
+                durable.submit_with(connection, runner, "x")
+        durable.prepare()
+        for order, commits in (("lost", False), ("kept", True)):
+            with own.connect() as connection:
+                connection.execute(sa.text("INSERT INTO orders VALUES (:order)"), {"order": order})
+                durable.submit_with(connection, runner, "four", run_id=order)
+                connection.commit() if commits else connection.rollback()
+        with own.connect() as connection:
+            assert connection.execute(sa.text("SELECT id FROM orders")).scalars().all() == ["kept"]
         assert [row.run_id for row in durable.store.runs()] == ["kept"]
         assert durable.store.workflow_statuses(["kept", "lost"]) == {"kept": "ENQUEUED"}
+        durable.launch(["default"])
+        assert asyncio.run(durable.handle("kept").result()).output == 4
+    own.dispose()
+
+
+def test_a_transaction_on_another_database_cannot_submit(tmp_path: Path) -> None:
+    other = sa.create_engine("sqlite://")
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable, other.connect() as connection:
+        durable.prepare()
+        runner = Runner(Pipeline([Call("count", function=len)]), engine=durable)
+        with pytest.raises(UsageError, match="on another database than"):
+            durable.submit_with(connection, runner, "x")
+    other.dispose()
 
 
 def test_the_text_of_a_reply_is_followed_from_outside_and_each_event_comes_once(tmp_path: Path) -> None:

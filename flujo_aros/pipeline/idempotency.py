@@ -1,0 +1,44 @@
+"""Keys for effects outside of a run: the same one each time that the same step of the same run is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+from uuid import UUID, uuid5
+
+from flujo_aros.errors import UsageError
+
+_NAMESPACE: Final = UUID("a9c05a3e-5d0f-4a3c-9d6b-6d1f6e2a7c41")
+_step: ContextVar[tuple[str, str] | None] = ContextVar("flujo_aros_step", default=None)
+
+
+def idempotency_key(*parts: object) -> str:
+    """The key under which the step that runs now asks for an effect, such as a payment: a UUID.
+
+    It is made of the id of the run and the name of the step, so that a step that runs again, after a crash or for a
+    retry, asks with the key that it had, and whoever has the effect once does not do it twice. `parts` tell the
+    effects of one step apart; a tool of an agent passes `ctx.tool_call_id`.
+
+    Raises `UsageError` outside of a run.
+
+    >>> from flujo_aros import Call, Runner
+    >>> pay = Call("pay", function=lambda order: idempotency_key() == idempotency_key())
+    >>> Runner(pay).run_sync("order 17").output
+    True
+    """
+    step = _step.get()
+    if step is None:
+        raise UsageError("idempotency_key() is called outside of a run: only a step that runs has a key")
+    return str(uuid5(_NAMESPACE, "\0".join((*step, *map(str, parts)))))
+
+
+@contextmanager
+def keyed_by(run_id: str, step: str) -> Generator[None]:
+    """Let what runs inside the block have keys of this step."""
+    token = _step.set((run_id, step))
+    try:
+        yield
+    finally:
+        _step.reset(token)

@@ -1,19 +1,21 @@
-"""What happened, as it happens: frozen records in started/finished pairs, and the observers that listen.
+"""Events: frozen records of what happens, in started/finished pairs, and the observers that receive them.
 
-An event is emitted only by the code that did the thing. Observers only listen: `observing(...)` binds them to
-everything that runs inside it, so that a capability without a runner feeds the same observers. Where something
-happened is not repeated in every event: an observer asks `scopes()` for what is under way around it.
+An event is emitted only by the code that did the thing; observers only listen. `observing(...)` binds them to
+everything that runs inside it, so that a capability without a runner feeds the same observers. Each event carries its
+`scope`: the run, step, stage and agent run in which it was emitted. An observer is therefore a function of the events
+alone, wherever and whenever it receives them.
 
-Texts that models wrote and were sent are always in the events. An observer that lets anything leave the process
-masks or drops them, unless `capture` says that the user wants them.
+Prompts and replies are always in the events. An observer that lets anything leave the process masks or drops them,
+unless `capture` says that the user wants them.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
@@ -23,11 +25,72 @@ from flujo_aros.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted:
+class Scope:
+    """Where an event was emitted: what was under way around it, by ids that are unique in this process; 0 is none.
+
+    The two events of a pair have the same scope: that of the run, step, stage, agent run or model call itself.
+    """
+
+    id: int = 0
+    """The innermost thing under way."""
+    path: tuple[int, ...] = ()
+    """Everything under way, outermost first, ending in `id`."""
+    run: int = 0
+    """The pipeline run; without a pipeline, the outermost agent run."""
+    run_id: str | None = None
+    pipeline: str = ""
+    steps: tuple[int, ...] = ()
+    """The steps of the run, outermost first."""
+    step_name: str = ""
+    """The full name of the innermost step."""
+    stage: str = ""
+    """The stage of the ladder."""
+    agent: int = 0
+    """The innermost run of an agent within the step."""
+    began: float = field(default=0.0, compare=False)
+    """When the innermost thing started, by `time.perf_counter`."""
+
+    @property
+    def parent(self) -> int:
+        """What is directly around the innermost thing under way."""
+        return self.path[-2] if len(self.path) > 1 else 0
+
+    @property
+    def step(self) -> int:
+        """The innermost step."""
+        return self.steps[-1] if self.steps else 0
+
+    @property
+    def owner(self) -> int:
+        """What model calls and replies belong to: the innermost agent run, step or run."""
+        return self.agent or self.step or self.run
+
+    @property
+    def seconds(self) -> float:
+        """How long the innermost thing has been under way."""
+        return time.perf_counter() - self.began
+
+
+NOWHERE: Final = Scope()
+"""The scope of an event that was emitted outside of everything, or not emitted at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Emitted:
+    """What every event has."""
+
+    scope: Scope = field(default=NOWHERE, repr=False, compare=False)
+    """Where it was emitted."""
+    at: float = field(default=0.0, repr=False, compare=False)
+    """When it was emitted, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(_Emitted):
     """A pipeline began, with `input`.
 
-    `secrets` are values in its context and its blueprint that no observer may let out: told by their names.
-    `resumed`: it goes on with a run that had paused, or whose process had ended.
+    `secrets` are values in its context and its blueprint that no observer may let out, recognized by their names.
+    `resumed`: it continues a run that had paused, or whose process had ended.
     """
 
     run_id: str
@@ -38,13 +101,13 @@ class RunStarted:
     """The steps that a durable record has settled, where the run is recovered from one: they have no further events,
     and everything else in the run is reported again from its start."""
     carrier: dict[str, str] = field(default_factory=dict[str, str], repr=False)
-    """What observers want to find again when the run is resumed, such as a `traceparent`: it is saved with a pause."""
+    """What observers want to find again when the run is resumed, such as a `traceparent`: saved with a paused run."""
     input: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFinished:
-    """A pipeline ended; `status` is that of the `RunResult`, `output` what it came to if it completed."""
+class RunFinished(_Emitted):
+    """A pipeline ended; `status` is that of the `RunResult`, `output` its result if it completed."""
 
     run_id: str
     pipeline: str
@@ -55,7 +118,7 @@ class RunFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepStarted:
+class StepStarted(_Emitted):
     """A step opened its slot in the run ledger. `name` is the full name (`parallel/a`)."""
 
     run_id: str
@@ -64,7 +127,7 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepFinished:
+class StepFinished(_Emitted):
     """A step settled, exactly once."""
 
     run_id: str
@@ -78,31 +141,31 @@ class StepFinished:
     attempts: int = 1
     error: str | None = None
     input_trust: str | None = None
-    """The lowest trust of all that the step was made from."""
+    """The lowest trust among the inputs of the step."""
     output: Any = field(default=None, repr=False)
     """What the step hands on; None where it gave nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepNoted:
-    """What a step says beside its value, as plain JSON: the votes of an `agreement`, an event of an `ensemble`."""
+class StepNoted(_Emitted):
+    """What a step reports beside its value, as plain JSON: the votes of an `agreement`, an event of an `ensemble`."""
 
     note: str
     data: dict[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCalled:
+class FunctionCalled(_Emitted):
     """The function of a step is called with this input."""
 
     input: Any = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentStarted:
-    """A run of an agent that has `Aros` on it began; outside of a pipeline it is the outermost thing there is.
+class AgentStarted(_Emitted):
+    """A run of an agent with the capability `Aros` began; outside of a pipeline it is the outermost scope.
 
-    `secrets` are values in its dependencies that no observer may let out: told by their names or types.
+    `secrets` are values in its dependencies that no observer may let out, recognized by their names or types.
     """
 
     run_id: str
@@ -111,7 +174,7 @@ class AgentStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentFinished:
+class AgentFinished(_Emitted):
     """A run of an agent ended: `outcome` is accepted, degraded, rejected, failed or cancelled."""
 
     run_id: str
@@ -124,10 +187,11 @@ class AgentFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadFinished:
+class ReadFinished(_Emitted):
     """A reply was read: `outcome` is accepted, degraded or rejected."""
 
     stage: str
+    """The stage that asked for it, or "first"."""
     outcome: str
     trust: str | None
     reason: str | None
@@ -137,40 +201,49 @@ class ReadFinished:
     contract: object = field(default=None, repr=False)
     """The contract that the reply was read with."""
     ladder: object = field(default=None, repr=False)
-    """The ladder that a first reply begins to climb."""
+    """The ladder for a first reply."""
+    model: str = ""
+    """The model that wrote the reply."""
+    finish_reason: str | None = None
+    """Why the reply ended, as the provider reports it."""
     text: str = field(default="", repr=False)
     capture: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageStarted:
-    """A stage of the ladder began, because of `reason`, for the contract with this hash."""
+class StageStarted(_Emitted):
+    """A stage of the ladder began, because of `reason`, in a run of this model, for the contract with this hash."""
 
     stage: str
     reason: str
     schema_hash: str | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageFinished:
-    """A stage of the ladder ended after `calls` model calls."""
+class StageFinished(_Emitted):
+    """A stage of the ladder ended after `calls` model calls; `because` is the reason for which it began."""
 
     stage: str
     outcome: str
     reason: str | None
     calls: int
+    because: str = ""
+    schema_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagePassed:
-    """A stage of the ladder was not run, and why not, in one sentence."""
+class StagePassed(_Emitted):
+    """A stage of the ladder was skipped, and why, in one sentence."""
 
     stage: str
     why: str
+    schema_hash: str | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskStarted:
+class AskStarted(_Emitted):
     """A model call is about to be made: for a stage of a ladder, or "first" for the agent's own."""
 
     stage: str
@@ -179,15 +252,15 @@ class AskStarted:
     constrained: bool = False
     """Whether the provider was asked to enforce the schema."""
     prompt: str = field(default="", repr=False)
-    """All that the model is asked, `system` included."""
+    """Everything sent to the model as text, `system` included."""
     system: str = field(default="", repr=False)
     """The resolved instructions and system prompts."""
     capture: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskFinished:
-    """A model call came back, or failed with a `fault`, with what it alone has used."""
+class AskFinished(_Emitted):
+    """A model call returned, or failed with a `fault`. `usage` is that of this call alone."""
 
     stage: str
     attempt: int
@@ -197,19 +270,19 @@ class AskFinished:
     finish_reason: str | None = None
     fault: str | None = None
     first_seconds: float | None = None
-    """How long it took until the first piece came, of a reply that was streamed."""
+    """Seconds until the first piece of a streamed reply arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta:
+class TextDelta(_Emitted):
     """A piece of a reply, as the model writes it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartialValue:
-    """What can be told of the value so far. What stands at `final_paths` will not change, unless it is `restarted`."""
+class PartialValue(_Emitted):
+    """The value so far. What is at `final_paths` will not change, unless the value is `restarted`."""
 
     value: Any
     final_paths: frozenset[str] = frozenset()
@@ -217,21 +290,21 @@ class PartialValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextReplaced:
-    """The text that counts is another one than the one that was shown."""
+class TextReplaced(_Emitted):
+    """The text shown so far is replaced by this one."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextAppended:
-    """Something stands after the text that was shown."""
+class TextAppended(_Emitted):
+    """This is added to the text shown so far."""
 
     text: str
 
 
 LiveEvent: TypeAlias = TextDelta | PartialValue | TextReplaced | TextAppended
-"""What happens to a reply while it streams."""
+"""Events of a reply while it streams."""
 
 Event: TypeAlias = (
     RunStarted
@@ -253,14 +326,14 @@ Event: TypeAlias = (
 
 
 class Observer(Protocol):
-    """Anything that wants to know. Called with each event; must not raise and must be quick.
+    """Anything that listens. Called with each event; must not raise and must be quick.
 
     For a started event it may return a context manager: it is entered at once and left when the pair is finished,
     so that spans nest.
     """
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
-        """Take one event."""
+        """Receive one event."""
         ...
 
 
@@ -276,27 +349,19 @@ class BufferedObserver(Observer, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Something that has started and not ended yet. `id` tells it apart from all others in this process."""
-
-    id: int
-    event: Event
-
-
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("flujo_aros_observers", default=())
-_scopes: ContextVar[tuple[Scope, ...]] = ContextVar("flujo_aros_scopes", default=())
+_scope: ContextVar[Scope] = ContextVar("flujo_aros_scope", default=NOWHERE)
 _ids: Final = count(1)
 
 
 @contextmanager
 def observing(*observers: Observer) -> Generator[None]:
-    """Let these observers hear everything that runs inside the block, beside those who listen already.
+    """Let these observers receive every event emitted inside the block, in addition to those that listen already.
 
-    >>> heard = []
-    >>> with observing(heard.append):
+    >>> seen = []
+    >>> with observing(seen.append):
     ...     emit(StageStarted(stage="retry", reason="no_json"))
-    >>> heard[0].stage
+    >>> seen[0].stage
     'retry'
     """
     token = _observers.set((*_observers.get(), *observers))
@@ -306,35 +371,41 @@ def observing(*observers: Observer) -> Generator[None]:
         _observers.reset(token)
 
 
-def emit(event: Event) -> None:
-    """Tell every observer."""
-    for observer in _observers.get():
-        observer(event)
-
-
 def is_heard() -> bool:
-    """Whether anybody listens here: what only observers want need not be found out otherwise."""
+    """Whether anybody listens: what only observers need is not computed otherwise."""
     return bool(_observers.get())
 
 
-def scopes() -> tuple[Scope, ...]:
-    """Everything that is under way around the caller, outermost first: run, step, stage, ask.
+def emit(event: Event) -> None:
+    """Send an event to every observer, with the scope and the time of the call.
 
-    >>> with span(StageStarted(stage="retry", reason="no_json")):
-    ...     [scope.event.stage for scope in scopes()]
-    ['retry']
+    >>> seen = []
+    >>> with observing(seen.append), span(StepStarted(run_id="r", name="extract", kind="step")):
+    ...     emit(StagePassed(stage="retry", why="no budget"))
+    >>> seen[1].scope.step_name
+    'extract'
     """
-    return _scopes.get()
+    observers = _observers.get()
+    if observers:
+        _stamp(event, _scope.get())
+        for observer in observers:
+            observer(event)
+
+
+def _stamp(event: Event, scope: Scope) -> None:
+    # Once, at the emission, as the constructor of a frozen dataclass does it: a copy of each event would cost more.
+    object.__setattr__(event, "scope", scope)
+    object.__setattr__(event, "at", time.time())
 
 
 Finish: TypeAlias = Callable[[Event], None]
-"""Tells the finished event, the partner of the started one."""
+"""Emits the finished event, the partner of the started one."""
 
 
 def span(started: Event) -> AbstractContextManager[Finish, None]:
-    """Tell every observer that something started, and hold what they return until the block ends.
+    """Emit a started event, open its scope for the block, and hold what observers return until the block ends.
 
-    The block gets what tells its partner, the finished event: `scopes()[-1]` is then the started one, also where a
+    The block gets the function that emits the finished event, which has the scope of the started one, even where a
     stream is closed by another task than the one that opened it.
 
     >>> with span(StageStarted(stage="retry", reason="no_json")) as finish:
@@ -343,12 +414,31 @@ def span(started: Event) -> AbstractContextManager[Finish, None]:
     return _Span(started)
 
 
+def _opened(around: Scope, started: Event) -> Scope:
+    """The scope of what is starting, inside the one around it."""
+    own = next(_ids)
+    new: dict[str, Any] = {"id": own, "path": (*around.path, own), "began": time.perf_counter()}
+    match started:
+        case RunStarted():
+            new |= {"run": own, "run_id": started.run_id, "pipeline": started.pipeline}
+            new |= {"steps": (), "step_name": "", "stage": "", "agent": 0}
+        case StepStarted():
+            new |= {"steps": (*around.steps, own), "step_name": started.name, "stage": "", "agent": 0}
+        case StageStarted():
+            new["stage"] = started.stage
+        case AgentStarted():
+            new |= {"run": around.run or own, "run_id": around.run_id or started.run_id, "agent": own}
+        case _:
+            pass
+    return replace(around, **new)
+
+
 def _nobody(_: Event) -> None:
-    """Takes what nobody wants to hear."""
+    """Drops an event that nobody listens to."""
 
 
 UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(_nobody)
-"""A span of which nobody hears, for what begins often: it is in no `scopes()`, and no event is made for it."""
+"""A span that nobody hears, for what begins often: it opens no scope, and no event is made for it."""
 
 
 class _Span:
@@ -361,29 +451,25 @@ class _Span:
         self._held: ExitStack | None = None
 
     def __enter__(self) -> Finish:
-        self._around = _scopes.get()
-        self._own = (*self._around, Scope(next(_ids), self._started))
-        _scopes.set(self._own)
+        self._around = _scope.get()
+        self._own = _opened(self._around, self._started)
+        _scope.set(self._own)
         observers = _observers.get()
         if observers:
-            self._tell(observers)
+            self._emit(observers)
         return self._finish
 
     def _finish(self, finished: Event) -> None:
         observers = _observers.get()
-        if not observers:
-            return
-        here = _scopes.get()
-        _scopes.set(self._own)
-        try:
+        if observers:
+            _stamp(finished, self._own)
             for observer in observers:
                 observer(finished)
-        finally:
-            _scopes.set(here)
 
-    def _tell(self, observers: tuple[Observer, ...]) -> None:
+    def _emit(self, observers: tuple[Observer, ...]) -> None:
+        _stamp(self._started, self._own)
         with ExitStack() as stack:
-            stack.callback(_scopes.set, self._around)
+            stack.callback(_scope.set, self._around)
             for observer in observers:
                 held = observer(self._started)
                 if held is not None:
@@ -395,6 +481,6 @@ class _Span:
     ) -> None:
         # Not by a token: a stream may be closed in another context than the one it was opened in.
         if self._held is None:
-            _scopes.set(self._around)
+            _scope.set(self._around)
         else:
             self._held.__exit__(kind, raised, trace)

@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior
 from flujo_aros import AgentSpec, Logging, Runner, Step, observing
 from flujo_aros.errors import UsageError
 from flujo_aros.settings import Settings, current_settings, read_settings
-from flujo_aros.telemetry.listening import listening
+from flujo_aros.telemetry.setup import listening
 from flujo_aros.testing.scripted import ScriptedModel
 
 SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}

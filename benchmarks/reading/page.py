@@ -18,7 +18,7 @@ from benchmarks.reading.words import (
     versions,
 )
 from flujo_aros.cli.corpus import TITLES
-from flujo_aros.telemetry.words import counted
+from flujo_aros.telemetry.formatting import counted
 
 _VERDICTS: Final = ("right", "rightly_refused", "refused", "silently_wrong")
 

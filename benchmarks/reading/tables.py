@@ -20,7 +20,7 @@ from benchmarks.reading.words import (
 )
 from flujo_aros.cli.bench import categories_table, corpus_title, figure, figures_table, print_ids
 from flujo_aros.cli.screen import Text, stderr_console, stdout_console
-from flujo_aros.telemetry.words import counted
+from flujo_aros.telemetry.formatting import counted
 
 
 def print_tables(found: Mapping[str, Any]) -> None:

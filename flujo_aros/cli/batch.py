@@ -29,7 +29,7 @@ from flujo_aros.cli.rows import Row, read_rows
 from flujo_aros.cli.screen import stderr_console, stdout_reserved
 from flujo_aros.cli.secrecy import new_mask, without_secrets
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
-from flujo_aros.telemetry.words import counted
+from flujo_aros.telemetry.formatting import counted
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from flujo_aros.events import Observer, RunFinished
 from flujo_aros.pipeline.results import RunResult, RunStatus
 from flujo_aros.settings import read_settings
 from flujo_aros.telemetry.folder import make_folder_of
-from flujo_aros.telemetry.words import counted, seconds_words
+from flujo_aros.telemetry.formatting import counted, seconds_words
 
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
     from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.runner import Engine, Runner
     from flujo_aros.pipeline.streaming import StreamEvent
-    from flujo_aros.telemetry.listening import Together
+    from flujo_aros.telemetry.setup import Together
 
 EXIT_CODES: Final = {
     RunStatus.COMPLETED: 0,
@@ -50,7 +50,7 @@ def journal() -> Generator[Together | None]:
 
     The run that makes a journal says so: it holds prompts and replies.
     """
-    from flujo_aros.telemetry.listening import listening
+    from flujo_aros.telemetry.setup import listening
 
     with listening(read_settings()) as kept:
         if kept is not None and kept.new_journal is not None:

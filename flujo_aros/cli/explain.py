@@ -14,7 +14,7 @@ from rich.table import Table
 from flujo_aros.cli.marks import Mark, marked
 from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair
-from flujo_aros.telemetry.words import code_words, counted, repair_words
+from flujo_aros.telemetry.formatting import code_words, counted, repair_words
 
 _COLUMNS_FROM: Final = 70
 

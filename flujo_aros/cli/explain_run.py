@@ -15,7 +15,7 @@ from flujo_aros.cli.screen import STYLES, Text, stdout_console, worded
 from flujo_aros.cli.show import reading_words
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Reason, Repair, Risk
-from flujo_aros.telemetry.words import clipped, counted, next_words, time_words, token_words
+from flujo_aros.telemetry.formatting import clipped, counted, next_words, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, Part, Story

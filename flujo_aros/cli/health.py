@@ -16,7 +16,7 @@ from flujo_aros.cli.journalled import open_to_read
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded
 from flujo_aros.errors import UsageError
-from flujo_aros.telemetry.words import code_words, cost_words, counted, time_words, token_words
+from flujo_aros.telemetry.formatting import code_words, cost_words, counted, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.health import Health, Trend

@@ -19,7 +19,7 @@ from flujo_aros.cli.options import Allow, Blueprint, ModulePath
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console
 from flujo_aros.errors import BlueprintError, UsageError
 from flujo_aros.settings import current_settings
-from flujo_aros.telemetry.words import counted
+from flujo_aros.telemetry.formatting import counted
 
 if TYPE_CHECKING:  # the command imports them when it runs: pydantic-ai takes a second, which `aros --help` need not
     from flujo_aros.pipeline.model import Pipeline, PipelineStep

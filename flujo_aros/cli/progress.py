@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +28,7 @@ from flujo_aros.events import (
     TextDelta,
     TextReplaced,
 )
-from flujo_aros.telemetry.words import seconds_words
+from flujo_aros.telemetry.formatting import seconds_words
 
 Clock = Callable[[], float]
 
@@ -37,19 +36,6 @@ _KEPT: Final = 2_000
 _NAMES: Final = 45
 _LEAST: Final = 20
 """How much of a reply is kept, how many columns the rest of a row takes, and the least that is shown."""
-
-_step: ContextVar[str] = ContextVar("flujo_aros_cli_step", default="run")
-"""The step that the current task works on: stage events do not name it, and steps may run side by side."""
-
-
-@contextmanager
-def _within(name: str) -> Generator[None]:
-    before = _step.get()
-    _step.set(name)
-    try:
-        yield
-    finally:
-        _step.set(before)  # not by token: a generator of the runner may be closed in another context
 
 
 @contextmanager
@@ -69,19 +55,17 @@ class PlainProgress:
 
     console: Console
 
-    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
+    def __call__(self, event: Event, /) -> None:
         """Print the line of an event, if it has one."""
         if isinstance(event, StepStarted):
             self._line(event.name, "started")
-            return _within(event.name)
-        if isinstance(event, StepFinished):
+        elif isinstance(event, StepFinished):
             ended = ", ".join(word for word in (event.status, event.trust or event.reason) if word)
             self._line(event.name, f"{ended}, {seconds_words(event.seconds)}")
         elif isinstance(event, StageStarted):
-            self._line(_step.get(), f"{event.stage}, because {event.reason}")
+            self._line(event.scope.step_name or "run", f"{event.stage}, because {event.reason}")
         elif isinstance(event, StepNoted) and event.note == "ensemble":
             self.console.print(said_on_stage(event), soft_wrap=True)
-        return None
 
     def _line(self, name: str, what: str) -> None:
         self.console.print(f"{name}: {what}", soft_wrap=True)
@@ -116,22 +100,20 @@ class Board:
         self.rows: dict[str, _Row] = {}
         self.spinners: dict[str, Spinner] = {}
 
-    def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
+    def __call__(self, event: Event, /) -> None:
         """Take note of an event."""
         if isinstance(event, StepStarted):
             self.rows[event.name] = _Row(self.clock())
-            return _within(event.name)
-        if isinstance(event, StepFinished):
+        elif isinstance(event, StepFinished):
             self.rows.setdefault(event.name, _Row(self.clock())).ended = event
         elif isinstance(event, StageStarted):
-            self._doing(f"{event.stage}, because {event.reason}")
+            self._doing(event, f"{event.stage}, because {event.reason}")
         elif isinstance(event, AskStarted) and event.stage != "first":
-            self._doing(f"{event.stage}, attempt {event.attempt}")
+            self._doing(event, f"{event.stage}, attempt {event.attempt}")
         elif isinstance(event, StageFinished):
-            self._doing("")
+            self._doing(event, "")
         elif isinstance(event, StepNoted) and event.note == "ensemble":
             self.say(said_on_stage(event))
-        return None
 
     def written(self, step: str, event: object) -> None:
         """Take note of how the reply of a step grows."""
@@ -143,8 +125,8 @@ class Board:
         elif isinstance(event, TextReplaced):
             row.text = event.text[-_KEPT:]
 
-    def _doing(self, what: str) -> None:
-        row = self.rows.get(_step.get())
+    def _doing(self, event: Event, what: str) -> None:
+        row = self.rows.get(event.scope.step_name)
         if row is not None and row.ended is None:
             row.doing = what
 

@@ -14,7 +14,7 @@ from flujo_aros.cli.options import ModulePath
 from flujo_aros.cli.screen import complain, print_json, stderr_console, stdout_console
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
-from flujo_aros.telemetry.words import NEXT, counted, next_words
+from flujo_aros.telemetry.formatting import NEXT, counted, next_words
 
 
 class RiskName(StrEnum):

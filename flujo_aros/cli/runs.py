@@ -13,7 +13,7 @@ from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.journalled import open_to_read
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.errors import UsageError
-from flujo_aros.telemetry.words import cost_words, counted, time_words, token_words
+from flujo_aros.telemetry.formatting import cost_words, counted, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.records import JournalRun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -13,7 +13,7 @@ from flujo_aros.cli.fitted import fitted_table
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.runs import run_dict
 from flujo_aros.cli.screen import STYLES, Text, print_json, stdout_console, worded
-from flujo_aros.telemetry.words import clipped, cost_words, counted, time_words, token_words
+from flujo_aros.telemetry.formatting import clipped, cost_words, counted, time_words, token_words
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
     from flujo_aros.telemetry.records import Chapter, JournalReading, JournalStep, Part, Story
@@ -64,11 +64,15 @@ def story_dict(story: Story) -> dict[str, Any]:
 
 
 def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
-    step = chapter.step
-    head = {} if step is None else {**asdict(step), "usage": step.usage.to_dict()}
-    asks = [{**asdict(ask), "usage": ask.usage.to_dict()} for ask in chapter.asks]
-    readings = [asdict(reading) for reading in chapter.readings]
-    return {**head, "asks": asks, "readings": readings, "stages": [asdict(stage) for stage in chapter.stages]}
+    from flujo_aros.telemetry.records import to_plain  # here: `aros --help` need not load a database
+
+    head = {} if chapter.step is None else to_plain(chapter.step)
+    parts = {
+        "asks": [to_plain(ask) for ask in chapter.asks],
+        "readings": [to_plain(reading) for reading in chapter.readings],
+        "stages": [to_plain(stage) for stage in chapter.stages],
+    }
+    return head | parts
 
 
 def _troubles(story: Story) -> Iterator[Text]:

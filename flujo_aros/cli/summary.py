@@ -17,7 +17,7 @@ from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
-from flujo_aros.telemetry.words import cost_words, counted, next_words, seconds_words, token_words
+from flujo_aros.telemetry.formatting import cost_words, counted, next_words, seconds_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of

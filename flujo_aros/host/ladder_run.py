@@ -241,6 +241,7 @@ class Climb:
             reply = Reply(text, was_cut(finish), objections=objections, refused=refused, thought=thought)
         else:
             reply = replace(reply_of(fault, text), objections=objections)
+        reply = replace(reply, model=self.run.model.model_name, finish_reason=finish)
         if self.awaited is not None:
             reply = await self.awaited.heard(reply, self.contract)
         examples = Examples(self._prompt)

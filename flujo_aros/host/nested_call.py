@@ -114,7 +114,7 @@ class ModelAnswers:
         """The call between its two events: whatever happens, what it has used is reported."""
         before, began = copy(self.usage), perf_counter()
         fault: str | None = "interrupted"
-        finish: FinishReason | None = None
+        finish: str | None = None
         self.record.tally.calls += 1
         with ask_span(
             ask.stage,
@@ -125,8 +125,8 @@ class ModelAnswers:
             capture=self.capture,
         ) as told:
             try:
-                reply, finish = await self._reply(ask, model, parameters)
-                fault = reply.fault
+                reply = await self._reply(ask, model, parameters)
+                fault, finish = reply.fault, reply.finish_reason
             finally:
                 seconds = perf_counter() - began
                 used = difference(self.usage, before)
@@ -142,24 +142,22 @@ class ModelAnswers:
                     finish_reason=finish,
                     fault=fault,
                 )
-        return replace(reply, usage=used, seconds=seconds)
+        return replace(reply, usage=used, seconds=seconds, model=model.model_name)
 
-    async def _reply(
-        self, ask: Ask, model: Model, parameters: ModelRequestParameters
-    ) -> tuple[Reply, FinishReason | None]:
+    async def _reply(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> Reply:
         try:
             response = await self._requested(ask, model, parameters)
         except PROVIDER_FAULTS as error:
             refused = ask.enforced and remember(error, model, ask.contract, self.record)
             fault = fault_in(error, TEXT, form_sent=refused)
-            return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text), None
+            return Reply("", fault=sentence(error)) if fault is None else reply_of(fault, fault.text)
         finish, text = response.finish_reason, text_in(response)
         thought = thought_in(response, TEXT, ask.contract)
         if thought is not None:
-            return Reply(thought.text or "", thought=True), finish
+            return Reply(thought.text or "", thought=True, finish_reason=finish)
         if ask.enforced:
             text = _unwrapped(text, ask.contract.json_schema)
-        return Reply(text, was_cut(finish), refused=finish == "content_filter"), finish
+        return Reply(text, was_cut(finish), refused=finish == "content_filter", finish_reason=finish)
 
     async def _requested(self, ask: Ask, model: Model, parameters: ModelRequestParameters) -> ModelResponse:
         """The response of the model, counted and within the limits."""

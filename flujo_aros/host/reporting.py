@@ -43,9 +43,9 @@ def ask_span(
     return span(started)
 
 
-def tell_passed(stage: str, why: str) -> None:
+def tell_passed(stage: str, why: str, model: str) -> None:
     """Emit that something was not done as asked, and why."""
-    emit(StagePassed(stage=stage, why=why))
+    emit(StagePassed(stage=stage, why=why, model=model))
 
 
 def tell_ask(

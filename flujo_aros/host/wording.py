@@ -81,7 +81,7 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
 
 def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
     record.exchange.schema_refused = why
-    tell_passed(parameters.output_mode, why)
+    tell_passed(parameters.output_mode, why, record.exchange.model)
 
 
 def _key_of(model: Model, contract: Contract[Any]) -> str:

@@ -231,7 +231,10 @@ def _tell(
     *,
     capture: bool,
     ladder: Ladder | None = None,
+    origin: Reply | None = None,
 ) -> None:
+    """Emit how a reply was read. `origin` is what the model wrote, where a stage has made the reply of it."""
+    written = reply if origin is None else origin
     rejected = outcome if isinstance(outcome, Rejected) else None
     emit(
         ReadFinished(
@@ -244,6 +247,8 @@ def _tell(
             schema_hash=contract.fingerprint,
             contract=contract,
             ladder=ladder,
+            model=written.model,
+            finish_reason=written.finish_reason,
             text=reply.text,
             capture=capture,
         )
@@ -271,6 +276,8 @@ class Climb(Generic[T]):
         self._began = self._now()
         self._attempts: list[Attempt] = []
         self._unread = False
+        self._answer: Reply | None = None
+        """The latest answer of a model to the stage that is under way."""
         self._asks_again = False
         self._enforced = False
 
@@ -323,27 +330,33 @@ class Climb(Generic[T]):
         return why or (self._budget.against_call(self._seconds()) if stage.asks else None)
 
     def _pass(self, stage: Climbable, why: str) -> None:
-        emit(StagePassed(stage=stage.stage, why=why))
+        known = self._task.contract.fingerprint
+        emit(StagePassed(stage=stage.stage, why=why, schema_hash=known, model=self._task.model))
         self._attempts.append(Attempt(stage.stage, "passed", why=why))
 
     def _stage(self, stage: Climbable, past: Past) -> Plan[T]:
         name, before = stage.stage, self._budget.calls
         self._budget.fallbacks += stage.fallback
         ended, reason = "interrupted", None
-        known = self._task.contract.fingerprint
-        with span(StageStarted(stage=name, reason=past.current.reason.value, schema_hash=known)):
+        because, known = past.current.reason.value, self._task.contract.fingerprint
+        started = StageStarted(stage=name, reason=because, schema_hash=known, model=self._task.model)
+        with span(started) as finish:
             try:
                 outcome = yield from self._within_limits(stage, past)
                 ended, reason = outcome.kind, outcome.reason.value if isinstance(outcome, Rejected) else None
             finally:
                 calls = self._budget.calls - before
-                emit(StageFinished(stage=name, outcome=ended, reason=reason, calls=calls))
+                finish(
+                    StageFinished(
+                        stage=name, outcome=ended, reason=reason, calls=calls, because=because, schema_hash=known
+                    )
+                )
         self._settle(outcome)
         return outcome
 
     def _within_limits(self, stage: Climbable, past: Past) -> Plan[T]:
         latest = past.latest
-        self._enforced = False
+        self._enforced, self._answer = False, None
 
         def read(reply: Reply, judge: Judge[T] | None = None, /) -> Outcome[T]:
             nonlocal latest
@@ -367,6 +380,7 @@ class Climb(Generic[T]):
                 self._budget.spend(reply.usage)
                 self._enforced = step.way == "constrained" and reply.fault is None
                 self._heard(stage.stage, reply)
+                self._answer = reply
                 if step.enforced and reply.in_words and not reply.text.strip():
                     self._settle(read_reply(reply, step.contract))  # the provider would not enforce it: words may do
                     step = _in_words(step)
@@ -380,7 +394,8 @@ class Climb(Generic[T]):
         outcome = unechoed(outcome, self._task.examples, self._task.contract, ask=ask)
         outcome = outcome if judge is None else judge(outcome)
         self._settle(outcome)
-        _tell(outcome, stage, reply, self._task.contract, capture=self._task.capture)
+        if is_heard():
+            _tell(outcome, stage, reply, self._task.contract, capture=self._task.capture, origin=self._answer)
         return outcome
 
     def _heard(self, stage: str, reply: Reply) -> None:

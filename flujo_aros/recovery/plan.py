@@ -85,6 +85,10 @@ class Reply:
     used_up: bool = False
     seconds: float = field(default=0.0, compare=False)
     """How long the call took."""
+    model: str = field(default="", compare=False)
+    """The model that wrote it."""
+    finish_reason: str | None = field(default=None, compare=False)
+    """Why it ended, as the provider reports it."""
 
 
 @dataclass(frozen=True, slots=True)

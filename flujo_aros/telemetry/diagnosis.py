@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, 
 
 from flujo_aros.telemetry.advice import Rejections, advise
 from flujo_aros.telemetry.health import Health, ModelHealth, RepairHealth, StageHealth, StepHealth, Trend
-from flujo_aros.telemetry.tables import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS
-from flujo_aros.telemetry.told import is_gone
+from flujo_aros.telemetry.queries import is_gone
+from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS
 from flujo_aros.usage import Usage
 
 _REPAIRED: Final = ("lossless", "inferred", "lossy")

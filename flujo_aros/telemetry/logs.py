@@ -1,9 +1,9 @@
-"""Log lines: what happens, told to stdlib `logging`."""
+"""Log lines: an observer that reports events to the standard library's `logging`."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from flujo_aros.events import (
@@ -17,23 +17,23 @@ from flujo_aros.events import (
     StagePassed,
     StepFinished,
     StepStarted,
-    scopes,
 )
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.masking import Mask
-from flujo_aros.telemetry.where import where
 from flujo_aros.visible import visible_line
 
-_WELL: Final = ("completed", "success", "accepted")
+_SUCCESS: Final = ("completed", "success", "accepted")
+_Line = tuple[Any, ...]
+"""The level, the message with its placeholders, and the values for them."""
 
 
 class Logging:
-    """Tells a logger what happens: give it to a runner, or to `observing`, as an observer.
+    """Logs events: give it to a runner, or to `observing`, as an observer.
 
-    What went well is INFO (runs) or DEBUG (the rest), what did not is WARNING. With `verbose`, or by default with the
-    setting `telemetry.verbose`, the rest is INFO, too. A line has no text of a prompt, a reply or an issue, unless
-    `content` is on; secrets are masked even then, and line ends are symbols. The facts are also fields of the record:
-    `aros_run`, `aros_step`, `aros_stage`.
+    Success is logged at INFO (runs) or DEBUG (everything else), anything else at WARNING. With `verbose`, or by default
+    with the setting `telemetry.verbose`, the DEBUG lines are INFO, too. A line has no text of a prompt, a reply or an
+    issue unless `content` is on; secrets are masked even then, and line ends are shown as symbols. Each record has the
+    fields `aros_run`, `aros_step` and `aros_stage`.
 
     >>> Logging().logger.name
     'flujo_aros'
@@ -48,89 +48,68 @@ class Logging:
         secrets: Iterable[str] = (),
     ) -> None:
         self.logger = logger or logging.getLogger("flujo_aros")
-        told = current_settings().telemetry.verbose if verbose is None else verbose
-        self._detail = logging.INFO if told else logging.DEBUG
+        is_verbose = current_settings().telemetry.verbose if verbose is None else verbose
+        self._detail = logging.INFO if is_verbose else logging.DEBUG
         self._content = content
         self._mask = Mask.of_environment(secrets)
-        self._takes: Mapping[type[Event], Callable[[Any], None]] = {
-            RunStarted: self._run_started,
-            RunFinished: self._run_finished,
-            AgentFinished: self._agent_finished,
-            StepStarted: self._step_started,
-            StepFinished: self._step_finished,
-            AskFinished: self._ask_finished,
-            ReadFinished: self._read_finished,
-            StageFinished: self._stage_finished,
-            StagePassed: self._stage_passed,
-        }
 
     def __call__(self, event: Event, /) -> None:
-        """Take one event."""
+        """Receive one event."""
         if self._content or not isinstance(event, ReadFinished):
             self._mask.hear(event)
-        take = self._takes.get(type(event))
-        if take is not None and self.logger.isEnabledFor(logging.WARNING):
-            take(event)
-
-    def _run_started(self, event: RunStarted) -> None:
-        self._say(logging.INFO, "run %s of %s started", event.run_id, event.pipeline)
-
-    def _run_finished(self, event: RunFinished) -> None:
-        level = logging.INFO if event.status in _WELL else logging.WARNING
-        calls, name = event.usage.requests, event.pipeline
-        self._say(level, "run %s of %s %s, %d calls, %.3f s", event.run_id, name, event.status, calls, event.seconds)
-
-    def _agent_finished(self, event: AgentFinished) -> None:
-        if len(scopes()) == 1:  # outside of any pipeline
-            level = logging.INFO if event.outcome in _WELL else logging.WARNING
-            worth = event.trust or event.reason or "-"
-            self._say(level, "agent %s %s, %s, %.3f s", event.name or "-", event.outcome, worth, event.seconds)
-
-    def _step_started(self, event: StepStarted) -> None:
-        self._say(self._detail, "step %s started", event.name)
-
-    def _step_finished(self, event: StepFinished) -> None:
-        level = self._detail if event.status in _WELL else logging.WARNING
-        why = f": {event.error}" if self._content and event.error else ""
-        worth = event.trust or event.reason or "-"
-        self._say(level, "step %s %s, %s, %.3f s%s", event.name, event.status, worth, event.seconds, why)
-
-    def _ask_finished(self, event: AskFinished) -> None:
-        used = event.usage
-        if event.fault is None:
-            words = "%s answered, %d + %d tokens, %.3f s"
-            tokens = (used.input_tokens, used.output_tokens)
-            self._say(self._detail, words, event.model or "the model", *tokens, event.seconds)
-        else:
-            why = f": {event.fault}" if self._content else ""
-            self._say(logging.WARNING, "%s did not answer%s", event.model or "the model", why)
-
-    def _read_finished(self, event: ReadFinished) -> None:
-        if event.outcome == "rejected":
-            codes = ", ".join(sorted({issue.code for issue in event.issues})) or "-"
-            why = "".join(f"; {issue.path}: {issue.message}" for issue in event.issues) if self._content else ""
-            self._say(self._detail, "reply rejected, %s (%s)%s", event.reason, codes, why)
-        else:
-            codes = ", ".join(sorted({repair.code for repair in event.repairs})) or "none"
-            self._say(self._detail, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes)
-
-    def _stage_finished(self, event: StageFinished) -> None:
-        level = logging.INFO if event.outcome == "accepted" else logging.WARNING
-        self._say(level, "stage %s %s after %d calls", event.stage, event.outcome, event.calls)
-
-    def _stage_passed(self, event: StagePassed) -> None:
-        self._say(self._detail, "stage %s did not run: %s", event.stage, event.why)
-
-    def _say(self, level: int, words: str, *facts: Any) -> None:
-        if not self.logger.isEnabledFor(level):
+        line = self._line(event) if self.logger.isEnabledFor(logging.WARNING) else None
+        if line is None:
             return
-        around = where()
-        step = around.step.event if around.step else None
-        stage = around.stage.event if around.stage else None
-        extra = {
-            "aros_run": around.run_id,
-            "aros_step": getattr(step, "name", None),
-            "aros_stage": getattr(stage, "stage", None),
-        }
-        told = [visible_line(self._mask(fact)) if isinstance(fact, str) else fact for fact in facts]
-        self.logger.log(level, words, *told, extra=extra)
+        level, message, *values = line
+        if self.logger.isEnabledFor(level):
+            scope = event.scope
+            extra = {
+                "aros_run": scope.run_id,
+                "aros_step": scope.step_name or None,
+                "aros_stage": scope.stage or None,
+            }
+            shown = [visible_line(self._mask(value)) if isinstance(value, str) else value for value in values]
+            self.logger.log(level, message, *shown, extra=extra)
+
+    def _line(self, event: Event) -> _Line | None:
+        match event:
+            case RunStarted():
+                return logging.INFO, "run %s of %s started", event.run_id, event.pipeline
+            case RunFinished():
+                run, used = (event.run_id, event.pipeline), (event.usage.requests, event.seconds)
+                return _level(event.status), "run %s of %s %s, %d calls, %.3f s", *run, event.status, *used
+            case AgentFinished() if not event.scope.parent:  # outside of any pipeline
+                worth = event.trust or event.reason or "-"
+                level = _level(event.outcome)
+                return level, "agent %s %s, %s, %.3f s", event.name or "-", event.outcome, worth, event.seconds
+            case StepStarted():
+                return self._detail, "step %s started", event.name
+            case StepFinished():
+                worth, why = event.trust or event.reason or "-", self._why(event.error)
+                level = _level(event.status, self._detail)
+                return level, "step %s %s, %s, %.3f s%s", event.name, event.status, worth, event.seconds, why
+            case AskFinished() if event.fault is None:
+                answered = event.model or "the model", event.usage.input_tokens, event.usage.output_tokens
+                return self._detail, "%s answered, %d + %d tokens, %.3f s", *answered, event.seconds
+            case AskFinished():
+                return logging.WARNING, "%s did not answer%s", event.model or "the model", self._why(event.fault)
+            case ReadFinished(outcome="rejected"):
+                codes = ", ".join(sorted({issue.code for issue in event.issues})) or "-"
+                why = "".join(self._why(f"{issue.path}: {issue.message}", "; ") for issue in event.issues)
+                return self._detail, "reply rejected, %s (%s)%s", event.reason, codes, why
+            case ReadFinished():
+                codes = ", ".join(sorted({repair.code for repair in event.repairs})) or "none"
+                return self._detail, "reply %s, %s, repairs: %s", event.outcome, event.trust, codes
+            case StageFinished():
+                return _level(event.outcome), "stage %s %s after %d calls", event.stage, event.outcome, event.calls
+            case StagePassed():
+                return self._detail, "stage %s did not run: %s", event.stage, event.why
+            case _:
+                return None
+
+    def _why(self, words: str | None, before: str = ": ") -> str:
+        return f"{before}{words}" if self._content and words else ""
+
+
+def _level(ended: str, success: int = logging.INFO) -> int:
+    return success if ended in _SUCCESS else logging.WARNING

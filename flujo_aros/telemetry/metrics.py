@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -10,9 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from opentelemetry.metrics import Counter, Histogram, Meter
 
 from flujo_aros.events import (
-    AgentFinished,
     AskFinished,
-    AskStarted,
     Event,
     ReadFinished,
     RunFinished,
@@ -23,7 +20,7 @@ from flujo_aros.events import (
     StepStarted,
 )
 from flujo_aros.telemetry import names
-from flujo_aros.telemetry.where import own_scope, step_place, where
+from flujo_aros.telemetry.formatting import step_place
 
 Labels: TypeAlias = Mapping[str, str | bool]
 
@@ -114,9 +111,7 @@ class Measures:
         self._to = Instruments(meter)
         self._mask = mask
         self._unsettled: dict[int, int] = {}
-        self._began: dict[int, float] = {}
-        self._asked: dict[int, str] = {}
-
+        """How many steps of each run are open."""
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
             RunStarted: self._run_started,
             RunFinished: self._run_finished,
@@ -124,10 +119,8 @@ class Measures:
             StepFinished: self._step_finished,
             StageStarted: self._stage_started,
             StageFinished: self._stage_finished,
-            AskStarted: self._ask_started,
             AskFinished: self._ask_finished,
             ReadFinished: self._read_finished,
-            AgentFinished: self._agent_finished,
         }
 
     def take(self, event: Event) -> None:
@@ -136,28 +129,26 @@ class Measures:
         if take is not None:
             take(event)
 
-    def _run_started(self, _event: RunStarted) -> None:
-        self._unsettled[own_scope()] = 0
+    def _run_started(self, event: RunStarted) -> None:
+        self._unsettled[event.scope.id] = 0
 
     def _run_finished(self, event: RunFinished) -> None:
         pipeline = self._mask(event.pipeline)
         labels = {"pipeline": pipeline, "status": event.status}
         self._to.add("aros.runs", 1, labels)
         self._to.record("aros.run.duration", event.seconds, labels)
-        unsettled = self._unsettled.pop(own_scope(), 0)
+        unsettled = self._unsettled.pop(event.scope.id, 0)
         self._to.add(
             "aros.gate.violations", int(event.status == "completed" and unsettled != 0), {"pipeline": pipeline}
         )
 
-    def _step_started(self, _event: StepStarted) -> None:
-        self._settle(+1)
+    def _step_started(self, event: StepStarted) -> None:
+        self._settle(event, +1)
 
     def _step_finished(self, event: StepFinished) -> None:
-        self._settle(-1)
-        run, used = where().run, event.usage
-        pipeline = run.event.pipeline if run and isinstance(run.event, RunStarted) else ""
-        name = step_place(self._mask(event.name))
-        labels = {"pipeline": self._mask(pipeline), "step": name, "status": event.status}
+        self._settle(event, -1)
+        used, name = event.usage, step_place(self._mask(event.name))
+        labels = {"pipeline": self._mask(event.scope.pipeline), "step": name, "status": event.status}
         self._to.add("aros.steps", 1, {**labels, "kind": event.kind, "trust": event.trust or ""})
         self._to.record("aros.step.duration", event.seconds, {**labels, "kind": event.kind})
         if used.requests:
@@ -167,21 +158,13 @@ class Measures:
             self._to.record("aros.step.cost", float(used.cost), labels)
 
     def _stage_started(self, event: StageStarted) -> None:
-        self._began[own_scope()] = time.perf_counter()
         if event.stage not in names.REPAIRS_OF_A_REPLY:
             self._to.add("aros.fallback.stage", 1, {"stage": event.stage, "because": event.reason})
 
     def _stage_finished(self, event: StageFinished) -> None:
-        stage = where().stage
-        because = stage.event.reason if stage and isinstance(stage.event, StageStarted) else ""
         labels = {"stage": event.stage, "outcome": event.outcome}
-        self._to.add("aros.stages", 1, {**labels, "because": because})
-        began = self._began.pop(own_scope(), None)
-        if began is not None:
-            self._to.record("aros.stage.duration", time.perf_counter() - began, labels)
-
-    def _ask_started(self, event: AskStarted) -> None:
-        self._asked[where().owner] = self._mask(event.model)
+        self._to.add("aros.stages", 1, {**labels, "because": event.because})
+        self._to.record("aros.stage.duration", event.scope.seconds, labels)
 
     def _ask_finished(self, event: AskFinished) -> None:
         used, model = event.usage, self._mask(event.model)
@@ -195,17 +178,13 @@ class Measures:
             self._to.record("aros.time_to_first_partial", event.first_seconds, {"model": model})
 
     def _read_finished(self, event: ReadFinished) -> None:
-        model = self._asked.get(where().owner, "")
+        model = self._mask(event.model)
         worth = {"outcome": event.outcome, "trust": event.trust or "", "reason": event.reason or ""}
         self._to.add("aros.readings", 1, {"stage": event.stage, **worth, "model": model})
         for repair in event.repairs:
             labels = {"code": repair.code, "risk": repair.risk.name.lower(), "model": model}
             self._to.add("aros.repairs", 1, labels)
 
-    def _agent_finished(self, _event: AgentFinished) -> None:
-        self._asked.pop(own_scope(), None)
-
-    def _settle(self, change: int) -> None:
-        run = where().run
-        if run is not None and run.id in self._unsettled:
-            self._unsettled[run.id] += change
+    def _settle(self, event: StepStarted | StepFinished, change: int) -> None:
+        if event.scope.run in self._unsettled:
+            self._unsettled[event.scope.run] += change

@@ -1,14 +1,49 @@
-"""What the journal gives back: one frozen record for each run, step, stage, call, reading and repair."""
+"""The rows of the journal, each declared once: its record, and with it its table, how it is written and how it is read.
+
+A field of a record is a column of the same name; `Usage` and the span of a repair are several, and lists and dicts are
+JSON. Every row has an `id` that grows with time (nanoseconds), so that several processes can write at once and rows
+sort as they happened. `Masked` columns may hold anything that a user or a model wrote: secrets in them are masked
+before they are written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Row, Table, Text
+from sqlalchemy.engine.interfaces import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from flujo_aros.outcome import Issue
 from flujo_aros.usage import Usage
+
+VERSION: Final = 1
+"""Of the tables; a journal of a newer version is not touched."""
+
+LARGEST: Final = 2**63 - 1
+"""The largest integer a database holds: what a provider reports beyond it is kept as this."""
+
+METADATA: Final = MetaData()
+
+_MASKED: Final = "masked"
+Masked: TypeAlias = Annotated[str, _MASKED]
+"""A string that a user or a model wrote."""
+
+T = TypeVar("T")
+_INTERNAL: Final = "internal"
+Internal: TypeAlias = Annotated[T, _INTERNAL]
+"""A column for keys and queries, which `to_plain` leaves out."""
+
+
+def _computed(default: Any) -> Any:
+    """A field that is no column: a query fills it from other rows."""
+    return field(default=default, metadata={"computed": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +51,7 @@ class JournalRun:
     """One run. `status` is that of the `RunResult`, or `running`, or `lost`: its process is gone."""
 
     run_id: str
-    pipeline: str
+    pipeline: Masked
     kind: str
     """`pipeline`, or `agent`: an agent that ran outside of any pipeline."""
     status: str
@@ -26,8 +61,8 @@ class JournalRun:
     usage: Usage
     host: str = ""
     pid: int = 0
-    steps: int = 0
-    repairs: int = 0
+    steps: int = _computed(0)
+    repairs: int = _computed(0)
 
     @property
     def started_at(self) -> datetime:
@@ -36,118 +71,371 @@ class JournalRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalRepair:
-    """One edit between the text of a reading and its value."""
+class JournalStep:
+    """One step. `status` is that of the `StepResult`; `running` while it has not settled, or `lost`: its process ended
+    before it did; or `resumed`: it had paused, and the run has continued since.
 
-    code: str
-    risk: str
-    path: str
-    span: tuple[int, int]
-    before: str
-    after: str
+    `input` is the argument of a function, `output` the result of a step without a reading: JSON, or the string itself.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalReading:
-    """One reply and what it was read as. Secrets in `text` are masked, at the same length."""
-
+    run_id: Internal[str] = ""
     id: int
-    step_id: int
-    stage: str
-    model: str
-    outcome: str
+    parent_id: int
+    pipeline: Internal[Masked] = ""
+    name: Masked
+    place: Internal[Masked] = ""
+    """The name without the numbers of loops and maps."""
+    kind: str
+    status: str
     trust: str | None
+    input_trust: str | None = None
+    """The lowest trust among the inputs of the step; None in journals that did not keep it."""
     reason: str | None
-    schema_hash: str | None
-    finish_reason: str | None
-    issues: tuple[Issue, ...]
-    text: str
-    chars: int
-    """How long the reply was; longer than `text` where the journal kept only its beginning."""
-    at: float
-    repairs: tuple[JournalRepair, ...] = ()
-    read_with: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What beside the schema it was read with, where that is no default: `options` of the contract, the `ladder`, and
-    `checks`: an `expression`, a `function` to import, or the `name` of any other."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether the text was kept as a whole."""
-        return len(self.text) == self.chars
+    error: Masked | None
+    attempts: int
+    started: float
+    seconds: float | None
+    usage: Usage
+    input: str | None = _computed(None)
+    output: str | None = _computed(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalAsk:
-    """One model call. `seconds` is None where it never came back."""
+class JournalValue:
+    """The input and output of a step whose value was not read from a reply: a function, or plain text."""
 
+    run_id: str
+    id: int
+    """Of the step."""
+    input: Masked | None
+    output: Masked | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfStep:
+    """What rows of a step begin with: the step that they belong to, 0 outside of any, and the model they are about."""
+
+    run_id: Internal[str] = ""
     id: int
     step_id: int
+    step_place: Internal[Masked] = ""
+    model: Masked = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalNote(_OfStep):
+    """What a step reported beside its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
+
+    note: str
+    data: Annotated[dict[str, Any], _MASKED]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalStage(_OfStep):
+    """One stage of a ladder that ran, or was skipped: then `outcome` is `passed`, and `why` says why."""
+
+    stage: str
+    because: str | None
+    schema_hash: str | None = None
+    outcome: str
+    """`accepted`, `degraded`, `rejected`, `running`, `interrupted` or `passed`."""
+    reason: str | None
+    calls: int
+    why: Masked
+    started: float
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalAsk(_OfStep):
+    """One model call. `seconds` is None where it never returned."""
+
     stage: str
     attempt: int
-    model: str
     constrained: bool
     started: float
     seconds: float | None
     usage: Usage
     finish_reason: str | None
-    fault: str | None
-    prompt: str
+    fault: Masked | None
+    prompt: Masked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalStage:
-    """One stage of a ladder that ran, or did not: then `outcome` is `passed`, and `why` says why."""
+class JournalRepair(_OfStep):
+    """One edit between the text of a reading and its value."""
 
-    id: int
-    step_id: int
+    id: Internal[int] = 0
+    step_id: Internal[int] = 0
+    model: Internal[Masked] = ""
+    reading_id: Internal[int] = 0
+    code: str
+    risk: str
+    path: Masked
+    place: Internal[Masked] = ""
+    """The path without list indexes."""
+    span: tuple[int, int]
+    before: Masked
+    after: Masked
+    at: Internal[float] = 0.0
+    again: Internal[bool] = False
+    """The same repair was made at the same place of this reply before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalReading(_OfStep):
+    """One reply and what it was read as. Secrets in `text` are masked, at the same length."""
+
     stage: str
-    because: str | None
     outcome: str
+    trust: str | None
     reason: str | None
-    calls: int
-    why: str
-    started: float
-    seconds: float | None
+    schema_hash: str | None
+    finish_reason: str | None
+    issues: Annotated[tuple[Issue, ...], _MASKED]
+    read_with: Annotated[dict[str, Any], _MASKED] = field(default_factory=dict[str, Any])
+    """What it was read with beside the schema, where that is not the default: `options` of the contract, the `ladder`,
+    and `checks`: an `expression`, a `function` to import, or the `name` of any other."""
+    text: Masked
+    chars: int
+    """The length of the reply; more than that of `text` where the journal kept only its beginning."""
+    at: float
+    repairs: tuple[JournalRepair, ...] = _computed(())
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the text was kept."""
+        return len(self.text) == self.chars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalNote:
-    """What a step said beside its value: `note` is `agreement` or `ensemble`, `data` its plain JSON."""
+class JournalContract:
+    """The contract with this hash, as JSON: mode, schema, and where the payload is."""
 
-    id: int
-    step_id: int
-    note: str
-    data: dict[str, Any]
+    schema_hash: str
+    spec: Masked
 
+
+Record: TypeAlias = (
+    JournalRun
+    | JournalStep
+    | JournalValue
+    | JournalNote
+    | JournalStage
+    | JournalAsk
+    | JournalReading
+    | JournalRepair
+    | JournalContract
+)
+"""A row of the journal."""
 
 Part: TypeAlias = JournalAsk | JournalReading | JournalStage
 """What happens in a step."""
 
+RecordT = TypeVar(
+    "RecordT",
+    JournalRun,
+    JournalStep,
+    JournalValue,
+    JournalNote,
+    JournalStage,
+    JournalAsk,
+    JournalReading,
+    JournalRepair,
+    JournalContract,
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalStep:
-    """One step. `status` is that of the `StepResult`; `running` while it has not settled, or `lost`: its process ended
-    before it did; or `resumed`: it had paused, and the run has gone on since.
 
-    `input` is what a function was called with, `output` what a step without a reading came to: JSON, or the text.
-    """
+class Dollars(TypeDecorator[Decimal]):
+    """US dollars, kept as whole picodollars: exact, and quick to add up in any database."""
 
-    id: int
-    parent_id: int
-    name: str
-    kind: str
-    status: str
-    trust: str | None
-    input_trust: str | None = None
-    """The lowest trust of all that the step was made from; None in journals of before it was kept."""
-    reason: str | None
-    error: str | None
-    attempts: int
-    started: float
-    seconds: float | None
-    usage: Usage
-    input: str | None = None
-    output: str | None = None
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:  # noqa: ARG002 (its signature)
+        """To the database."""
+        return None if value is None else min(int(value.scaleb(12).to_integral_value()), LARGEST)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> Decimal | None:  # noqa: ARG002 (as above)
+        """From the database."""
+        return None if value is None else Decimal(int(value)).scaleb(-12)
+
+
+class _Columns(NamedTuple):
+    """How one field is kept: its columns, the values that go into them, and the field that comes back."""
+
+    types: Mapping[str, type[TypeEngine[Any]]]
+    encode: Callable[[Any], tuple[Any, ...]]
+    decode: Callable[..., Any]
+    marks: tuple[Any, ...] = ()
+
+
+USED: Final = ("requests", "input_tokens", "output_tokens", "cost", "unmeasured_requests")
+"""The columns of a `Usage`; the cost is NULL where no price is known."""
+_USED_TYPES: Final = dict(zip(USED, (Integer, BigInteger, BigInteger, Dollars, Integer), strict=True))
+_PLAIN: Final[dict[Any, tuple[type[TypeEngine[Any]], Any]]] = {
+    str: (Text, ""),
+    int: (BigInteger, 0),
+    float: (Float, 0.0),
+    bool: (Boolean, False),
+}
+"""The type of the column, and what NULL is read as where the field is not optional."""
+
+
+def _of_usage(used: Usage) -> tuple[Any, ...]:
+    tokens = min(used.input_tokens, LARGEST), min(used.output_tokens, LARGEST)
+    return (used.requests, *tokens, used.cost, used.unmeasured_requests)
+
+
+def usage_in(requests: Any, read: Any, written: Any, cost: Decimal | None, unmeasured: Any) -> Usage:
+    """The `Usage` in the columns `USED`, or in sums of them."""
+    return Usage(int(requests or 0), int(read or 0), int(written or 0), cost, int(unmeasured or 0))
+
+
+def _of_json(value: Any) -> tuple[str | None]:
+    plain = [each.to_dict() for each in value] if isinstance(value, tuple) else value
+    return (json.dumps(plain, ensure_ascii=False, default=str) if plain else None,)
+
+
+def _issues(text: str | None) -> tuple[Issue, ...]:
+    return tuple(Issue(**each) for each in _json(text) or ())
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return json.loads(text or "{}")
+    except ValueError:  # a masked secret can have taken a quote along
+        return {}
+
+
+def _columns(kind: type[Any]) -> dict[str, _Columns]:
+    """How the fields of a record are kept."""
+    hints = get_type_hints(kind, include_extras=True)
+    kept = (each.name for each in fields(kind) if not each.metadata.get("computed"))
+    return {name: _columns_of(name, hints[name]) for name in kept}
+
+
+def _columns_of(name: str, hint: Any) -> _Columns:
+    marks, hint = (hint.__metadata__, get_args(hint)[0]) if get_origin(hint) is Annotated else ((), hint)
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    plain = next(part for part in parts if part is not NoneType)
+    if get_origin(plain) is Annotated:
+        marks, plain = (*marks, *plain.__metadata__), get_args(plain)[0]
+    if plain is Usage:
+        return _Columns(_USED_TYPES, _of_usage, usage_in)
+    if plain == tuple[int, int]:
+        return _Columns({"start": BigInteger, "stop": BigInteger}, tuple, lambda start, stop: (start, stop))
+    if plain not in _PLAIN:
+        return _Columns({name: Text}, _of_json, _issues if get_origin(plain) is tuple else _json, marks)
+    kind, empty = _PLAIN[plain]
+    decode = _same if NoneType in parts else lambda value: empty if value is None else value
+    return _Columns({name: kind}, lambda value: (value,), decode, marks)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_KEPT: Final[dict[type[Any], dict[str, _Columns]]] = {}
+"""How the fields of each record are kept."""
+
+
+def to_row(record: Record) -> dict[str, Any]:
+    """The values of the columns of a record."""
+    row: dict[str, Any] = {}
+    for name, columns in _KEPT[type(record)].items():
+        row.update(zip(columns.types, columns.encode(getattr(record, name)), strict=True))
+    return row
+
+
+def to_plain(record: Record) -> dict[str, Any]:
+    """A record as plain JSON, with its computed fields and without its keys."""
+    internal = {name for name, columns in _KEPT[type(record)].items() if _INTERNAL in columns.marks}
+    return {each.name: _plain(getattr(record, each.name)) for each in fields(record) if each.name not in internal}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (Usage, Issue)):
+        return value.to_dict()
+    if isinstance(value, JournalRepair):
+        return to_plain(value)
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def from_row(kind: type[RecordT], row: Row[Any], **computed: Any) -> RecordT:
+    """The record in a row, with the fields that are computed."""
+    found = {
+        name: columns.decode(*(getattr(row, each) for each in columns.types)) for name, columns in _KEPT[kind].items()
+    }
+    return kind(**found, **computed)
+
+
+TABLES: Final[dict[type[Any], Table]] = {}
+"""The table of each record."""
+
+
+def _table(kind: type[Any], name: str, *keys: str, indexes: Mapping[str, tuple[str, ...]] | None = None) -> Table:
+    _KEPT[kind] = kept = _columns(kind)
+    columns = [
+        Column(column, of, primary_key=column in keys, autoincrement=False, info={"masked": _MASKED in each.marks})
+        for each in kept.values()
+        for column, of in each.types.items()
+    ]
+    wanted = (Index(f"{name}_{end}", *columns) for end, columns in (indexes or {}).items())
+    TABLES[kind] = table = Table(name, METADATA, *columns, *wanted)
+    return table
+
+
+# The indexes named `…_health` hold all that health asks for, in the order in which it groups: so neither the texts need
+# be read nor the rows be sorted, which takes longer than all the rest.
+
+ABOUT: Final = Table("aros_journal", METADATA, Column("version", Integer, primary_key=True))
+
+RUNS: Final = _table(JournalRun, "aros_runs", "run_id", indexes={"started": ("started",)})
+STEPS: Final = _table(
+    JournalStep,
+    "aros_steps",
+    *("run_id", "id"),
+    indexes={"health": ("pipeline", "place", "status", "trust", "started", "seconds", *USED)},
+)
+VALUES: Final = _table(JournalValue, "aros_values", "run_id", "id")
+NOTES: Final = _table(JournalNote, "aros_notes", "run_id", "id")
+STAGES: Final = _table(JournalStage, "aros_stages", "run_id", "id", indexes={"started": ("started",)})
+ASKS: Final = _table(
+    JournalAsk, "aros_asks", "run_id", "id", indexes={"health": ("model", "stage", "started", "step_place", *USED)}
+)
+READINGS: Final = _table(
+    JournalReading,
+    "aros_readings",
+    *("run_id", "id"),
+    indexes={"health": ("stage", "model", "step_place", "outcome", "trust", "reason", "at")},
+)
+REPAIRS: Final = _table(
+    JournalRepair,
+    "aros_repairs",
+    *("run_id", "id"),
+    indexes={"health": ("again", "code", "risk", "place", "step_place", "model", "at")},
+)
+CONTRACTS: Final = _table(JournalContract, "aros_contracts", "schema_hash")
+
+Index(
+    "aros_asks_faults",
+    *(ASKS.c.model, ASKS.c.started, ASKS.c.step_place),
+    sqlite_where=ASKS.c.fault.is_not(None),
+    postgresql_where=ASKS.c.fault.is_not(None),
+)
+
+OF_A_RUN: Final = (REPAIRS, READINGS, ASKS, STAGES, NOTES, VALUES, STEPS, RUNS)
+"""All tables with rows of runs, in the order in which they are pruned."""
+
+WITH_IDS: Final = (STEPS, STAGES, ASKS, READINGS, REPAIRS, NOTES)
+
+BY_NAME: Final = {table.name: table for table in TABLES.values()}
+
+MASKED: Final = {
+    table.name: tuple(column.name for column in table.columns if column.info.get("masked")) for table in TABLES.values()
+}
+"""The columns to be masked, by table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ import jinja2
 from markupsafe import Markup
 
 from flujo_aros.outcome import Trust
+from flujo_aros.telemetry.formatting import code_words, cost_words, counted, repair_parts, time_words, token_words
 from flujo_aros.telemetry.records import Chapter, Story
 from flujo_aros.telemetry.report_steps import Section, sections
 from flujo_aros.telemetry.report_timeline import bars, seconds_of
-from flujo_aros.telemetry.words import code_words, cost_words, counted, repair_parts, time_words, token_words
 from flujo_aros.visible import visible
 
 _FEW: Final = 5

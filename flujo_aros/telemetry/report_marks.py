@@ -9,9 +9,9 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final
 
+from flujo_aros.telemetry.formatting import code_words, repair_words
 from flujo_aros.telemetry.records import JournalRepair
 from flujo_aros.telemetry.report_reasons import WHY
-from flujo_aros.telemetry.words import code_words, repair_words
 
 _OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
 """Repairs of a value: they have no place in the text that it was read from."""

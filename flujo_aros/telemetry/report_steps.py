@@ -10,10 +10,10 @@ from itertools import count
 from typing import Final
 
 from flujo_aros.outcome import Reason, Risk
+from flujo_aros.telemetry.formatting import next_words
 from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalStage, JournalStep, Part, Story
 from flujo_aros.telemetry.report_marks import Edit, Piece, numbered, pieces
 from flujo_aros.telemetry.report_values import Shown, shown_value
-from flujo_aros.telemetry.words import next_words
 
 _LISTED: Final = 30
 """How many repairs of a reply are listed before the rest is folded away."""

@@ -23,16 +23,15 @@ from flujo_aros.events import (
     ReadFinished,
     RunFinished,
     RunStarted,
+    Scope,
     StageFinished,
     StagePassed,
     StageStarted,
     StepFinished,
     StepStarted,
-    scopes,
 )
 from flujo_aros.telemetry import conventions, names
-from flujo_aros.telemetry.where import own_scope, where
-from flujo_aros.telemetry.words import value_words
+from flujo_aros.telemetry.formatting import value_words
 
 _MOST_TRANSFORMS: Final = 20
 _MOST_TEXT: Final = 32_000
@@ -105,6 +104,7 @@ class Spans:
         pipeline = self._mask(event.pipeline)
         before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
         held = self._held(
+            event,
             f"{conventions.INVOKE_WORKFLOW} {pipeline}",
             {
                 conventions.OPERATION: conventions.INVOKE_WORKFLOW,
@@ -114,14 +114,14 @@ class Spans:
             },
             links=[Link(before)] if before.is_valid else [],
         )
-        span = self._own()
+        span = self._own(event)
         if span is not None:
             _W3C.inject(event.carrier, trace.set_span_in_context(span))
             self._put_value(span, conventions.INPUT_VALUE, event.input)
         return held
 
     def _run_finished(self, event: RunFinished) -> None:
-        span = self._own()
+        span = self._own(event)
         if span is not None:
             span.set_attribute(names.STATUS, event.status)
             self._put_value(span, conventions.OUTPUT_VALUE, event.output)
@@ -132,12 +132,12 @@ class Spans:
 
     def _step_started(self, event: StepStarted) -> AbstractContextManager[object]:
         name = self._mask(event.name)
-        return self._held(f"step {name}", {names.STEP_NAME: name, names.STEP_KIND: event.kind})
+        return self._held(event, f"step {name}", {names.STEP_NAME: name, names.STEP_KIND: event.kind})
 
     def _step_finished(self, event: StepFinished) -> None:
-        faulty = own_scope() in self._faulty
-        self._faulty.discard(own_scope())
-        span = self._own()
+        faulty = event.scope.id in self._faulty
+        self._faulty.discard(event.scope.id)
+        span = self._own(event)
         if span is None:
             return
         span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts})
@@ -151,29 +151,29 @@ class Spans:
             _fail(span, event.reason or (raised[1] if raised else conventions.OTHER_ERROR))
 
     def _function_called(self, event: FunctionCalled) -> None:
-        span = self._own()
+        span = self._own(event)
         if span is not None:
             self._put_value(span, conventions.INPUT_VALUE, event.input)
 
     def _agent_finished(self, event: AgentFinished) -> None:
-        if where().step is None:  # the span of an agent outside of any pipeline is its host's
-            self._faulty.discard(own_scope())
+        if not event.scope.step:  # the span of an agent outside of any pipeline is its host's
+            self._faulty.discard(event.scope.id)
             _set(trace.get_current_span(), {names.TRUST: event.trust, names.REASON: event.reason})
 
     def _stage_started(self, event: StageStarted) -> AbstractContextManager[object]:
-        around = self._around()
+        around = self._around(event)
         if around.is_recording():
-            tags = self._repair_tags(event.stage, event.schema_hash, event.reason)
+            tags = self._repair_tags(event)
             if event.stage not in names.GIVES_TEXT:
                 around.add_event(names.REPAIR_STARTED, tags)
             if event.stage not in names.REPAIRS_OF_A_REPLY:
                 around.add_event(names.FALLBACK_STAGE, tags)
         attributes: Tags = {names.SPAN_STAGE: event.stage, names.BECAUSE: event.reason}
         _also(attributes, {names.SPAN_SCHEMA_HASH: event.schema_hash})
-        return self._held(f"stage {event.stage}", attributes)
+        return self._held(event, f"stage {event.stage}", attributes)
 
     def _stage_finished(self, event: StageFinished) -> None:
-        span = self._own()
+        span = self._own(event)
         if span is None:
             return
         span.set_attributes({names.SPAN_OUTCOME: event.outcome, names.CALLS: event.calls})
@@ -181,18 +181,18 @@ class Spans:
         if event.stage in names.GIVES_TEXT:
             return
         success = event.outcome == "accepted"
-        began = scopes()[-1].event
-        known = began.schema_hash if isinstance(began, StageStarted) else None
-        tags = {**self._repair_tags(event.stage, known, event.reason), names.OUTCOME: event.outcome}
-        self._around(beyond=own_scope()).add_event(names.REPAIR_SUCCESS if success else names.REPAIR_FAILED, tags)
+        tags = {**self._repair_tags(event), names.OUTCOME: event.outcome}
+        self._around(event, beyond=event.scope.id).add_event(
+            names.REPAIR_SUCCESS if success else names.REPAIR_FAILED, tags
+        )
 
     def _stage_passed(self, event: StagePassed) -> None:
-        span = self._around()
+        span = self._around(event)
         if span.is_recording():
             span.add_event(names.STAGE_PASSED, {names.STAGE: event.stage})
 
     def _ask_started(self, event: AskStarted) -> None:
-        span = self._around()
+        span = self._around(event)
         if not span.is_recording():
             return
         tags: Tags = {names.STAGE: event.stage, "attempt": event.attempt}
@@ -203,15 +203,14 @@ class Spans:
         span.add_event(names.AGENT_SYSTEM, {**tags, names.CHARS: len(event.system), **system})
         prompt = {names.PROMPT: self._text(event.prompt)} if content and event.prompt else {}
         span.add_event(names.AGENT_INPUT, {**tags, names.CHARS: len(event.prompt), **prompt})
-        if event.stage == names.FIRST and self._spans.get(scopes()[-1].id) is not span:
+        if event.stage == names.FIRST and self._spans.get(event.scope.id) is not span:
             self._put_value(span, conventions.INPUT_VALUE, event.prompt)
 
     def _ask_finished(self, event: AskFinished) -> None:
         failed = event.fault is not None or event.finish_reason == "error"
         if failed:
-            around = where()
-            self._faulty.add(around.step.id if around.step else around.owner)
-        span = self._around()
+            self._faulty.add(_step_or_owner(event.scope))
+        span = self._around(event)
         if not span.is_recording():
             return
         used, model = event.usage, self._mask(event.model)
@@ -232,10 +231,10 @@ class Spans:
         span.add_event(names.AGENT_USAGE, tags)
 
     def _read_finished(self, event: ReadFinished) -> None:
-        span = self._around()
+        span = self._around(event)
         if not span.is_recording():
             return
-        tags = self._repair_tags(event.stage, event.schema_hash, event.reason)
+        tags = self._repair_tags(event)
         _also(tags, {names.TRUST_TAG: event.trust})
         if event.schema_hash:
             span.set_attribute(names.SPAN_SCHEMA_HASH, event.schema_hash)
@@ -254,13 +253,12 @@ class Spans:
         reply = {names.REPLY: self._text(event.text), **self._messages(event)} if content and event.text else {}
         span.add_event(names.AGENT_RESPONSE, {**tags, names.CHARS: len(event.text), **reply})
 
-    def _repair_tags(self, stage: str, schema_hash: str | None, reason: str | None) -> Tags:
-        """What every event of a repair has."""
-        around = where()
-        faulty = (around.step.id if around.step else around.owner) in self._faulty
-        kind = names.STAGE_KINDS.get(stage, names.ASKS_A_MODEL)
-        tags: Tags = {names.STAGE: stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
-        _also(tags, {names.SCHEMA_HASH: schema_hash, names.REASON_TAG: reason})
+    def _repair_tags(self, event: StageStarted | StageFinished | ReadFinished) -> Tags:
+        """The tags of every span event about a repair."""
+        faulty = _step_or_owner(event.scope) in self._faulty
+        kind = names.STAGE_KINDS.get(event.stage, names.ASKS_A_MODEL)
+        tags: Tags = {names.STAGE: event.stage, names.STAGE_KIND: kind, names.PROVIDER_ERROR: faulty}
+        _also(tags, {names.SCHEMA_HASH: event.schema_hash, names.REASON_TAG: event.reason})
         return tags
 
     def _put_value(self, span: Span, name: str, value: object) -> None:
@@ -274,25 +272,32 @@ class Spans:
     def _text(self, text: str) -> str:
         return self._mask(text)[:_MOST_TEXT]
 
-    def _held(self, name: str, attributes: Tags, links: Sequence[Link] = ()) -> AbstractContextManager[object]:
-        scope = own_scope()
+    def _held(
+        self, event: Event, name: str, attributes: Tags, links: Sequence[Link] = ()
+    ) -> AbstractContextManager[object]:
+        scope = event.scope.id
         marked = {**attributes, conventions.SPAN_KIND: conventions.CHAIN}
         span = self._tracer.start_span(name, attributes=marked, links=links, record_exception=False)
         self._spans[scope] = span
         return Held(span, lambda: self._spans.pop(scope, None))
 
-    def _own(self) -> Span | None:
-        """The span of what just ended, if anybody records it."""
-        span = self._spans.get(own_scope())
+    def _own(self, event: Event) -> Span | None:
+        """The span of the scope of an event, if it is recorded."""
+        span = self._spans.get(event.scope.id)
         return span if span is not None and span.is_recording() else None
 
-    def _around(self, beyond: int | None = None) -> Span:
-        """The innermost span of ours, or what is current; `beyond`: the one around that."""
-        for scope in reversed(scopes()):
-            span = self._spans.get(scope.id)
-            if span is not None and scope.id != beyond:
+    def _around(self, event: Event, beyond: int | None = None) -> Span:
+        """Our innermost span around an event, else the current one; `beyond` a scope: the one around that."""
+        for scope in reversed(event.scope.path):
+            span = self._spans.get(scope)
+            if span is not None and scope != beyond:
                 return span
         return trace.INVALID_SPAN if beyond is not None else trace.get_current_span()
+
+
+def _step_or_owner(scope: Scope) -> int:
+    """What the failure of a provider is held against."""
+    return scope.step or scope.owner
 
 
 def _set(span: Span, tags: dict[str, str | None]) -> None:

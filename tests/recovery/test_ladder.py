@@ -206,7 +206,8 @@ def test_stages_tell_what_they_did():
         asked(Ladder(), Reply(BAD), Reply("no"), Reply(GOOD))
     assert [type(event) for event in heard] == [ReadFinished, StageStarted, ReadFinished, ReadFinished, StageFinished]
     assert heard[1] == StageStarted(stage="llm_repair", reason="invalid", schema_hash=heard[0].schema_hash)
-    assert heard[-1] == StageFinished(stage="llm_repair", outcome="accepted", reason=None, calls=2)
+    known = {"because": "invalid", "schema_hash": heard[0].schema_hash}
+    assert heard[-1] == StageFinished(stage="llm_repair", outcome="accepted", reason=None, calls=2, **known)
     readings = [event for event in heard if isinstance(event, ReadFinished)]
     assert [event.text for event in readings] == [BAD, "no", GOOD]
     assert not any(event.capture for event in readings)

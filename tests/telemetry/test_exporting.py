@@ -18,8 +18,8 @@ from flujo_aros import Runner
 from flujo_aros.events import RunStarted, StepFinished, StepStarted, emit, observing, span
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.journal import Journal
-from flujo_aros.telemetry.listening import Together, listening
 from flujo_aros.telemetry.otel import from_environment
+from flujo_aros.telemetry.setup import Together, listening
 from flujo_aros.usage import Usage
 
 from .conftest import Told

@@ -1,4 +1,4 @@
-"""Writes rows to the journal's database on a thread of its own, in batches, so that a run never waits for the disk."""
+"""Writes records to the journal's database on a thread of its own, in batches: a run never waits for the disk."""
 
 from __future__ import annotations
 
@@ -7,29 +7,42 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Engine, Table, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from flujo_aros.telemetry.opening import said, shown
-from flujo_aros.telemetry.tables import BY_NAME, FREE, STAGES, STEPS
+from flujo_aros.telemetry.engine import said, shown
+from flujo_aros.telemetry.records import BY_NAME, MASKED, STAGES, STEPS, TABLES, Record, to_row
 
-Row: TypeAlias = dict[str, Any]
-Key: TypeAlias = tuple[Any, ...]
+_Row: TypeAlias = dict[str, Any]
+_Key: TypeAlias = tuple[Any, ...]
+
+_KEYS: Final = {
+    kind: (table.name, tuple(column.name for column in table.primary_key.columns)) for kind, table in TABLES.items()
+}
+"""The table and the key of each kind of record."""
 
 _log: Final = logging.getLogger("flujo_aros.journal")
 
 _PAUSE: Final = 0.1
-"""Seconds that rows are gathered before they are written: what a crash may take."""
+"""For how many seconds records are gathered before they are written: what a crash may lose."""
 _AGAIN: Final = 1.0
 _KEPT_ON_UPDATE: Final = {"aros_runs": ("started",)}
-"""What a later row of the same key does not change: a resumed run has started when it first did."""
+"""What a later record of the same key does not change: a resumed run started when it first did."""
 
 
-LEFT: Final = "left"
-"""A row of no table: a run is resumed, and what it has left open before this id is no longer under way."""
+@dataclass(frozen=True, slots=True)
+class Left:
+    """No row, but a change of rows: a run is resumed, and what it left open before this id is no longer under way."""
+
+    run_id: str
+    before: int
+
+
+_LEFT: Final = "left"
 _CLOSED: Final = (
     (STEPS, STEPS.c.status, {"running": "lost", "paused": "resumed"}),
     (STAGES, STAGES.c.outcome, {"running": "interrupted"}),
@@ -37,11 +50,11 @@ _CLOSED: Final = (
 
 
 class Writer:
-    """Takes rows, keeps the newest for each key, and writes them a moment later.
+    """Takes records, keeps the newest for each key, and writes them a moment later.
 
-    `put` never waits and never raises. While the database cannot be written, rows are kept up to `most`; beyond that
-    the oldest are dropped. A warning is logged when writing begins to fail, and one when rows are given up at the end;
-    `dropped` counts those that are lost.
+    `put` never waits and never raises. While the database cannot be written, up to `most` records are kept; beyond that
+    the oldest are dropped. A warning is logged when writing begins to fail, and another when records are given up at
+    the end; `dropped` counts those that are lost.
     """
 
     def __init__(self, engine: Callable[[], Engine], mask: Callable[[str], str], *, most: int = 50_000) -> None:
@@ -53,15 +66,15 @@ class Writer:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._rows: dict[tuple[str, Key], Row] = {}
+        self._rows: dict[tuple[str, _Key], Record | Left] = {}
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
         self._hurry = self._closing = self._writing = False
         self._failing = ""
         """Why the database could not be written the last time."""
 
-    def put(self, table: str, key: Key, row: Row, *, soon: bool = False) -> None:
-        """Have a row written, in place of any earlier one with this key; `soon`: without waiting for more."""
+    def put(self, record: Record | Left, *, soon: bool = False) -> None:
+        """Have a record written, in place of any earlier one with its key; `soon`: without waiting for more."""
         if os.getpid() != self._pid:
             self._begin()  # a forked child: neither the thread nor what it held has come along
         with self._wake:
@@ -69,7 +82,7 @@ class Writer:
                 self._rows.pop(next(iter(self._rows)))
                 self.dropped += 1
             first = not self._rows
-            self._rows[table, key] = row
+            self._rows[_key(record)] = record
             if self._thread is None:
                 self._start()
             elif first or (soon and not self._hurry):  # waking the thread costs more than all the rest
@@ -130,14 +143,16 @@ class Writer:
             where, why = shown(self._engine().url), self._failing or "it could not be written for too long"
             _log.warning("%d rows are missing from the journal %s: %s", self.dropped, where, why)
 
-    def _write(self, rows: Mapping[tuple[str, Key], Row]) -> bool:
-        tables: dict[str, list[Row]] = {}
-        for (table, _), row in rows.items():
-            tables.setdefault(table, []).append(row if table == LEFT else self._masked(table, row))
+    def _write(self, rows: Mapping[tuple[str, _Key], Record | Left]) -> bool:
+        left = [record for record in rows.values() if isinstance(record, Left)]
+        tables: dict[str, list[_Row]] = {}
+        for (table, _), record in rows.items():
+            if not isinstance(record, Left):
+                tables.setdefault(table, []).append(self._masked(table, to_row(record)))
         try:
             with self._engine().begin() as connection:
-                for row in tables.pop(LEFT, ()):
-                    _close_left(connection, row["run_id"], row["before"])
+                for each in left:
+                    _close_left(connection, each)
                 for table, batch in tables.items():
                     write_rows(connection, BY_NAME[table], batch)
         except SQLAlchemyError as error:
@@ -149,25 +164,32 @@ class Writer:
         self._failing = ""
         return True
 
-    def _masked(self, table: str, row: Row) -> Row:
-        for name in FREE[table]:
+    def _masked(self, table: str, row: _Row) -> _Row:
+        for name in MASKED[table]:
             value = row.get(name)
             if value:
                 row[name] = _storable(self._mask(value))
         return row
 
 
-def _close_left(connection: Connection, run_id: str, before: int) -> None:
+def _key(record: Record | Left) -> tuple[str, _Key]:
+    if isinstance(record, Left):
+        return _LEFT, (record.run_id,)
+    table, keys = _KEYS[type(record)]
+    return table, tuple(getattr(record, key) for key in keys)
+
+
+def _close_left(connection: Connection, left: Left) -> None:
     for table, column, words in _CLOSED:
         for old, new in words.items():
-            left = (table.c.run_id == run_id, table.c.id < before, column == old)
-            connection.execute(update(table).where(*left).values({column.name: new}))
+            which = (table.c.run_id == left.run_id, table.c.id < left.before, column == old)
+            connection.execute(update(table).where(*which).values({column.name: new}))
 
 
-def write_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
+def write_rows(connection: Connection, table: Table, rows: list[_Row]) -> None:
     """Insert rows, or write them over those with the same keys."""
     if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert  # here: who writes to a file need not load it
+        from sqlalchemy.dialects.postgresql import insert  # here: a journal in a file need not load it
 
         statement: Any = insert(table)
     else:
@@ -179,7 +201,7 @@ def write_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
 
 
 def _storable(text: str) -> str:
-    """A text that every database takes, as long as it was: without NUL and half characters."""
+    """A string that every database takes, of the same length: without NUL and lone surrogates."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

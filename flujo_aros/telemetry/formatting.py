@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic_core import to_json
 
 from flujo_aros.outcome import Issue, Reason, Repair
-from flujo_aros.telemetry.records import JournalRepair
 from flujo_aros.usage import Usage
 
+if TYPE_CHECKING:  # the records bring SQLAlchemy, which most commands do not need
+    from flujo_aros.telemetry.records import JournalRepair
+
+_NUMBER: Final = re.compile(r"(?<=/)\d+(?=/|$)")
+_INDEX: Final = re.compile(r"\[\d+\]")
 _SHOWN: Final = 40
 _LEAST_COST: Final = Decimal("0.0001")
 
@@ -118,6 +123,24 @@ def value_words(value: object) -> str:
     if isinstance(value, str):
         return value
     return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64").decode("utf-8", "replace")
+
+
+def step_place(name: str) -> str:
+    """The name of a step without the numbers of loops and maps, so that all rounds count as one step.
+
+    >>> step_place("items/12/price")
+    'items/*/price'
+    """
+    return _NUMBER.sub("*", name)
+
+
+def value_place(path: str) -> str:
+    """A path in a value without list indexes.
+
+    >>> value_place("$.items[2].qty")
+    'items[].qty'
+    """
+    return _INDEX.sub("[]", path).removeprefix("$").removeprefix(".") or "$"
 
 
 def counted(number: int, thing: str) -> str:

@@ -18,7 +18,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from flujo_aros.errors import UsageError
 from flujo_aros.telemetry.folder import HIDDEN, close_to_others, make_folder_of, make_private
 from flujo_aros.telemetry.masking import Mask
-from flujo_aros.telemetry.tables import ABOUT, METADATA, VERSION
+from flujo_aros.telemetry.records import ABOUT, METADATA, VERSION
 
 DEFAULT: Final = "sqlite:///.aros/runs.sqlite"
 """The journal of a folder, unless another is named."""

@@ -1,22 +1,31 @@
-"""What the journal tells: its rows as typed records."""
+"""Questions to the journal, answered with its records."""
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Row, Select, Table, and_, case, delete, func, literal, select, true
+from sqlalchemy import Connection, Row, Select, and_, case, delete, func, literal, select, true
 
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Issue
 from flujo_aros.recovery import Achieved, Evidence
 from flujo_aros.telemetry.records import (
+    ASKS,
+    CONTRACTS,
+    NOTES,
+    OF_A_RUN,
+    READINGS,
+    REPAIRS,
+    RUNS,
+    STAGES,
+    STEPS,
+    TABLES,
+    VALUES,
     Chapter,
     JournalAsk,
     JournalNote,
@@ -25,10 +34,11 @@ from flujo_aros.telemetry.records import (
     JournalRun,
     JournalStage,
     JournalStep,
+    JournalValue,
+    RecordT,
     Story,
+    from_row,
 )
-from flujo_aros.telemetry.tables import ASKS, CONTRACTS, NOTES, OF_A_RUN, READINGS, REPAIRS, RUNS, STAGES, STEPS, VALUES
-from flujo_aros.usage import Usage
 
 T = TypeVar("T")
 
@@ -48,7 +58,7 @@ def runs(
     query = _counted().order_by(RUNS.c.started.desc(), RUNS.c.run_id).limit(limit)
     if since is not None:
         query = query.where(RUNS.c.started >= since.timestamp())
-    if status in ("lost", "running"):  # only who looks can tell them apart
+    if status in ("lost", "running"):  # told apart below, by their processes
         query = query.where(RUNS.c.status == "running")
     elif status is not None:
         query = query.where(RUNS.c.status == status)
@@ -81,14 +91,16 @@ def story(connection: Connection, run: str) -> Story:
     run_id = find(connection, run)
     head = _run(connection.execute(_counted().where(RUNS.c.run_id == run_id)).one())
     repairs: dict[int, list[JournalRepair]] = defaultdict(list)
-    for row in _rows(connection, REPAIRS, run_id):
-        repairs[row.reading_id].append(_repair(row))
-    values = {row.id: row for row in _rows(connection, VALUES, run_id)}
-    steps = [_step(row, head, values.get(row.id)) for row in _rows(connection, STEPS, run_id)]
-    stages = _by_step(_stage(row) for row in _rows(connection, STAGES, run_id))
-    asks = _by_step(_ask(row) for row in _rows(connection, ASKS, run_id))
-    readings = _by_step(_reading(row, repairs) for row in _rows(connection, READINGS, run_id))
-    notes = _by_step(_notes(connection, run_id))
+    for repair in _records(connection, JournalRepair, run_id):
+        repairs[repair.reading_id].append(repair)
+    values = {value.id: value for value in _records(connection, JournalValue, run_id)}
+    steps = [_step(step, head, values.get(step.id)) for step in _records(connection, JournalStep, run_id)]
+    stages = _by_step(_records(connection, JournalStage, run_id))
+    asks = _by_step(_records(connection, JournalAsk, run_id))
+    readings = _by_step(
+        replace(reading, repairs=tuple(repairs[reading.id])) for reading in _records(connection, JournalReading, run_id)
+    )
+    notes = _by_step(note for note in _records(connection, JournalNote, run_id) if note.data)
     gone_on = _gone_on(steps)
 
     def chapter(step: JournalStep | None, keys: Iterable[int]) -> Chapter:
@@ -105,29 +117,10 @@ def story(connection: Connection, run: str) -> Story:
 
 
 def agreements(connection: Connection, *, limit: int) -> list[tuple[str, str, JournalNote]]:
-    """What agreement steps have noted lately, newest first, each with its run and the name of its step."""
-    if not connection.dialect.has_table(connection, NOTES.name):
-        return []
+    """What agreement steps have reported lately, newest first, each with its run and the name of its step."""
     query = select(NOTES).where(NOTES.c.note == "agreement").order_by(NOTES.c.id.desc()).limit(limit)
-    found = ((row.run_id, row.step_place or "", _note(row)) for row in connection.execute(query))
-    return [(run_id, place, note) for run_id, place, note in found if note is not None]
-
-
-def _notes(connection: Connection, run_id: str) -> Iterable[JournalNote]:
-    if not connection.dialect.has_table(connection, NOTES.name):  # a journal of before they were kept
-        return
-    for row in _rows(connection, NOTES, run_id):
-        note = _note(row)
-        if note is not None:
-            yield note
-
-
-def _note(row: Row[Any]) -> JournalNote | None:
-    try:
-        data = json.loads(row.data or "")
-    except ValueError:  # a masked secret can have taken a quote along
-        return None
-    return JournalNote(id=row.id, step_id=row.step_id, note=row.note, data=data)
+    found = (from_row(JournalNote, row) for row in connection.execute(query))
+    return [(note.run_id, note.step_place, note) for note in found if note.data]
 
 
 def _of(parts: Mapping[int, list[T]], steps: Iterable[int]) -> tuple[T, ...]:
@@ -195,8 +188,11 @@ def _counted() -> Select[Any]:
     return select(RUNS, steps.label("steps"), repairs.label("repairs"))
 
 
-def _rows(connection: Connection, table: Table, run_id: str) -> Iterable[Row[Any]]:
-    return connection.execute(select(table).where(table.c.run_id == literal(run_id)).order_by(table.c.id))
+def _records(connection: Connection, kind: type[RecordT], run_id: str) -> Iterator[RecordT]:
+    """The records of a run, in the order in which they happened."""
+    table = TABLES[kind]
+    for row in connection.execute(select(table).where(table.c.run_id == literal(run_id)).order_by(table.c.id)):
+        yield from_row(kind, row)
 
 
 def _by_step(records: Iterable[T]) -> defaultdict[int, list[T]]:
@@ -211,26 +207,9 @@ def _contracts(connection: Connection, hashes: set[str]) -> dict[str, str]:
     return {known: spec or "" for known, spec in connection.execute(query)}
 
 
-def _usage(row: Row[Any]) -> Usage:
-    return Usage(
-        row.requests or 0, row.input_tokens or 0, row.output_tokens or 0, row.cost, row.unmeasured_requests or 0
-    )
-
-
 def _run(row: Row[Any]) -> JournalRun:
-    return JournalRun(
-        run_id=row.run_id,
-        pipeline=row.pipeline or "",
-        kind=row.kind,
-        status="lost" if row.status == "running" and is_gone(row.host, row.pid) else row.status,
-        started=row.started,
-        seconds=row.seconds,
-        usage=_usage(row),
-        host=row.host or "",
-        pid=row.pid or 0,
-        steps=row.steps,
-        repairs=row.repairs,
-    )
+    run = from_row(JournalRun, row, steps=row.steps, repairs=row.repairs)
+    return replace(run, status="lost") if run.status == "running" and is_gone(run.host, run.pid) else run
 
 
 def is_gone(host: str | None, pid: int | None) -> bool:
@@ -246,60 +225,8 @@ def is_gone(host: str | None, pid: int | None) -> bool:
     return False
 
 
-def _step(row: Row[Any], run: JournalRun, values: Row[Any] | None) -> JournalStep:
-    status = "lost" if row.status == "running" and run.status != "running" else row.status
-    return JournalStep(
-        id=row.id,
-        parent_id=row.parent_id,
-        name=row.name or "",
-        kind=row.kind or "",
-        status=status,
-        trust=row.trust,
-        input_trust=row.input_trust,
-        reason=row.reason,
-        error=row.error,
-        attempts=row.attempts or 0,
-        started=row.started,
-        seconds=row.seconds,
-        usage=_usage(row),
-        input=None if values is None else values.input,
-        output=None if values is None else values.output,
-    )
-
-
-def _stage(row: Row[Any]) -> JournalStage:
-    fields = _fields(row, "id", "step_id", "stage", "because", "outcome", "reason", "started", "seconds")
-    return JournalStage(**fields, calls=row.calls or 0, why=row.why or "")
-
-
-def _ask(row: Row[Any]) -> JournalAsk:
-    fields = _fields(row, "id", "step_id", "stage", "attempt", "started", "seconds", "finish_reason", "fault")
-    fields |= {"model": row.model or "", "prompt": row.prompt or ""}
-    return JournalAsk(**fields, constrained=bool(row.constrained), usage=_usage(row))
-
-
-def _reading(row: Row[Any], repairs: Mapping[int, list[JournalRepair]]) -> JournalReading:
-    names = ("id", "step_id", "stage", "outcome", "trust", "reason", "schema_hash", "finish_reason", "chars", "at")
-    return JournalReading(
-        **_fields(row, *names),
-        model=row.model or "",
-        issues=tuple(Issue(**issue) for issue in json.loads(row.issues or "[]")),
-        text=row.text or "",
-        repairs=tuple(repairs.get(row.id, ())),
-        read_with=json.loads(row.read_with or "{}"),
-    )
-
-
-def _repair(row: Row[Any]) -> JournalRepair:
-    return JournalRepair(
-        code=row.code,
-        risk=row.risk,
-        path=row.path or "",
-        span=(row.start, row.stop),
-        before=row.before or "",
-        after=row.after or "",
-    )
-
-
-def _fields(row: Row[Any], *names: str) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in names}
+def _step(step: JournalStep, run: JournalRun, value: JournalValue | None) -> JournalStep:
+    status = "lost" if step.status == "running" and run.status != "running" else step.status
+    if value is None:
+        return replace(step, status=status)
+    return replace(step, status=status, input=value.input, output=value.output)

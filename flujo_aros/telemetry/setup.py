@@ -10,8 +10,8 @@ from pathlib import Path
 from flujo_aros.events import BufferedObserver, Event, Observer
 from flujo_aros.recovery import Evidence
 from flujo_aros.settings import Settings
+from flujo_aros.telemetry.engine import DEFAULT, file_of
 from flujo_aros.telemetry.journal import is_off, open_journal
-from flujo_aros.telemetry.opening import DEFAULT, file_of
 from flujo_aros.telemetry.otel import from_environment
 
 

@@ -1,0 +1,106 @@
+"""The recipes of docs/recipes.md work, against a model server on this machine that speaks OpenAI's language."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from openai import OpenAI
+from starlette.testclient import TestClient
+from test_docs import ROOT, python_blocks
+
+from flujo_aros import OutputError
+from flujo_aros.testing import ScriptedModel
+
+
+@pytest.fixture(scope="module")
+def page() -> SimpleNamespace:
+    """What the page defines."""
+    names: dict[str, Any] = {"__name__": "recipes"}
+    for block in python_blocks(ROOT / "docs/recipes.md"):
+        exec(compile("\n" * (block.line - 1) + block.code, "recipes.md", "exec", dont_inherit=True), names)  # noqa: S102
+    return SimpleNamespace(**names)
+
+
+class Server(HTTPServer):
+    """Answers chat completions with the given (text, finish reason), and keeps what was asked."""
+
+    def __init__(self, *replies: tuple[str, str]) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.replies = list(replies)
+        self.asked: list[dict[str, Any]] = []
+
+    def client(self) -> OpenAI:
+        return OpenAI(base_url=f"http://127.0.0.1:{self.server_address[1]}/v1", api_key="none", max_retries=0)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        self.server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        text, finish = self.server.replies.pop(0)
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *args: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Any]:
+    servers: list[Server] = []
+
+    def start(*replies: tuple[str, str]) -> Server:
+        servers.append(Server(*replies))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_fastapi_returns_the_typed_value_of_a_damaged_reply(page: SimpleNamespace) -> None:
+    with page.agent.override(model=ScriptedModel("Here: {boat: 'Alma', days: '3',}")):
+        answer = TestClient(page.app).post("/orders", params={"text": "Alma for three days"})
+    assert (answer.status_code, answer.json()) == (200, {"boat": "Alma", "days": 3})
+
+
+def test_fastapi_says_502_and_why_when_there_is_no_value(page: SimpleNamespace) -> None:
+    with page.agent.override(model=ScriptedModel(*["I cannot help with that."] * 5)):
+        answer = TestClient(page.app).post("/orders", params={"text": "Alma"})
+    assert answer.status_code == 502
+    assert answer.json()["reason"]
+
+
+def test_fastapi_streams_values_that_grow_into_the_final_one(page: SimpleNamespace) -> None:
+    with page.agent.override(model=ScriptedModel('```json\n{"boat": "Alma", "days": 3}\n```')):
+        answer = TestClient(page.app).post("/orders/stream", params={"text": "Alma"})
+    events = [json.loads(line.removeprefix("data: ")) for line in answer.text.split("\n\n") if line]
+    assert events[-1] == {"boat": "Alma", "days": 3}
+
+
+def test_a_plain_client_sends_the_model_what_was_wrong_and_gets_a_value(page: SimpleNamespace, serve: Any) -> None:
+    server = serve(('{"boat": "Alma", "days": "a few"}', "stop"), ('{"boat": "Alma", "days": 3}', "stop"))
+    assert page.extract(server.client(), "m", "Alma") == page.Order(boat="Alma", days=3)
+    assert "days" in server.asked[1]["messages"][-1]["content"]
+
+
+def test_a_plain_client_refuses_a_reply_that_was_cut(page: SimpleNamespace, serve: Any) -> None:
+    server = serve(('{"boat": "Alma", "da', "length"))
+    with pytest.raises(OutputError) as refused:
+        page.extract(server.client(), "m", "Alma", tries=1)
+    assert refused.value.reason == "truncated"
+
+
+def test_the_recipe_for_pytest_passes(page: SimpleNamespace) -> None:
+    page.test_an_order_in_prose_is_understood()

@@ -12,14 +12,14 @@ from flujo_aros.contract import REASONING_TAGS
 from flujo_aros.reading.scanner import FENCE, LINES
 
 _KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"
-_GOES_ON: Final = re.compile(rf"[\s}}\]]*,?\s*{_KEY}\s*[:：]")
+_GOES_ON: Final = re.compile(rf"[\s}}\]]*(?:,\s*)?{_KEY}\s*[:：]")
 _CAME_BEFORE: Final = re.compile(
     rf"(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*[\"'“\d\[{{tfnTFN-](?:.{{0,400}}[\"'”\]}}\w])?\s*,\s*"
     rf"(?:(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*)?\Z",
     re.S | re.M,
 )
 _MEMBER_OF: Final = re.compile(r"[{\[]\s*[^\s{}\[\]\"][^{}\[\]\"\n]{0,60}[:=]\s*\Z")
-_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*:?\s*")
+_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*(?::\s*)?")
 _JOINED: Final = re.compile(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*\w{{1,60}}\s*[:：=]\s*)?")
 _CLOSED: Final = re.compile(r"([}\]])(?:\s|\\[nrt])*[,;](?:\s|\\[nrt])*\Z")
 _OPENED: Final = re.compile(r"^[ \t]*\{", re.M)

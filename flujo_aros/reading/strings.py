@@ -42,7 +42,8 @@ _MEMBER_WITHOUT_COLON: Final = re.compile(
 _KNOWN_KEY: Final = re.compile(r"(\w{1,60})\s*[:：]\s")
 _CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
 _PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
-_LINE_END: Final = re.compile(r",?[ \t]*\n\s*(?=[}\]])")
+_LINE_END: Final = re.compile(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])")
+"""Only where the white space begins: a search at each place of it would take work that grows with its square."""
 _OPENING_LOST: Final = re.compile(
     r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]|(?<=[^\s\"]\")\"[^\s\",\\][^\"\\\n]{0,60}\"\s{0,10}[,\]]"
 )

@@ -119,3 +119,11 @@ def test_no_phrase_is_passed_over_by_the_quick_look(name: str, data: st.DataObje
     sought: Phrases = getattr(phrases, name)
     text = data.draw(st.from_regex(sought.exact))
     assert sought.exact.search(text) is None or sought.may_match(text)
+
+
+@pytest.mark.timeout(30)  # of the two hours that a pattern took which could split the same spaces in two ways
+@pytest.mark.parametrize("flood", [" ", "\n", "\r\n", " \n\t"])
+@pytest.mark.parametrize("around", ['{"count": 3}~', '"a~x {"count": 3}', '{"count": 3, "name": "pen~', '["a", "b~x}'])
+def test_an_endless_run_of_white_space_is_passed_over_once(around: str, flood: str) -> None:
+    text = around.replace("~", flood * 50_000)
+    assert read(text, ORDER, truncated=True).text == text

@@ -19,8 +19,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
 from flujo_aros.host.direct_run import DirectAgent
 from flujo_aros.host.envelope import object_schema
-from flujo_aros.host.model_names import made_model
-from flujo_aros.host.profiles import profile_of
+from flujo_aros.host.model_facts import made_model, profile_of
 from flujo_aros.host.schema_request import SchemaRequest, schema_request
 from flujo_aros.recovery import Ladder
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from pydantic import ValidationError
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
 from pydantic_ai.capabilities.abstract import (
     RawOutput,
@@ -24,13 +25,12 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 from pydantic_core import from_json, to_json
 
-from flujo_aros.contract import BlockContract, Contract, compile_contract
-from flujo_aros.host.async_checks import AwaitedChecks
-from flujo_aros.host.empty_response import allows_nothing, no_output_in, says_nothing, thought_in, with_blank
+from flujo_aros.contract import BlockContract, Contract, compile_contract, path_of
+from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host.envelope import Wire, host_wire
-from flujo_aros.host.error_payload import rescue
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of
 from flujo_aros.host.ladder_run import (
+    AwaitedChecks,
     Climb,
     Question,
     Run,
@@ -42,16 +42,22 @@ from flujo_aros.host.ladder_run import (
     recover_text,
     run_of,
 )
-from flujo_aros.host.metadata import clean_history, summary_of, tell_run
 from flujo_aros.host.model import RecordOf, WatchedModel, WatchedStream
 from flujo_aros.host.nested_call import was_cut
-from flujo_aros.host.output_tools import CallsMeant
 from flujo_aros.host.output_types import agent_contract, contract_of, model_contract, settled_as
 from flujo_aros.host.partial_output import Growing
-from flujo_aros.host.preflight import refuse_misfit, run_context
-from flujo_aros.host.reporting import agent_span
+from flujo_aros.host.reporting import agent_span, clean_history, summary_of, tell_run
+from flujo_aros.host.response import (
+    CallsMeant,
+    allows_nothing,
+    no_output_in,
+    rescue,
+    says_nothing,
+    thought_in,
+    with_blank,
+)
 from flujo_aros.host.run_state import AgentOutputError, RunRecord, claim_record, output_error
-from flujo_aros.host.spec_options import spec_options
+from flujo_aros.host.schema_request import refuse_misfit, run_context
 from flujo_aros.outcome import Accepted, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ask, Evidence, Ladder, Reply, ladder_for
 from flujo_aros.settings import current_settings
@@ -435,3 +441,37 @@ def _text_of(output_context: OutputContext, output: RawOutput, record: RunRecord
     if not isinstance(output, str):
         return to_json(output, inf_nan_mode="constants").decode()
     return "{}" if call and not output else output
+
+
+def spec_options(contract: Any, ladder: Any, flags: Mapping[str, Any]) -> tuple[Contract[Any] | None, Ladder | None]:
+    """The contract and the ladder that a spec describes.
+
+    Raises `UsageError` naming the option, what stands there and what may.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            message = f"Aros: {name} is {value!r}; it must be true or false"
+            raise UsageError(message)
+    return _contract(contract), _ladder(ladder)
+
+
+def _contract(contract: Any) -> Contract[Any] | None:
+    if contract is None:
+        return None
+    try:
+        return compile_contract(contract)
+    except ContractError as error:
+        message = f"Aros: contract must be a JSON Schema: {error}"
+        raise UsageError(message) from error
+
+
+def _ladder(ladder: Any) -> Ladder | None:
+    if ladder is None:
+        return None
+    try:
+        return Ladder.model_validate(ladder)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        place = f"ladder{path_of(found['loc']).removeprefix('$')}"
+        message = f"Aros: {place} cannot be used: {found['msg']}"
+        raise UsageError(message) from error

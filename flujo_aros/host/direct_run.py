@@ -23,26 +23,29 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from flujo_aros.contract import BlockContract, Contract, TaggedContract
 from flujo_aros.errors import UsageError
-from flujo_aros.host.async_checks import AwaitedChecks
 from flujo_aros.host.content import Prompt
-from flujo_aros.host.direct import TEXT, Call, check_limits, count, make_call, price, text_in, with_instructions
-from flujo_aros.host.empty_response import no_output_in, says_nothing, thought_in, with_blank
+from flujo_aros.host.direct import (
+    TEXT,
+    Call,
+    FirstCall,
+    check_limits,
+    count,
+    make_call,
+    price,
+    text_in,
+    with_instructions,
+)
 from flujo_aros.host.envelope import Wire
-from flujo_aros.host.error_payload import rescue
 from flujo_aros.host.faults import PROVIDER_FAULTS
-from flujo_aros.host.ladder_run import Climb, Recovered, Run, put_behind, recover, recover_text
+from flujo_aros.host.ladder_run import AwaitedChecks, Climb, Recovered, Run, put_behind, recover, recover_text
 from flujo_aros.host.live import Showing
-from flujo_aros.host.metadata import clean_history
-from flujo_aros.host.model import WatchedStream, come
-from flujo_aros.host.model_call import FirstCall
+from flujo_aros.host.model import WatchedStream, come, watch
 from flujo_aros.host.nested_call import was_cut
-from flujo_aros.host.output_tools import CallsMeant
-from flujo_aros.host.preflight import refuse_misfit
+from flujo_aros.host.reporting import clean_history
+from flujo_aros.host.response import CallsMeant, no_output_in, rescue, says_nothing, thought_in, with_blank
 from flujo_aros.host.run_state import RunRecord
-from flujo_aros.host.runaway import watch
-from flujo_aros.host.schema_request import TOOL, SchemaRequest
+from flujo_aros.host.schema_request import TOOL, SchemaRequest, first_form, next_form, refuse_misfit
 from flujo_aros.host.spans import AgentSpan, instrumentation_for
-from flujo_aros.host.wording import first_form, next_form
 from flujo_aros.outcome import Accepted, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ladder, ladder_for

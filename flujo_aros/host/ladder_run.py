@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from time import monotonic, perf_counter
 from typing import Any, Final, TypeAlias, cast
 
@@ -23,34 +24,35 @@ from typing_extensions import TypeIs
 
 from flujo_aros.contract import (
     NOT_JSON,
+    WELL_KNOWN,
     Block,
     Check,
     Contract,
+    Event,
+    EventContract,
+    Judgement,
     compile_contract,
+    judge_awaiting,
     parse_json,
     path_of,
 )
 from flujo_aros.errors import LimitReached, UsageError
 from flujo_aros.events import observing
-from flujo_aros.host.async_checks import AwaitedChecks
-from flujo_aros.host.empty_response import no_output_in
+from flujo_aros.host.direct import text_of, usage_of
 from flujo_aros.host.envelope import Wire
-from flujo_aros.host.error_payload import reply_of
-from flujo_aros.host.metadata import clean_history, is_mended, summary_of, tell_message
 from flujo_aros.host.model import WatchedModel, WatchedStream
-from flujo_aros.host.model_call import text_of, usage_of
 from flujo_aros.host.nested_call import ModelAnswers, adrive, limits_left, native_of, was_cut
-from flujo_aros.host.preflight import prompt_cut
-from flujo_aros.host.run_secrets import SecretsAtHand
+from flujo_aros.host.reporting import clean_history, is_mended, summary_of, tell_message
+from flujo_aros.host.response import no_output_in, reply_of
 from flujo_aros.host.run_state import RunRecord, difference, output_error
+from flujo_aros.host.schema_request import is_refused, prompt_cut
 from flujo_aros.host.spans import instrumentation_of
-from flujo_aros.host.strict_events import fitted
-from flujo_aros.host.wording import is_refused
 from flujo_aros.json_data import is_dict
-from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
-from flujo_aros.reading.payload import cut_prose, prose_of
+from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.reading.payload import cut_prose, is_settled, prose_of, with_judgement
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.recovery import PLAIN_TEXT, Ask, Degrade, Examples, Ladder, Reply, Task, Way, read_first
+from flujo_aros.recovery import PLAIN_TEXT, Ask, Degrade, Examples, Ladder, Reply, Task, Way, read_first, read_reply
+from flujo_aros.redaction import secrets_among, secrets_in, secrets_of
 from flujo_aros.usage import Usage
 
 _WITHOUT_A_CALL: Final = ("block", "event")
@@ -559,3 +561,110 @@ def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -
         and not record.exchange.schema_refused
     )
     return asked and was_cut(finish) is not True and bool(text.strip()) and parse_json(text) is NOT_JSON
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedChecks:
+    """Judges what is read of replies, for a plan that never awaits: what the checks say goes into its next reply."""
+
+    checks: Sequence[Check]
+    wire: Wire
+    _known: dict[str, Judgement[Any]] = field(default_factory=dict[str, Judgement[Any]])
+
+    async def judged(self, outcome: Outcome[Any]) -> Outcome[Any]:
+        """The outcome that the user sees, after the checks; a verdict that was left open is only cleaned."""
+        if not self.checks or not isinstance(outcome, Accepted):
+            return outcome
+        if not is_settled(outcome):
+            return with_judgement(outcome, await self._judgement(outcome))
+        if not isinstance(outcome.value, Event):
+            return outcome
+        value, _, cleaned = await judge_awaiting(outcome.value, self.checks)
+        return with_judgement(outcome, (value, (), cleaned))
+
+    async def heard(self, reply: Reply, contract: Contract[Any]) -> Reply:
+        """A reply to an ask for this contract, with what the checks have against it."""
+        if not self.checks or self.wire.wanted is None or contract is not self.wire.contract:
+            return reply
+        outcome = read_reply(reply, contract)
+        settled = self.wire.settled(outcome, None) if isinstance(outcome, Accepted) else outcome
+        issues: tuple[Issue, ...] = ()
+        if isinstance(settled, Accepted):
+            _, issues, _ = await self._judgement(settled)
+        return replace(reply, objections=(*reply.objections, *issues)) if issues else reply
+
+    async def _judgement(self, outcome: Accepted[Any]) -> Judgement[Any]:
+        known = self._known.get(outcome.text)
+        if known is None:
+            known = await judge_awaiting(outcome.value, self.checks)
+            if self.wire.wanted is not None:
+                self._known[outcome.text] = known
+        return known
+
+
+def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *, last: bool) -> Accepted[Event] | None:
+    """The event with a text in each field that the host has something against; None where it is about more.
+
+    A number or a boolean is written as a text. Prose gets an empty text, and so does, where this is the `last` chance,
+    a field that was left out: until then the model is asked for it, once.
+    """
+    event = accepted.value
+    if not isinstance(event, Event) or not isinstance(contract, EventContract):
+        return None
+    given, repairs = event.model_dump(exclude_unset=True), list(accepted.repairs)
+    for issue in issues:
+        name = issue.path.removeprefix("$.")
+        if name not in contract.fields or name in WELL_KNOWN:
+            return None
+        made_up = last or accepted.trust is Trust.SYNTHESIZED
+        text = _text_for(given.get(name), made_up=made_up)
+        if text is None:
+            return None
+        repairs.append(_told(given.get(name), text, issue.path))
+        given[name] = text
+    trust = accepted.trust if accepted.trust is Trust.SYNTHESIZED else Trust.of(repairs)
+    return replace(accepted, value=Event.model_validate(given), trust=trust, repairs=tuple(repairs))
+
+
+def _text_for(value: Any, *, made_up: bool) -> str | None:
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    if isinstance(value, str) or not made_up:  # what is wrong with a text is nothing that a text could mend
+        return None
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _told(value: Any, text: str, path: str) -> Repair:
+    before = "" if value is None else json.dumps(value, ensure_ascii=False)[:80]
+    if isinstance(value, (bool, int, float)):
+        code = "literal-to-string" if isinstance(value, bool) else "number-to-string"
+        return Repair(code, Risk.INFERRED, path, (0, 0), before, text)
+    return Repair("cleaned", Risk.LOSSY, path, (0, 0), before, text[:80])
+
+
+@dataclass
+class SecretsAtHand:
+    """What the caller has named, and what says by its name or its label that it is secret.
+
+    Looked for in the environment, the deps of the run, the settings of the model (such as headers), and the prompt.
+    Nothing of it is looked for before a repair prompt is made.
+    """
+
+    deps: object
+    messages: Sequence[ModelMessage]
+    record: RunRecord
+
+    def __iter__(self) -> Iterator[str]:
+        """Each value once."""
+        return iter(self._all)
+
+    @cached_property
+    def _all(self) -> tuple[str, ...]:
+        told = (
+            *self.record.options.secrets,
+            *secrets_in(os.environ),
+            *secrets_among(self.deps),
+            *secrets_among(self.record.exchange.settings),
+            *secrets_of(text_of(self.messages)),
+        )
+        return tuple(dict.fromkeys(told))

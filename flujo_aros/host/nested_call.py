@@ -19,18 +19,14 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, parse_json
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import TEXT, Call, count, make_call, text_in, with_instructions
-from flujo_aros.host.empty_response import thought_in
+from flujo_aros.host.direct import TEXT, Call, ask_span, count, make_call, tell_ask, text_in, with_instructions
 from flujo_aros.host.envelope import ENVELOPE, object_schema
-from flujo_aros.host.error_payload import fault_in, reply_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
-from flujo_aros.host.model_names import made_model
-from flujo_aros.host.profiles import profile_of
-from flujo_aros.host.reporting import ask_span, tell_ask
+from flujo_aros.host.model_facts import made_model, profile_of
+from flujo_aros.host.response import fault_in, reply_of, thought_in
 from flujo_aros.host.run_state import RunRecord, difference
-from flujo_aros.host.schema_request import schema_request
+from flujo_aros.host.schema_request import remember, schema_request
 from flujo_aros.host.spans import AgentSpan
-from flujo_aros.host.wording import remember
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Outcome
 from flujo_aros.recovery import Ask, Native, Plan, Reply, advance, form_prompt

@@ -27,10 +27,9 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import Call, calls_made_by, request_once
+from flujo_aros.host.direct import Call, calls_made_by, request_once, usage_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, retry_after_of, sentence
-from flujo_aros.host.model_call import usage_of
-from flujo_aros.host.model_names import made_model
+from flujo_aros.host.model_facts import made_model
 from flujo_aros.usage import Usage
 
 Record: TypeAlias = dict[str, Any]

@@ -1,78 +1,105 @@
-"""Tells observers when the run of an agent and each of its model calls begin, and how they ended."""
+"""What is reported of a run: its events, the metadata of run and message, and a history without the repaired reply."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
+from typing import Any, Final
 
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
+from pydantic_ai.run import AgentRunResult
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros.events import (
     AgentFinished,
     AgentStarted,
-    AskFinished,
-    AskStarted,
-    Finish,
-    StagePassed,
-    emit,
     is_heard,
     span,
 )
+from flujo_aros.host.model import WatchedStream
 from flujo_aros.host.run_state import RunRecord, difference
-from flujo_aros.outcome import Accepted, Rejected
+from flujo_aros.host.schema_request import better_mode, prompt_cut
+from flujo_aros.outcome import Accepted, Outcome, Rejected, Repair, Trust
 from flujo_aros.redaction import secrets_among
-from flujo_aros.usage import Usage
+
+KEY: Final = "aros"
+"""The key of what is told, in the metadata of a run and of a message."""
 
 
-def ask_span(
-    stage: str, *, attempt: int, model: str, constrained: bool, prompt: str, capture: bool, system: str = ""
-) -> AbstractContextManager[Finish]:
-    """Everything inside belongs to this model call."""
-    started = AskStarted(
-        stage=stage,
-        attempt=attempt,
-        model=model,
-        constrained=constrained,
-        prompt=prompt,
-        system=system,
-        capture=capture,
-    )
-    return span(started)
+def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> dict[str, Any]:
+    """The outcome as plain JSON, without value and texts; what was repaired with its words only with `content`."""
+    told: dict[str, Any] = {"outcome": outcome.kind}
+    if isinstance(outcome, Accepted):
+        repairs = [_repair(repair, content=content) for repair in outcome.repairs]
+        told |= {"trust": outcome.trust.value, "origin": outcome.origin, "repairs": repairs}
+    else:
+        rejected = outcome if outcome.kind == "rejected" else outcome.because
+        told |= {"reason": rejected.reason.value, "issues": [[issue.path, issue.code] for issue in rejected.issues]}
+    stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
+    if record.exchange.schema_ignored:
+        told["schema_enforced"] = False
+    if record.exchange.schema_refused:
+        told["schema_refused"] = record.exchange.schema_refused
+    cut = prompt_cut(record.exchange)
+    if cut:
+        told["prompt_cut"] = cut
+    better = better_mode(record.exchange) if record.stages or not isinstance(outcome, Accepted) else None
+    if better:
+        told["better_mode"] = better
+    return told | {"stages": stages, "calls": record.calls}
 
 
-def tell_passed(stage: str, why: str, model: str) -> None:
-    """Emit that something was not done as asked, and why."""
-    emit(StagePassed(stage=stage, why=why, model=model))
+def tell_run(result: AgentRunResult[Any], told: dict[str, Any]) -> None:
+    """Put it into the metadata of the run, beside what the caller has there."""
+    # The host has no public way for a capability to add metadata, and writing into the caller's own dict would
+    # leak into other runs.
+    state = result._state  # pyright: ignore[reportPrivateUsage]
+    state.metadata = {**(state.metadata or {}), KEY: told}
 
 
-def tell_ask(
-    finish: Finish,
-    stage: str,
-    *,
-    attempt: int,
-    model: str,
-    usage: Usage,
-    seconds: float,
-    finish_reason: str | None,
-    fault: str | None,
-    first_seconds: float | None = None,
-) -> None:
-    """Tell what came of a model call, whatever happened to it."""
-    finish(
-        AskFinished(
-            stage=stage,
-            attempt=attempt,
-            usage=usage,
-            model=model,
-            seconds=seconds,
-            finish_reason=finish_reason,
-            fault=fault,
-            first_seconds=first_seconds,
-        )
-    )
+def tell_message(record: RunRecord, messages: list[ModelMessage], told: dict[str, Any]) -> None:
+    """Put it into the metadata of the response that the output came from."""
+    last = messages[-1] if messages else None
+    if isinstance(last, ModelResponse):
+        last.metadata = {**(last.metadata or {}), KEY: told}
+    elif isinstance(record.exchange.stream, WatchedStream):  # not in the history before its stream has ended
+        record.exchange.stream.revise(metadata={KEY: told})
+
+
+def is_mended(outcome: Outcome[Any], text: str) -> bool:
+    """Whether a value is anything else than what the model wrote."""
+    return isinstance(outcome, Accepted) and not (outcome.trust is Trust.CLEAN and outcome.text == text)
+
+
+def clean_history(record: RunRecord, messages: list[ModelMessage], json: str, call_id: str | None) -> None:
+    """Let the accepted JSON take the place of what the model wrote."""
+    last = messages[-1] if messages else None
+    if isinstance(last, ModelResponse):
+        messages[-1] = replace(last, parts=_cleaned(last.parts, json, call_id))
+    elif isinstance(record.exchange.stream, WatchedStream):
+        record.exchange.stream.revise(parts=_cleaned(record.exchange.stream.so_far().parts, json, call_id))
+
+
+def _cleaned(parts: Sequence[ModelResponsePart], json: str, call_id: str | None) -> list[ModelResponsePart]:
+    if call_id is not None:
+        return [
+            replace(part, args=json) if isinstance(part, ToolCallPart) and part.tool_call_id == call_id else part
+            for part in parts
+        ]
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    if not texts:
+        return [*parts, TextPart(json)]
+    kept = [part for part in parts if part not in texts[:-1]]
+    return [replace(part, content=json) if part is texts[-1] else part for part in kept]
+
+
+def _repair(repair: Repair, *, content: bool) -> dict[str, Any]:
+    whole = repair.to_dict()
+    return whole if content else {key: whole[key] for key in ("code", "risk", "path", "span")}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
@@ -30,7 +30,6 @@ from flujo_aros.host.agent import (
 )
 from flujo_aros.host.content import Prompt
 from flujo_aros.host.direct_run import DirectAgent, DirectRun
-from flujo_aros.host.empty_response import no_output_in
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.host.live import Live, Showing
 from flujo_aros.host.model import WatchedStream
@@ -38,6 +37,7 @@ from flujo_aros.host.nested_call import adrive, drive
 from flujo_aros.host.output_types import shown_contract
 from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.reporting import agent_span
+from flujo_aros.host.response import no_output_in
 from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, recording
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
@@ -318,3 +318,14 @@ def _last_text(record: RunRecord) -> str:
         return record.texts[-1]
     stream = record.exchange.stream  # what it has shown is what there is
     return (stream.so_far().text or "") if isinstance(stream, WatchedStream) else ""
+
+
+def plain_conversation(said: Conversation) -> list[Any]:
+    """A conversation as plain JSON."""
+    plain: list[Any] = ModelMessagesTypeAdapter.dump_python(list(said), mode="json")
+    return plain
+
+
+def conversation_of(plain: Sequence[Any]) -> Conversation:
+    """The conversation that `plain_conversation` has written down."""
+    return tuple(ModelMessagesTypeAdapter.validate_python(list(plain)))

@@ -19,8 +19,8 @@ from pydantic_ai.usage import RunUsage
 from flujo_aros.contract import Check, Contract
 from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.host.faults import Fault
+from flujo_aros.host.model_facts import is_form_sent, wants_output
 from flujo_aros.host.partial_output import Growing
-from flujo_aros.host.profiles import is_form_sent, wants_output
 from flujo_aros.outcome import Attempt, Degraded, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.usage import Allowance, Usage

@@ -1,21 +1,30 @@
-"""A schema, and how a model is asked for it: enforced by its provider, in words, or as the call of a tool."""
+"""In which form a model is asked for a schema, and whether that fits its contract.
+
+A schema is enforced by the provider, put into words, or asked for as the call of a tool. A provider that refuses it is
+asked in words. What cannot work is refused before the first call."""
 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 from pydantic_ai import StructuredDict
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_core import to_json
 
-from flujo_aros.contract import Contract, JsonSchema
+from flujo_aros.contract import Contract, JsonSchema, TaggedContract
 from flujo_aros.errors import UsageError
+from flujo_aros.host.direct import tell_passed, text_of
 from flujo_aros.host.envelope import ENVELOPE, object_schema
+from flujo_aros.host.faults import detail_of, refuses_schema
+from flujo_aros.host.model_facts import profile_of
+from flujo_aros.host.run_state import Exchange, RunRecord
+from flujo_aros.recovery import Ladder
 
 TOOL: Final = "final_result"
 """The name of the output tool, which is that of pydantic-ai."""
@@ -61,3 +70,169 @@ def schema_request(contract: Contract[Any], mode: Literal["native", "prompted", 
     described = sent.pop("description", None)
     key = None if schema == contract.json_schema else ENVELOPE
     return SchemaRequest(mode, OutputObjectDefinition(sent, sent.get("title") or like.__name__, described), key)
+
+
+def first_form(model: Model, parameters: ModelRequestParameters, record: RunRecord | None) -> ModelRequestParameters:
+    """How to ask: in words where this model has refused the schema before in this run, else as it was meant."""
+    if record is None or not record.options.refusals:
+        return parameters
+    why = record.options.refusals.get(_key(model, parameters))
+    words = None if why is None else in_words(parameters)
+    if why is None or words is None:
+        return parameters
+    _report(record, parameters, f"{why} earlier in this run; asked in words at once")
+    return words
+
+
+def next_form(
+    error: Exception, model: Model, parameters: ModelRequestParameters, record: RunRecord | None
+) -> ModelRequestParameters | None:
+    """The same request in words, once the provider has refused its schema; None for every other error.
+
+    The refusal holds for the rest of the run.
+    """
+    if record is None or not record.exchange.is_read or not refuses_schema(error):
+        return None
+    words = in_words(parameters)
+    if words is not None:
+        why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+        record.options.refusals[_key(model, parameters)] = why
+        record.tally.count_own()
+        _report(record, parameters, f"{why}; asked in words instead")
+    return words
+
+
+def remember(error: Exception, model: Model, contract: Contract[Any], record: RunRecord) -> bool:
+    """Whether an error is that a model refuses the schema of a ladder's call; kept for the rest of the run."""
+    if not refuses_schema(error):
+        return False
+    why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
+    record.options.refusals[_key_of(model, contract)] = why
+    record.exchange.schema_refused = f"{why}; asked in words instead"
+    return True
+
+
+def is_refused(model: Model, contract: Contract[Any], record: RunRecord) -> bool:
+    """Whether a model has refused the schema of a contract in this run."""
+    return bool(record.exchange.schema_refused) or (
+        bool(record.options.refusals) and _key_of(model, contract) in record.options.refusals
+    )
+
+
+def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | None:
+    """The request with its schema in the prompt alone; None where it stands nowhere else already."""
+    asked = parameters.output_object
+    if parameters.output_mode == "native" and asked is not None:
+        return replace(parameters, output_mode="prompted")
+    if parameters.output_mode != "tool" or not parameters.output_tools:
+        return None
+    schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
+    tool = parameters.output_tools[0]
+    asked = OutputObjectDefinition(
+        schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+        tool.name,
+        tool.description if len(schemas) == 1 else None,
+    )
+    return replace(parameters, output_mode="prompted", output_object=asked, output_tools=[], allow_text_output=True)
+
+
+def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
+    record.exchange.schema_refused = why
+    tell_passed(parameters.output_mode, why, record.exchange.model)
+
+
+def _key_of(model: Model, contract: Contract[Any]) -> str:
+    return f"{model.model_name} {contract.fingerprint}"
+
+
+def _key(model: Model, parameters: ModelRequestParameters) -> str:
+    asked = parameters.output_object
+    schemas = [tool.parameters_json_schema for tool in parameters.output_tools]
+    return f"{model.model_name} {to_json([None if asked is None else asked.json_schema, schemas]).decode()}"
+
+
+_PART_OF_TEXT: Final = ("tagged", "text", "block")
+_MOST_CHARS_PER_TOKEN: Final = 8
+"""No tokenizer packs prose or JSON as densely as that over a whole prompt."""
+_LEAST_TOKENS: Final = 512
+"""Fewer are no window of a server, but what a cache of prompts has left to count."""
+
+
+def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequestContext) -> None:
+    """Raise a `UsageError` for what cannot work, before anything is spent on it."""
+    parameters = request.model_request_parameters
+    mode = parameters.output_mode
+    if contract.mode in _PART_OF_TEXT and (mode == "native" or (mode == "tool" and not parameters.allow_text_output)):
+        message = (
+            f"a {contract.mode} output is a part of a text, but the agent asks for its output in {mode} mode; "
+            "give the agent output_type=contract.as_output(), or output_type=str"
+        )
+        raise UsageError(message)
+    if not isinstance(contract, TaggedContract):
+        return
+    if not contract.opens.search(text_of(request.messages)):
+        message = (
+            f"the prompt does not name the opening tag {contract.opening}, so that the model cannot know of it; "
+            f'say so in the prompt or the instructions: "Write your final answer between {contract.opening} and '
+            f'</{contract.tag}>."'
+        )
+        raise UsageError(message)
+    if contract.max_retries:
+        _refuse_retries(contract.max_retries, ladder, request)
+
+
+def _refuse_retries(retries: int, ladder: Ladder, request: ModelRequestContext) -> None:
+    wanted = f"max_retries={retries} asks again in the same conversation"
+    profile = profile_of(request.model)
+    if profile.get("supports_conversation") is False:
+        message = f"{wanted}, but the model {request.model.model_name} takes single prompts only; set max_retries=0"
+        raise UsageError(message)
+    if ladder.max_calls < 1 or not any(stage.stage == "retry" for stage in ladder.stages):
+        message = f"{wanted}, but the ladder makes no such call; add Retry() to its stages, or set max_retries=0"
+        raise UsageError(message)
+
+
+def prompt_cut(exchange: Exchange) -> str:
+    """Why the provider seems to have cut the prompt without a word (Ollama does), or nothing.
+
+    It has counted far fewer tokens than the prompt can have.
+    """
+    request, response = exchange.request, exchange.response
+    if request is None or response is None:
+        return ""
+    counted = response.usage.input_tokens
+    if counted < _LEAST_TOKENS:
+        return ""
+    parameters = request.model_request_parameters
+    tools = [tool.parameters_json_schema for tool in (*parameters.function_tools, *parameters.output_tools)]
+    size = len(text_of(request.messages)) + len(to_json(tools))
+    if size <= counted * _MOST_CHARS_PER_TOKEN:
+        return ""
+    return (
+        f"the provider counted {counted} input tokens for a prompt of {size} characters: it has most likely cut it; "
+        "raise the context length of the server (Ollama: num_ctx), or shorten the prompt"
+    )
+
+
+def better_mode(exchange: Exchange) -> str | None:
+    """The output mode that the profile of the model speaks for, where another one was asked for."""
+    request = exchange.request
+    if request is None:
+        return None
+    mode = request.model_request_parameters.output_mode
+    profile = profile_of(request.model)
+    if mode == "tool" and profile.get("supports_tools") is False:
+        return "native" if profile.get("supports_json_schema_output") else "prompted"
+    return "native" if mode in ("prompted", "tool") and profile.get("supports_json_schema_output") else None
+
+
+def run_context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:
+    """What an error can tell of the run that it ended: the caller's metadata, the run, the agent, the tag."""
+    known: dict[str, Any] = {
+        **(ctx.metadata or {}),
+        "run_id": ctx.run_id,
+        "agent": ctx.agent.name if ctx.agent else None,
+    }
+    if isinstance(contract, TaggedContract):
+        known["tag"] = contract.tag
+    return {name: value for name, value in known.items() if value is not None}

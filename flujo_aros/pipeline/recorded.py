@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     """A settled step as plain JSON, with what was said in it if later steps may go on from there."""
-    from flujo_aros.host.conversation import plain_conversation  # here: most runs have no need of the model host
+    from flujo_aros.host.run import plain_conversation  # here: most runs have no need of the model host
 
     result = slot.result
     kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
@@ -44,7 +44,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
     """The slot of a step as it had settled; its value is typed by its contract."""
-    from flujo_aros.host.conversation import conversation_of  # as in `recorded_step`
+    from flujo_aros.host.run import conversation_of  # as in `recorded_step`
 
     result: StepResult[Any] = StepResult(
         name=step.name,

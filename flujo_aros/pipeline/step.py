@@ -20,7 +20,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import UsageError
 from flujo_aros.host.agent import AgentSpec
-from flujo_aros.host.model_names import unowned
+from flujo_aros.host.model_facts import unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping

@@ -15,7 +15,7 @@ from flujo_aros.events import StagePassed, observing
 from flujo_aros.host.faults import refuses_schema
 from flujo_aros.host.run import run_agent
 from flujo_aros.host.run_state import RunRecord
-from flujo_aros.host.wording import is_refused, remember
+from flujo_aros.host.schema_request import is_refused, remember
 from flujo_aros.pipeline.map import Map
 from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel

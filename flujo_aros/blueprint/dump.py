@@ -17,7 +17,7 @@ from flujo_aros.contract import WrittenContract
 from flujo_aros.ensemble.log import EventLog
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import UsageError
-from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT

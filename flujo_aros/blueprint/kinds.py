@@ -16,7 +16,7 @@ from flujo_aros.blueprint.references import Unready, checks_of
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import FilterError, UsageError
-from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch, branch_key

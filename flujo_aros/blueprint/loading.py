@@ -30,8 +30,7 @@ from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, ContractError, Place
-from flujo_aros.host.agent import AgentSpec
-from flujo_aros.host.model_facts import mistaken
+from flujo_aros.host import AgentSpec, mistaken
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file

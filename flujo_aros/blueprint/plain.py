@@ -15,7 +15,7 @@ from flujo_aros.blueprint.options import Making, as_template, said
 from flujo_aros.blueprint.references import NO_AGENT, Shaped, Target, Unready, target_of
 from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.errors import ContractError, TemplateError
-from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.facts import warnings_of
 from flujo_aros.pipeline.imports import Import, OutputMapping

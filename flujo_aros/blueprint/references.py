@@ -13,7 +13,7 @@ from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.contract import Check, Invalid, compile_contract
 from flujo_aros.errors import BlueprintError, Place, TemplateError, UsageError
-from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.condition import Expressed

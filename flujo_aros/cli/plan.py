@@ -129,8 +129,7 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
 
 def _check_model(blueprint: Path, step: PipelineStep) -> None:
     """Raise `UsageError` for an agent step of the pipeline itself, which will run, without its key or its package."""
-    from flujo_aros.host.agent import AgentSpec
-    from flujo_aros.host.model_facts import made_model
+    from flujo_aros.host import AgentSpec, made_model
     from flujo_aros.pipeline.step import Step
 
     agent = step.facts.agent if isinstance(step, Step) else None
@@ -161,7 +160,7 @@ def blamed(blueprint: Path, error: UsageError) -> BlueprintError:
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
     """One error for each file that names local models which are not known. A program may serve them, `aros` cannot."""
-    from flujo_aros.host.model_facts import mistaken_local
+    from flujo_aros.host import mistaken_local
 
     named = {*pipeline.models, *_LOCAL.findall(blueprint.read_text(encoding="utf-8"))}  # it has been loaded from there
     if not any(mistaken_local(model) for model in named):
@@ -270,7 +269,7 @@ def _function_name(step: Call) -> str:
 
 
 def _agent_step(step: Step) -> dict[str, Any]:
-    from flujo_aros.host.agent import AgentSpec
+    from flujo_aros.host import AgentSpec
 
     facts = step.facts
     agent, contract = facts.agent, facts.contract

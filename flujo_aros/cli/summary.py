@@ -21,7 +21,7 @@ from flujo_aros.telemetry.formatting import cost_words, counted, next_words, sec
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
-    from flujo_aros.host.run import StageRecord
+    from flujo_aros.host import StageRecord
 
 _COLUMNS: tuple[str, ...] = ("step", "status", "trust", "input", "repairs", "calls", "tokens", "cost", "time")
 _FIGURES = ("repairs", "calls", "tokens", "cost", "time")

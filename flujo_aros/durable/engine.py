@@ -28,7 +28,7 @@ from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
 from flujo_aros.durable.store import OPEN, RUNS, RunRow, Store, Superseded, workflow_of
 from flujo_aros.errors import ArosError, UsageError
-from flujo_aros.host.recorded import Record
+from flujo_aros.host import Record
 from flujo_aros.pipeline.model import Answer, Pipeline
 from flujo_aros.pipeline.pause import every_step, fingerprint
 from flujo_aros.pipeline.recorded import as_saved

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from flujo_aros.durable.store import LIMITS, Store
 from flujo_aros.errors import UsageError
-from flujo_aros.host.recorded import CallMade
+from flujo_aros.host import CallMade
 
 _WINDOW: Final = 60.0
 _CHARS_PER_TOKEN: Final = 4

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded, TextRow
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
-from flujo_aros.host.recorded import CallMade, Record, recorded_by
+from flujo_aros.host import CallMade, Record, recorded_by
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep

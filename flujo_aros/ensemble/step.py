@@ -35,9 +35,7 @@ from flujo_aros.ensemble.memory import (
 )
 from flujo_aros.ensemble.views import Stats, stats
 from flujo_aros.errors import UsageError
-from flujo_aros.host.agent import AgentSpec
-from flujo_aros.host.faults import USED_UP
-from flujo_aros.host.recorded import CallMade, CallRecorder, Record, recorded_by, recorder
+from flujo_aros.host import USED_UP, AgentSpec, CallMade, CallRecorder, Record, recorded_by, recorder
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement

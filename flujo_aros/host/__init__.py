@@ -2,32 +2,39 @@
 
 It is the only importer of pydantic-ai, and of the local model (`local`).
 
-What comes in is an agent, a prompt and a contract (`run.run_agent`); or a pydantic-ai agent with `Aros` on it. What
-comes out is an `Outcome` with the stages, the calls and what they have used.
+What comes in is an agent, a prompt and a contract (`run_agent`); or a pydantic-ai agent with `Aros` as a capability.
+What comes out is an `Outcome` with the stages, the calls and their usage.
 
-There are two ways, told apart in one place (`run.run_agent`):
+There are two paths, and one place where they part (`run.run_agent`):
 
-1. An agent of a blueprint (`agent.AgentSpec`) has no tools and needs no agent graph. `direct_run` makes one request, by
-   `direct.request_once`, and reads the reply.
-2. An agent of one's own is run by pydantic-ai. `capability.Aros` hooks into its run: it reads each output before it is
-   validated.
+1. An agent of a blueprint (`AgentSpec`, in `agent`) has no tools and needs no agent graph. `direct_run` makes one
+   request by `direct.request_once` and reads the reply.
+2. An agent of your own is run by pydantic-ai. The hooks of `capability.Aros` read each output before it is validated.
 
-From there on both are the same. `run_state` keeps what is known: the options of the run, a tally of its calls, and the
-`Exchange`, which is the latest request and what came of it. `ladder_run.recover` reads the reply; where it cannot be
-used, it drives the plan of the ladder (`flujo_aros.recovery`). Each ask of the plan is one more direct request
-(`nested_call`). `ladder_run.Run` is the run that is under way: whoever needs to know gets it handed.
+From there on both are the same. `run_state` holds the state of a run: its options, a tally of its calls, and the
+`Exchange`, which is the latest request with everything that came of it. `ladder_run.recover` reads the reply; if it
+cannot be used, it drives the plan of the ladder (`flujo_aros.recovery`). Each ask of the plan is one more direct
+request (`nested_call`). `ladder_run.Run` is the run that is under way, and is passed to whatever needs it.
 
-Around a request: `schema_request` puts the schema in, as native output, in words or as a tool; `wording` asks in words
-where the provider refuses the schema; `preflight` refuses what cannot work; `model_call` reports the call and asks the
-caller's allowance; `model` and `runaway` watch a stream and end it where the rest is worth nothing.
-Around a reply: `faults` and `error_payload` find the reply in an error; `empty_response` says why there is none;
-`output_tools` finds the call that was meant; `envelope` stands between the value of the user and what the host
-validates.
+Around a request: `schema_request` decides in which form the schema is sent (enforced by the provider, in words, or as a
+tool), and refuses what cannot work; `direct` reports the call and reserves it from the caller's allowance; `model`
+watches a stream and ends it when the rest is worthless; `model_facts` knows names, prices and profiles of models.
+Around a reply: `faults` says which errors are data; `response` finds the answer in a response, in its thinking, in an
+error, or says why there is none; `envelope` converts between the user's value and the JSON that pydantic-ai validates;
+`reporting` writes events and metadata; `live` shows a reply while it streams.
 
 Laws, and where they hold:
 
-- every request of the direct way goes through one function (`direct`), so that an engine can record and replay it;
+- every request of the direct path goes through one function (`direct`), so that an engine can record and replay it;
 - limits, usage and prices count each call once, failed ones included (`direct.count`, `run_state.RunRecord.counted`);
-- control flow, `UsageLimitExceeded` and cancellation pass through; what is data is listed in `faults.PROVIDER_FAULTS`;
+- control flow, `UsageLimitExceeded` and cancellation pass through; errors that are data are `faults.PROVIDER_FAULTS`;
 - spans are pydantic-ai's own, with or without an agent graph (`spans`).
+
+Other packages import from here. A name is imported when it is first used; `__init__.pyi` declares them.
 """
+
+from __future__ import annotations
+
+from flujo_aros.lazy import lazy_names as _lazy_names
+
+__all__, __getattr__, __dir__ = _lazy_names(__name__, __file__)

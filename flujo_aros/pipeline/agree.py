@@ -10,8 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.host.agent import AgentSpec
-from flujo_aros.host.faults import USED_UP
+from flujo_aros.host import USED_UP, AgentSpec
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING
 
-from flujo_aros.host.agent import AgentSpec
-from flujo_aros.host.model_facts import counted, most_for_call
+from flujo_aros.host import AgentSpec, counted, most_for_call
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map

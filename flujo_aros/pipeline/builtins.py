@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.extraction import Extraction
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.processing import Processing

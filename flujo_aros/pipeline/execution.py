@@ -31,7 +31,7 @@ from flujo_aros.reading.payload import judged_awaiting
 
 if TYPE_CHECKING:
     from flujo_aros.events import LiveEvent
-    from flujo_aros.host.run import Conversation, ModelSource
+    from flujo_aros.host import Conversation, ModelSource
     from flujo_aros.pipeline.condition import Condition
     from flujo_aros.pipeline.recording import Recording
     from flujo_aros.pipeline.template import InputTemplate

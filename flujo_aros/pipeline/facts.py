@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.contract import Contract, JsonSchema, SchemaValues, WrittenContract, compile_contract, compile_shape
-from flujo_aros.host.agent import AgentSpec
+from flujo_aros.host import AgentSpec
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.processing import Enforcement, Processing

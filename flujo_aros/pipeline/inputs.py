@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias, cast
 
 from flujo_aros.errors import TemplateError
-from flujo_aros.host.content import Prompt
+from flujo_aros.host import Prompt
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.pipeline.values import as_parts, as_text
 

@@ -17,7 +17,7 @@ from flujo_aros.pipeline.results import OnDegraded, RunResult, RunStatus, StepRe
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.host.run import Conversation, StageRecord
+    from flujo_aros.host import Conversation, StageRecord
     from flujo_aros.pipeline.results import BodyResult
     from flujo_aros.pipeline.shared import Path, Write
 

@@ -26,7 +26,7 @@ from flujo_aros.pipeline.step import PREVIOUS
 from flujo_aros.pipeline.template import InputTemplate
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a loop of callables has no need of
-    from flujo_aros.host.run import Conversation
+    from flujo_aros.host import Conversation
 
 OnMaxLoops: TypeAlias = Literal["fail", "accept"]
 

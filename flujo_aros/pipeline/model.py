@@ -26,7 +26,7 @@ from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Allowance, Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.host.run import Conversation, Live, ModelSource
+    from flujo_aros.host import Conversation, Live, ModelSource
     from flujo_aros.recovery import Evidence
 
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from flujo_aros.errors import UsageError
-from flujo_aros.host.faults import USED_UP
+from flujo_aros.host import USED_UP
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
 from flujo_aros.pipeline.fanout import FanOut

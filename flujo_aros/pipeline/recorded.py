@@ -9,7 +9,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
-from flujo_aros.host.content import has_content
+from flujo_aros.host import has_content
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.pipeline.ledger import Slot
 from flujo_aros.pipeline.results import (
@@ -23,12 +23,12 @@ from flujo_aros.pipeline.results import (
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.host.run import StageRecord
+    from flujo_aros.host import StageRecord
 
 
 def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     """A settled step as plain JSON, with what was said in it if later steps may go on from there."""
-    from flujo_aros.host.run import plain_conversation  # here: most runs have no need of the model host
+    from flujo_aros.host import plain_conversation  # here: most runs have no need of the model host
 
     result = slot.result
     kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
@@ -44,7 +44,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
 
 def slot_of(step: RecordedStep, contract: Contract[Any] | None) -> Slot:
     """The slot of a step as it had settled; its value is typed by its contract."""
-    from flujo_aros.host.run import conversation_of  # as in `recorded_step`
+    from flujo_aros.host import conversation_of  # as in `recorded_step`
 
     result: StepResult[Any] = StepResult(
         name=step.name,
@@ -144,7 +144,7 @@ def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
 
 
 def _stage(stage: RecordedStage) -> StageRecord:
-    from flujo_aros.host.run import StageRecord  # as in `recorded_step`
+    from flujo_aros.host import StageRecord  # as in `recorded_step`
 
     return StageRecord(stage.stage, stage.outcome, stage.reason, stage.calls, stage.usage, stage.seconds)
 

@@ -20,7 +20,7 @@ from flujo_aros.redaction import Vault
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
-    from flujo_aros.host.run import Conversation, StageRecord
+    from flujo_aros.host import Conversation, StageRecord
     from flujo_aros.pipeline.shared import SharedContext, Write
 
 T = TypeVar("T")

@@ -29,7 +29,7 @@ from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
 
 if TYPE_CHECKING:
-    from flujo_aros.host.run import ModelSource
+    from flujo_aros.host import ModelSource
     from flujo_aros.recovery import Evidence
 
 _LOCAL = "local:"

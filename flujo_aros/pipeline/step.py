@@ -19,8 +19,7 @@ from flujo_aros.contract import (
     written_contract,
 )
 from flujo_aros.errors import UsageError
-from flujo_aros.host.agent import AgentSpec
-from flujo_aros.host.model_facts import unowned
+from flujo_aros.host import AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
@@ -36,8 +35,7 @@ from flujo_aros.reading.read import read
 from flujo_aros.redaction import SecretsIn
 
 if TYPE_CHECKING:
-    from flujo_aros.host.content import Prompt
-    from flujo_aros.host.run import AgentRun, StageRecord
+    from flujo_aros.host import AgentRun, Prompt, StageRecord
 
 PREVIOUS: Final = "{{ previous_step }}"
 
@@ -197,7 +195,7 @@ class Step(Common):
 
 @cache
 def _driver() -> Callable[..., Awaitable[AgentRun[Any]]]:
-    from flujo_aros.host.run import run_agent  # here: a pipeline of callables needs no model host
+    from flujo_aros.host import run_agent  # here: a pipeline of callables needs no model host
 
     return run_agent
 

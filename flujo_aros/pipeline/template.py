@@ -20,7 +20,7 @@ from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 
 from flujo_aros.errors import FilterError, TemplateError
-from flujo_aros.host.content import Prompt
+from flujo_aros.host import Prompt
 from flujo_aros.pipeline.names import (
     ROOTS,
     VARIABLES,

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.host.content import has_content, is_content
+from flujo_aros.host import has_content, is_content
 from flujo_aros.json_data import is_dict, is_list
 
 AS_CONTENT: Final = 'make it an element of the input: ["What is in this?", "{{ input }}"]'

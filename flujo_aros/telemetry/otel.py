@@ -77,7 +77,7 @@ class Exporting:
     """An `OpenTelemetry` that exports over OTLP while the block runs, and all that is left when it ends."""
 
     def __init__(self, *, content: bool) -> None:
-        from flujo_aros.host.spans import instrument_agents
+        from flujo_aros.host import instrument_agents
         from flujo_aros.telemetry import exporting
 
         exporting.quieten()

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from flujo_aros.cli.summary import print_summary
-from flujo_aros.host.run import StageRecord
+from flujo_aros.host import StageRecord
 from flujo_aros.outcome import Accepted, Degraded, Issue, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, run_status
 from flujo_aros.usage import Usage

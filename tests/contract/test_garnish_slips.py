@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 
 from flujo_aros import Accepted, Aros, Output, Reason, Rejected, Risk, Runner, Step, StreamReader, Trust, read
 from flujo_aros.contract import scores_of, winner_in
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import run_agent
 from flujo_aros.testing import ScriptedModel
 
 CAST = ["p1", "p2"]

@@ -13,7 +13,7 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 
 from flujo_aros.durable.limits import PerMinute, SharedLimits
 from flujo_aros.durable.store import Store
-from flujo_aros.host.recorded import CallMade
+from flujo_aros.host import CallMade
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 

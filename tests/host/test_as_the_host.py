@@ -18,7 +18,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.profiles import ModelProfile
 
 from flujo_aros import Aros, Ladder, Output, OutputError
-from flujo_aros.host.model_facts import profile_of
+from flujo_aros.host import profile_of
 from flujo_aros.testing import ScriptedModel
 
 from .scripted import Script, call

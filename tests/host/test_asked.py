@@ -9,8 +9,7 @@ from pydantic_ai.profiles import ModelProfile
 
 from flujo_aros import AgentSpec
 from flujo_aros.contract import compile_contract
-from flujo_aros.host.envelope import object_schema
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import object_schema, run_agent
 from flujo_aros.outcome import Accepted, Trust
 
 

@@ -19,9 +19,7 @@ from flujo_aros import AgentSpec, Aros
 from flujo_aros.contract import Output, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.events import AskFinished, AskStarted, observing
-from flujo_aros.host.nested_call import ModelAnswers, native_of
-from flujo_aros.host.run import run_agent
-from flujo_aros.host.run_state import RunRecord, recording
+from flujo_aros.host import ModelAnswers, RunRecord, native_of, recording, run_agent
 from flujo_aros.outcome import OutputError, Reason
 from flujo_aros.recovery import Ask, Degrade, Escalate, Ladder, LlmRepair, Resume, Retry
 from flujo_aros.settings import current_settings

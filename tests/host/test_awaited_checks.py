@@ -11,7 +11,7 @@ from pydantic_ai import Agent, NativeOutput
 
 from flujo_aros import Accepted, AgentSpec, Aros, Output, Runner, Step, UsageError, read
 from flujo_aros.contract import Contract, scores_of, winner_in, with_checks
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import run_agent
 from flujo_aros.testing import ScriptedModel, ScriptedModels
 
 from .matrix import on_own_loop

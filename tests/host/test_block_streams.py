@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelResponse, PartDeltaEvent, PartStartEvent, 
 
 from flujo_aros import Accepted, Aros, Block, Output, Trust
 from flujo_aros.events import TextAppended, TextDelta, TextReplaced
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import run_agent
 
 from .matrix import Part, Replies
 

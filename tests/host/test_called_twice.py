@@ -7,7 +7,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from flujo_aros import Aros, Ladder, Reason
-from flujo_aros.host.run_state import AgentOutputError
+from flujo_aros.host import AgentOutputError
 
 from .scripted import Script, call
 

@@ -23,7 +23,7 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from flujo_aros import Aros
 from flujo_aros.errors import ContractError
 from flujo_aros.events import AskFinished, AskStarted, ReadFinished, observing
-from flujo_aros.host.run_state import StageRecord, recording
+from flujo_aros.host import StageRecord, recording
 from flujo_aros.outcome import Degraded, OutputError, Reason, Trust
 from flujo_aros.recovery import Degrade, Ladder, LlmRepair
 

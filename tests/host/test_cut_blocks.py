@@ -9,7 +9,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 from flujo_aros import Accepted, Aros, Block, Degraded, Ladder, Output, OutputError, Reason, Rejected, Trust, read
 from flujo_aros.events import TextAppended, TextDelta, TextReplaced
-from flujo_aros.host.run import AgentRun, run_agent
+from flujo_aros.host import AgentRun, run_agent
 from flujo_aros.recovery import Retry, Synthesize
 
 from .matrix import Part, Replies

@@ -30,8 +30,7 @@ from flujo_aros.events import (
     StagePassed,
     observing,
 )
-from flujo_aros.host.direct import calls_made_by, request_once
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import calls_made_by, request_once, run_agent
 from flujo_aros.outcome import Accepted, Reason, Rejected
 from flujo_aros.testing import ScriptedModel
 

@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 
 from flujo_aros import Output, Runner, Step, Trust
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import run_agent
 from flujo_aros.testing import ScriptedModel, cut
 
 SAID = Output.event(["npc.said", "npc.thought"], ["mood"])

@@ -7,7 +7,7 @@ import weakref
 from pydantic_ai.models.test import TestModel
 
 from flujo_aros.contract import compile_contract
-from flujo_aros.host.agent import AgentSpec, checked_contract, direct_agent, named_model
+from flujo_aros.host import AgentSpec, checked_contract, direct_agent, named_model
 
 SPEC = AgentSpec(model="test", system_prompt="Say a number.")
 NUMBER = compile_contract({"type": "object", "properties": {"n": {"type": "integer"}}})

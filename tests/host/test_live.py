@@ -27,7 +27,7 @@ from flujo_aros.events import (
     TextReplaced,
     observing,
 )
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import run_agent
 from flujo_aros.outcome import Accepted, Degraded, Reason, Rejected
 from flujo_aros.recovery import Degrade, Ladder, LlmRepair, Resume, Retry
 from flujo_aros.settings import current_settings

@@ -14,7 +14,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from flujo_aros.host.envelope import object_schema
+from flujo_aros.host import object_schema
 from flujo_aros.host.local import LocalModels
 from flujo_aros.lint.providers.llamacpp import grammar_losses
 from flujo_aros.lint.providers.provider_schema import schema_losses, schema_mode

@@ -12,10 +12,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError, Pipeline, Reason, Runner, Step
 from flujo_aros.contract import compile_contract
 from flujo_aros.events import StagePassed, observing
-from flujo_aros.host.faults import refuses_schema
-from flujo_aros.host.run import run_agent
-from flujo_aros.host.run_state import RunRecord
-from flujo_aros.host.schema_request import is_refused, remember
+from flujo_aros.host import RunRecord, is_refused, refuses_schema, remember, run_agent
 from flujo_aros.pipeline.map import Map
 from flujo_aros.recovery import Constrain
 from flujo_aros.testing import ScriptedModel

@@ -21,7 +21,7 @@ from pydantic_ai.usage import RequestUsage
 from flujo_aros import AgentSpec, Aros
 from flujo_aros.contract import Output, compile_contract
 from flujo_aros.errors import UsageError
-from flujo_aros.host.run import AgentRun, StageRecord, run_agent
+from flujo_aros.host import AgentRun, StageRecord, run_agent
 from flujo_aros.outcome import Accepted, Degraded, OutputError, Reason, Rejected, Trust
 from flujo_aros.recovery import Ladder, LlmRepair
 from flujo_aros.testing import ScriptedModel

@@ -7,8 +7,7 @@ import pytest
 from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 
 from flujo_aros import Output
-from flujo_aros.host.response import allows_nothing
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import allows_nothing, run_agent
 from flujo_aros.testing import ScriptedModel
 
 from .matrix import Item

@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
 
 from flujo_aros import AgentSpec, Aros, Ladder, Output, Trust, recording
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import run_agent
 from flujo_aros.recovery import Retry
 from flujo_aros.testing import ScriptedModel
 

@@ -16,8 +16,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from flujo_aros import AgentSpec, Aros, Ladder, Output, OutputError
 from flujo_aros.events import AgentFinished, AskFinished, Event, LiveEvent, observing
-from flujo_aros.host.run import run_agent
-from flujo_aros.host.run_state import RunRecord, recording
+from flujo_aros.host import RunRecord, recording, run_agent
 from flujo_aros.testing import ScriptedModel
 from flujo_aros.usage import Usage
 

@@ -21,7 +21,7 @@ from pydantic_ai.usage import RequestUsage
 
 from flujo_aros import AgentSpec
 from flujo_aros.events import Event, StepFinished
-from flujo_aros.host.model_facts import most_for_call
+from flujo_aros.host import most_for_call
 from flujo_aros.pipeline.bound import bound
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.imports import Import

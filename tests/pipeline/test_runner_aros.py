@@ -142,7 +142,7 @@ def test_aros_5_callables_cause_no_noise_and_the_prompt_told_is_the_prompt_sent(
     spec = AgentSpec(model="local:m", system_prompt="You sort the post.", output_schema=SCHEMA)
     from flujo_aros.contract import compile_contract
     from flujo_aros.events import observing
-    from flujo_aros.host.run import run_agent
+    from flujo_aros.host import run_agent
 
     with observing(told.append):
         asyncio.run(run_agent(spec, "go", compile_contract(SCHEMA), models=Models()))

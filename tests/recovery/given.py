@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import BaseModel
 
 from flujo_aros.contract import compile_contract
-from flujo_aros.host.nested_call import drive
+from flujo_aros.host import drive
 from flujo_aros.recovery import Ladder, Task
 
 

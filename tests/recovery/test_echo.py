@@ -12,7 +12,7 @@ from pydantic_ai import Agent, PromptedOutput
 
 from flujo_aros import Accepted, Aros, Ladder, LlmRepair, Output, OutputError, Runner, Step
 from flujo_aros.contract import compile_contract
-from flujo_aros.host.run import run_agent
+from flujo_aros.host import run_agent
 from flujo_aros.recovery import Examples, blanks_in
 from flujo_aros.testing import ScriptedModel
 

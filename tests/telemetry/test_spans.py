@@ -18,7 +18,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from flujo_aros import Aros, Call, Runner, Step
 from flujo_aros.blueprint.load import load_blueprint
 from flujo_aros.events import observing
-from flujo_aros.host.spans import instrument_agents
+from flujo_aros.host import instrument_agents
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel

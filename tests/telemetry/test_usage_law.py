@@ -21,7 +21,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.function import FunctionModel
 
 from flujo_aros import Aros, Branch, Import, Ladder, Loop, Map, Parallel, Pipeline, Runner, Step
-from flujo_aros.host.spans import instrument_agents
+from flujo_aros.host import instrument_agents
 from flujo_aros.pipeline.results import RunResult
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.usage import Usage

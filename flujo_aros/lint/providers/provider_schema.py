@@ -22,7 +22,7 @@ from pydantic_ai.profiles.google import google_model_profile
 from pydantic_ai.providers import infer_provider_class
 
 from flujo_aros.contract import JsonSchema
-from flujo_aros.host.envelope import ENVELOPE, object_schema
+from flujo_aros.host import ENVELOPE, object_schema
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.lint.providers.llamacpp import ANNOTATIONS, grammar_losses
 

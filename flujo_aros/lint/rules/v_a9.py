@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from flujo_aros.blueprint.document import Node
-from flujo_aros.host.model_facts import mistaken_local, nearest_local
+from flujo_aros.host import mistaken_local, nearest_local
 from flujo_aros.lint.finding import Applicability, Finding, Severity
 from flujo_aros.lint.rule import Rule, fix_of, span_of
 from flujo_aros.lint.subject import Subject

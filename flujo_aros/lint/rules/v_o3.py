@@ -8,7 +8,7 @@ from typing import ClassVar
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Located
 from flujo_aros.errors import Place
-from flujo_aros.host.envelope import object_schema
+from flujo_aros.host import object_schema
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.providers.provider_schema import Loss, schema_losses, schema_mode
 from flujo_aros.lint.providers.schema_limits import refused_for_size

@@ -1,0 +1,59 @@
+# The names that other packages and tests use, and where each is defined: `__init__.py` reads this declaration.
+
+from flujo_aros.host.agent import (
+    AgentSpec as AgentSpec,
+    OutputMode as OutputMode,
+    checked_contract as checked_contract,
+    direct_agent as direct_agent,
+    named_model as named_model,
+)
+from flujo_aros.host.capability import Aros as Aros
+from flujo_aros.host.content import Prompt as Prompt, has_content as has_content, is_content as is_content
+from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by, request_once as request_once
+from flujo_aros.host.envelope import ENVELOPE as ENVELOPE, object_schema as object_schema
+from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema
+from flujo_aros.host.ladder_run import fitted as fitted
+from flujo_aros.host.model_facts import (
+    counted as counted,
+    made_model as made_model,
+    mistaken as mistaken,
+    mistaken_local as mistaken_local,
+    most_for_call as most_for_call,
+    nearest_local as nearest_local,
+    profile_of as profile_of,
+    unowned as unowned,
+)
+from flujo_aros.host.nested_call import (
+    ModelAnswers as ModelAnswers,
+    adrive as adrive,
+    drive as drive,
+    native_of as native_of,
+)
+from flujo_aros.host.output_types import output_type as output_type
+from flujo_aros.host.recorded import (
+    CallMade as CallMade,
+    CallRecorder as CallRecorder,
+    Record as Record,
+    recorded_by as recorded_by,
+    recorder as recorder,
+)
+from flujo_aros.host.response import allows_nothing as allows_nothing
+from flujo_aros.host.run import (
+    AgentRun as AgentRun,
+    CallLimits as CallLimits,
+    Conversation as Conversation,
+    Live as Live,
+    ModelSource as ModelSource,
+    UsageSink as UsageSink,
+    conversation_of as conversation_of,
+    plain_conversation as plain_conversation,
+    run_agent as run_agent,
+)
+from flujo_aros.host.run_state import (
+    AgentOutputError as AgentOutputError,
+    RunRecord as RunRecord,
+    StageRecord as StageRecord,
+    recording as recording,
+)
+from flujo_aros.host.schema_request import is_refused as is_refused, remember as remember
+from flujo_aros.host.spans import instrument_agents as instrument_agents

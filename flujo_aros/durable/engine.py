@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from flujo_aros.durable.limits import PerMinute, SharedLimits
 from flujo_aros.durable.liveness import Liveness, dequeue_while, liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
-from flujo_aros.durable.store import OPEN, RUNS, RunRow, Store, Superseded, workflow_of
+from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, Superseded, workflow_of
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host import Record
 from flujo_aros.pipeline.model import Answer, Pipeline
@@ -48,6 +49,7 @@ _VERSION: Final = "aros-1"
 _MOST_TAKEOVERS: Final = 3
 _LOOK_SECONDS: Final = 0.25
 _LOOKS_AT_PARKED: Final = 20
+_LOOKS_AT_FORGOTTEN: Final = 4
 _TRIES: Final = 40
 _open: Durable | None = None
 
@@ -113,6 +115,8 @@ class Durable:
         self._queues: Sequence[str] = ()
         self._local: dict[str, _Local] = {}
         self._active: dict[str, _Active] = {}
+        self._performed: Counter[str] = Counter()
+        self._forgotten: set[str] = set()
         self._draining = False
         self._stop = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -540,6 +544,7 @@ class Durable:
     async def perform(self, run_id: str, segment: int) -> str:
         """The body of the engine's workflow: execute a run that has come to this process."""
         local = self._local.get(run_id)
+        self._performed[run_id] += 1
         try:
             row = await asyncio.to_thread(self.store.claim, run_id, segment, self.executor)
             if row is None:
@@ -551,13 +556,26 @@ class Durable:
         except Superseded:
             return "superseded"
         except (ArosError, asyncio.CancelledError) as error:
-            if local is None:
-                raise
-            local.error = error
+            if local is not None:
+                local.error = error
+            elif isinstance(error, (DatabaseError, asyncio.CancelledError)):
+                raise  # it goes on once the database is there again, or in another process
+            else:
+                await asyncio.to_thread(self._give_up, run_id, str(error))
             return "failed"
+        finally:
+            self._performed[run_id] -= 1
+            if not self._performed[run_id]:
+                del self._performed[run_id]
         if local is not None:
             local.result = result
         return result.status.value
+
+    def _give_up(self, run_id: str, why: str) -> None:
+        """Write that a run cannot be executed, for whoever asks for it."""
+        row = self.store.find(run_id)
+        if row is not None and row.executor == self.executor:
+            self.store.mark(row, "failed", why)
 
     def _runner_for(self, row: RunRow, local: _Local | None) -> Runner | None:
         """What executes a run here; None for a run that is left to others, which is written down."""
@@ -638,6 +656,8 @@ class Durable:
                 self._cancel_asked()
                 if self._queues:
                     self._take_over()
+                    if looks % _LOOKS_AT_FORGOTTEN == 0:
+                        self._remember()
                     looks += 1
                     if looks % _LOOKS_AT_PARKED == 1:
                         self._unpark()
@@ -661,6 +681,23 @@ class Durable:
             DBOS._recover_pending_workflows([executor])  # pyright: ignore[reportPrivateUsage]
             for row in self.store.orphans(executor):
                 self._adopt(row)
+
+    def _remember(self) -> None:
+        """Let runs go on that were forgotten: the engine has given their workflow up, and nobody has died.
+
+        That happens where the database is away for a while, or the engine cannot decode a row of its own. Two looks
+        must agree: a run that is just beginning looks the same for a moment.
+        """
+        found = {
+            row.run_id: row
+            for row in self.store.forgotten(self.executor)
+            if row.run_id not in self._local and row.run_id not in self._performed
+        }
+        for run_id in found.keys() & self._forgotten:
+            with suppress(engine_errors.DBOSException):
+                DBOS.cancel_workflow(found[run_id].workflow_id)
+            self._adopt(found[run_id])
+        self._forgotten = {*found}
 
     def _unpark(self) -> None:
         """Go on, in this process, with parked runs of the versions that it has."""

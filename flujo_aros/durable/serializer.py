@@ -17,7 +17,7 @@ from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.json_data import is_dict
 
 NAME: Final = "aros_json"
-"""What stands in the `serialization` column of every row of ours."""
+"""The value of the `serialization` column in every row of ours."""
 
 
 class RefusedRow(ArosError):
@@ -25,18 +25,18 @@ class RefusedRow(ArosError):
 
 
 class EngineError(ArosError):
-    """An error that the engine has recorded: its type and its message, as text."""
+    """An error that the engine has recorded, by its type and its message."""
 
 
 class JsonSerializer(Serializer):
-    """Plain JSON that a person can read. Exceptions become their type and message; nothing else is taken.
+    """Plain JSON that a person can read. Exceptions become their type and message; everything else is refused.
 
     >>> JsonSerializer().serialize({"reply": "Grüße"})
     '{"reply":"Grüße"}'
     """
 
     def name(self) -> str:
-        """What stands in the `serialization` column."""
+        """The value of the `serialization` column."""
         return NAME
 
     def serialize(self, data: Any) -> str:
@@ -47,26 +47,44 @@ class JsonSerializer(Serializer):
 
     def deserialize(self, serialized_data: str) -> Any:
         """The value of a row. Raises `RefusedRow` for what is not JSON."""
-        try:
-            value: Any = json.loads(serialized_data)
-        except (TypeError, ValueError) as error:
-            raise RefusedRow(f"a row of the durable database is not JSON ({error}); it was not decoded") from error
+        value = decoded(serialized_data)
         if is_dict(value) and value.get("") == "exception":
             return EngineError(f"{value.get('type')}: {value.get('message')}")
         return value
 
 
-def _refuse(serialized_data: str) -> Any:  # noqa: ARG001 - it is not looked at
+def decoded(column: str) -> Any:
+    """The JSON of a column. Raises `RefusedRow` for anything else."""
+    try:
+        return json.loads(column)
+    except (TypeError, ValueError) as error:
+        raise RefusedRow(
+            f"a row of the durable database is not JSON ({error}) and was not decoded; "
+            "something else than flujo_aros has written to this database: check who may"
+        ) from error
+
+
+def of_ours(column: str, serialization: str | None, run_id: str) -> Any:
+    """The JSON of a column that says how it is serialized. Raises `RefusedRow` unless that is as ours are."""
+    if serialization != NAME:
+        raise RefusedRow(
+            f"a recorded call of run {run_id} is serialized as `{serialization}` instead of `{NAME}` and was not "
+            "decoded; something else than flujo_aros has written to this database: check who may"
+        )
+    return decoded(column)
+
+
+def _refuse(serialized_data: str) -> Any:  # noqa: ARG001 - it is never read
     raise RefusedRow(
-        "a row of the durable database says `py_pickle`; pickles can run code and are never decoded. "
-        "Somebody else has written to this database: look at who may"
+        "a row of the durable database is serialized as `py_pickle`; pickles can run code and are never decoded. "
+        "Something else than flujo_aros has written to this database: check who may"
     )
 
 
 def refuse_pickles() -> None:
     """Let no row of any DBOS database be unpickled in this process from now on.
 
-    Raises `UsageError` where this release of DBOS decodes pickles in a place that is not known.
+    Raises `UsageError` where this release of DBOS decodes pickles in an unknown place.
     """
     unpickler = getattr(internals, "DBOSDefaultSerializer", None)
     known = isinstance(unpickler, Serializer) and unpickler.name() == "py_pickle"
@@ -76,3 +94,4 @@ def refuse_pickles() -> None:
             "pip install 'dbos>=3.4,<4'"
         )
     unpickler.deserialize = _refuse  # type: ignore[union-attr]
+    unpickler.serialize = JsonSerializer().serialize  # type: ignore[union-attr]  # nor is one written for such a row

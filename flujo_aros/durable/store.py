@@ -22,7 +22,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from flujo_aros.durable.serializer import NAME, RefusedRow
+from flujo_aros.durable.serializer import decoded, of_ours
 from flujo_aros.errors import UsageError
 
 FORMAT: Final = 1
@@ -137,7 +137,7 @@ class Json(sa.types.TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002 - its signature
         """From the database."""
-        return None if value is None else json.loads(value)
+        return None if value is None else decoded(value)
 
 
 _META = sa.MetaData()
@@ -165,6 +165,10 @@ STEPS = _table("aros_durable_steps", StepRow, keys=2)
 TEXTS = _table("aros_durable_texts", TextRow, keys=2)
 LIMITS = _table("aros_durable_limits", _Limit, indexed="provider")
 DOCUMENTS = _table("aros_durable_documents", _Document)
+
+
+class DatabaseError(UsageError):
+    """The database has refused something, or is away: what was under way goes on once it is there again."""
 
 
 class Store:
@@ -215,7 +219,7 @@ class Store:
             with self.engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise UsageError(f"the durable database {self.shown} {_refusal(error)}") from error
+            raise DatabaseError(f"the durable database {self.shown} {_refusal(error)}") from error
 
     # -- runs --------------------------------------------------------------------------------------------------
 
@@ -343,6 +347,23 @@ class Store:
         statuses = self.workflow_statuses([row.workflow_id for row in rows]) if rows else {}
         known = ("ENQUEUED", "PENDING", "DELAYED")
         return [row for row in rows if row.status == "cancelling" or statuses.get(row.workflow_id) not in known]
+
+    def forgotten(self, executor: str) -> list[RunRow]:
+        """The runs that nobody executes, of this executor or of none: the engine has ended their workflow, or has none.
+
+        Also those whose workflow this executor has taken, which only the executor can know that it does not execute.
+        """
+        query = sa.text(
+            "SELECT r.run_id FROM aros_durable_runs AS r "  # noqa: S608 - no input in it
+            f"LEFT JOIN {self._prefix}workflow_status AS w ON w.workflow_uuid = "
+            "CASE WHEN r.segment = 1 THEN r.run_id ELSE r.run_id || '/' || r.segment END "
+            "WHERE r.status IN ('queued', 'running') AND ((w.status = 'PENDING' AND w.executor_id = :own) "
+            "OR ((r.executor IS NULL OR r.executor = :own) "
+            "AND (w.status IS NULL OR w.status NOT IN ('ENQUEUED', 'PENDING', 'DELAYED'))))"
+        )
+        with self.connection() as connection:
+            found = list(connection.execute(query, {"own": executor}).scalars())
+            return self._rows(connection, RUNS.c.run_id.in_(found), limit=len(found)) if found else []
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -473,12 +494,7 @@ class Store:
                     highest = max(highest, row["function_id"])
                 if row["output"] is None or not row["function_name"].startswith("aros:"):
                     continue
-                if row["serialization"] != NAME:
-                    raise RefusedRow(
-                        f"a recorded call of run {workflow_ids[0]} says `{row['serialization']}` instead of `{NAME}`; "
-                        "it was not decoded. Somebody else has written to this database: look at who may"
-                    )
-                found[row["function_name"]] = json.loads(row["output"])
+                found[row["function_name"]] = of_ours(row["output"], row["serialization"], workflow_ids[0])
         return found, highest
 
     def workflow_statuses(self, workflow_ids: Sequence[str]) -> dict[str, str]:

@@ -1,10 +1,7 @@
 """A durable run that is killed goes on: nothing that was recorded is done, or paid, again."""
 
 import asyncio
-import base64
 import json
-import os
-import pickle
 import sqlite3
 import subprocess
 import sys
@@ -23,11 +20,13 @@ from flujo_aros.pipeline.results import RunStatus
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
+from tests.durable.steps import steps
 
 # Threads of the engine may hold a connection when a test ends.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
-PROGRAM = Path(__file__).with_name("program.py")
+ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "tests.durable.program")
 
 
 class Killed:
@@ -38,8 +37,8 @@ class Killed:
         self.url = f"sqlite:///{folder / 'runs.sqlite'}"
 
     def run(self, die: str = "-", given: str = "hi") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(PROGRAM), self.url, str(self.folder / "log"), die, given]
-        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+        command = [*PROGRAM, self.url, str(self.folder / "log"), die, given]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
 
     def done(self) -> Counter[str]:
         return Counter((self.folder / "log").read_text().split())
@@ -68,6 +67,7 @@ def test_a_killed_run_goes_on_and_asks_no_finished_call_again(program: Killed) -
     assert len({key for _, key in keys}) == 3, "what runs again asks for its effects with the key that it had"
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_the_middle_of_a_step_takes_its_recorded_calls_from_the_record(program: Killed) -> None:
     assert program.run("repair").returncode == -9
     ended = program.run()
@@ -101,66 +101,23 @@ def test_a_run_that_ends_its_process_each_time_is_given_up(program: Killed) -> N
     assert "4 times" in result["error"]["message"]
 
 
-def test_what_is_kept_is_json_that_a_person_can_read(program: Killed) -> None:
-    program.run()
-    kept = program.ask("SELECT serialization, output FROM operation_outputs")
-    assert {name for name, _ in kept} == {"aros_json"}
-    assert "reply" in json.loads(str(kept[0][1]))
-    assert {name for (name,) in program.ask("SELECT serialization FROM workflow_status")} == {"aros_json"}
-    assert program.ask("PRAGMA journal_mode") == [("wal",)]
-
-
-def bomb(mark: Path) -> str:
-    class Bomb:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return os.system, (f"touch {mark}",)
-
-    return base64.b64encode(pickle.dumps(Bomb())).decode()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [
-        ("operation_outputs", "output"),
-        ("operation_outputs", "error"),
-        ("workflow_status", "inputs"),
-        ("workflow_status", "output"),
-        ("workflow_status", "error"),
-    ],
-)
-@pytest.mark.parametrize("name", ["py_pickle", "unknown"])
-def test_a_planted_pickle_runs_no_code(program: Killed, table: str, column: str, name: str) -> None:
-    assert program.run("repair").returncode == -9
-    mark = program.folder / "ran"
-    with sqlite3.connect(program.folder / "runs.sqlite") as connection:
-        other = "output" if column == "error" else "error"
-        clear = f", {other} = NULL" if column != "inputs" else ""
-        connection.execute(f"UPDATE {table} SET {column} = ?, serialization = ?{clear}", (bomb(mark), name))  # noqa: S608
-    program.run()
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize("value", ["args", "notifications", "events", "streams", "schedule"])
-def test_every_place_where_the_engine_decodes_a_row_refuses_pickles(tmp_path: Path, value: str) -> None:
-    from dbos import _serialization as internals
-
-    from flujo_aros.durable.serializer import JsonSerializer, RefusedRow, refuse_pickles
-
-    refuse_pickles()
-    mark = tmp_path / "ran"
-    decode = {"args": internals.deserialize_args, "schedule": internals.deserialize_exception}
-    with pytest.raises(RefusedRow, match="never decoded"):
-        decode.get(value, internals.deserialize_value)(bomb(mark), "py_pickle", JsonSerializer())
-    assert not mark.exists()
-
-
 # -- in one process ------------------------------------------------------------------------------------------------
 
 
 def model(*replies: str) -> FunctionModel:
     left = iter(replies)
     return FunctionModel(lambda _messages, _info: ModelResponse(parts=[TextPart(next(left))]))
+
+
+def test_what_is_kept_is_json_that_a_person_can_read(tmp_path: Path) -> None:
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        Runner(Pipeline(steps(tmp_path / "log", "-")), engine=durable).run_sync("hi")
+    with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+        kept = connection.execute("SELECT serialization, output FROM operation_outputs").fetchall()
+        assert {name for name, _ in kept} == {"aros_json"}
+        assert "reply" in json.loads(str(kept[0][1]))
+        assert connection.execute("SELECT DISTINCT serialization FROM workflow_status").fetchall() == [("aros_json",)]
+        assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
 
 
 def test_every_kind_of_step_runs_durably_as_it_does_without(tmp_path: Path) -> None:

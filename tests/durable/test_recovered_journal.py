@@ -14,13 +14,14 @@ pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_ar
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = Path(__file__).with_name("program.py")
+ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "tests.durable.program")
 
 
 def live(folder: Path, die: str = "-") -> int:
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, str(PROGRAM), f"sqlite:///{folder / 'runs.sqlite'}", str(folder / "log"), die]
-    return subprocess.run(command, capture_output=True, timeout=100, check=False).returncode
+    command = [*PROGRAM, f"sqlite:///{folder / 'runs.sqlite'}", str(folder / "log"), die]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=100, check=False).returncode
 
 
 def story(folder: Path) -> Story:

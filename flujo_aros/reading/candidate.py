@@ -29,11 +29,23 @@ from flujo_aros.reading.envelope import is_framed, is_schema
 from flujo_aros.reading.json_scan import find_nodes, has_long_number
 from flujo_aros.reading.lenient import CLEANED
 from flujo_aros.reading.node import OBJECT, Node
-from flujo_aros.reading.parser import Failure, Parsed
+from flujo_aros.reading.parser import Failure, Parsed, Parser
+from flujo_aros.reading.partial import NOTHING, JsonPreview
 from flujo_aros.reading.repairs import Edit, steps_of, unlink, worst
 from flujo_aros.reading.splice import Spliced
 
 T = TypeVar("T")
+
+UNREADABLE: Final = (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
+_MARKS: Final = re.compile(r'\\.|["{}\[\]]|```', re.S)
+_BEGINS: Final = re.compile(r"[{\[]|```")
+ESCAPED: Final = re.compile(
+    r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']"
+    r"|[{\[](?=[^&]{0,510}+&)(?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);"
+)
+"""All of a value is escaped (`{\\"a\\": 1}`), or written with HTML entities."""
+ESCAPED_WITHIN: Final = 600
+"""How far behind the begin of a value that may show."""
 
 ELIDED_ITEM: Final = re.compile(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
 """Dots in the place of an item beside others, or of a key: they stand for what was left out."""
@@ -41,6 +53,101 @@ BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
 """Edits of brackets: what belongs where is then known from what stands there alone."""
+
+
+class Region:
+    """What a value that cannot be read takes up: reading goes on behind it, never inside it."""
+
+    def __init__(self, start: int, least: int, *, fenced: bool) -> None:
+        self.least = least
+        self.fenced = fenced
+        self.depth = 0
+        self.quote = False
+        self.seen = start
+
+    def end(self, text: str) -> int | None:
+        """Where it ends: with its last closer, or with its fence; None where neither has come."""
+        for found in _MARKS.finditer(text, self.seen):
+            char = found[0]
+            self.seen = found.end()
+            if char == "```":
+                if self.fenced:
+                    return found.start()
+            elif char == '"':
+                self.quote = not self.quote
+            elif not self.quote and char in "{[":
+                self.depth += 1
+            elif not self.quote and char in "}]":
+                self.depth -= 1
+                if self.depth <= 0:
+                    return max(self.seen, self.least)
+        self.seen = max(self.seen, len(text) - 2)
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Following:
+    """A candidate of a text that grows: its parser, what is shown of it, and what may yet speak against it."""
+
+    parser: Parser
+    preview: JsonPreview
+    quoted: bool
+    """A quotation mark stands before it: whether it is a quotation is seen at its end."""
+    value: object = NOTHING
+    """The JSON of what it came to, where that is known."""
+    region: Region | None = None
+    """It cannot be read: where it ends."""
+    begun: bool = False
+    """More than its bracket has been read."""
+    _escaped: bool = False
+    _escaped_to: int = 0
+    """Whether it looks as if all of it were escaped, and how much of it has been looked at for that."""
+    _string: int = -1
+    _looked_to: int = 0
+    _lines: bool = False
+    _begins: bool = False
+    """The open string that is watched for lines in it, and in these for the begin of another answer."""
+
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        opened = self.parser.opened
+        return opened.start if opened is not None else self.parser.certain[0]
+
+    def read_on(self, text: str) -> Parsed | Failure | None:
+        """What it comes to; None: more of the text is needed."""
+        parsed = self.parser.go_on(text)
+        if not self.begun:
+            stack = self.parser.stack
+            self.begun = len(stack) != 1 or bool(text[stack[0].start + 1 :].strip())
+        return parsed
+
+    def may_be_escaped(self, text: str, start: int) -> bool:
+        """Whether it looks as if all of it were escaped, which only its end can show."""
+        if self._escaped_to < ESCAPED_WITHIN:
+            self._escaped, self._escaped_to = ESCAPED.match(text, start) is not None, len(text) - start
+        return self._escaped and bool(self.parser.edits)
+
+    def may_be_broken(self, text: str) -> bool:
+        """Whether another answer could begin in what the parser waits over."""
+        opened = self.parser.opened
+        if opened is None:
+            return _BEGINS.search(text, self.parser.certain[0]) is not None
+        if opened.at < len(text):
+            return _BEGINS.search(text, opened.at) is not None
+        if opened.start != self._string:
+            self._string = self._looked_to = opened.start
+            self._lines = self._begins = False
+        if not self._lines:
+            line = text.find("\n", self._looked_to)
+            self._lines, self._looked_to = line >= 0, len(text) if line < 0 else line
+        if self._lines and not self._begins:
+            self._begins = _BEGINS.search(text, self._looked_to) is not None
+            self._looked_to = max(self._looked_to, len(text) - 3)
+        return self._lines and self._begins
+
+    def let_go(self) -> None:
+        """Keep no hold of the text: it is about to grow."""
+        self.parser.text = self.preview.text = ""
 
 
 @dataclass(slots=True)
@@ -60,6 +167,8 @@ class Candidate(Generic[T]):
     draft: Draft | None = None
     rewritten: Risk | None = None
     """Read by the quick way, so that its nodes and edits are still to be made; the highest risk among these."""
+    following: Following | None = None
+    """How it is read while the text grows."""
 
     @property
     def bent(self) -> bool:
@@ -75,6 +184,10 @@ class Candidate(Generic[T]):
         """Mark it as lost."""
         self.reason, self.issues = reason, issues
         return self
+
+    def anew(self) -> Candidate[T]:
+        """The same place, not yet read."""
+        return Candidate(self.start, self.start + 1, self.rank, following=self.following)
 
     def words(self) -> str:
         """Why it lost, in one line."""

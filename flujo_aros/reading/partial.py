@@ -243,7 +243,33 @@ class Level:
         """Nothing in it will be dropped or filled in by a Python type."""
 
 
-class Grown:
+class Preview(Protocol):
+    """What is shown of one answer while it is written."""
+
+    epoch: int
+    """How often what was shown was found to be something else."""
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """What changes whenever there is more to show."""
+        ...
+
+    @property
+    def standing(self) -> Finals:
+        """The paths that are final."""
+        ...
+
+    @property
+    def doomed(self) -> Issue | None:
+        """The first complete place that can be nothing that the schema allows."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The value as it is now."""
+        ...
+
+
+class JsonPreview:
     """What is shown of one candidate. `epoch` counts how often what was shown was found to be something else."""
 
     def __init__(self, text: str, shape: Shape, rules: Rules, path: Path = None) -> None:
@@ -346,6 +372,11 @@ class Grown:
         items = len(last.container) if last else 0
         finals = -1 if self.in_doubt else len(self.finals.entries)
         return (self.epoch, finals, len(self.levels), items, text, self.whole is NOTHING)
+
+    @property
+    def standing(self) -> Finals:
+        """The paths that are final; none while it may turn out that this cannot be read."""
+        return Finals() if self.in_doubt else self.finals
 
     def _level(self, frame: Frame) -> Level:
         if not self.levels:
@@ -686,45 +717,20 @@ def _is_rounded(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53
 
 
-class Shown:
-    """A JSON value that grows."""
-
-    def __init__(self, grown: Grown) -> None:
-        self.grown = grown
-
-    @property
-    def state(self) -> tuple[int, ...]:
-        """What changes whenever there is more to show."""
-        return self.grown.size
-
-    @property
-    def epoch(self) -> int:
-        """What changes whenever it was found to be something else."""
-        return self.grown.epoch
-
-    @property
-    def finals(self) -> Finals:
-        """The paths that stand."""
-        return Finals() if self.grown.in_doubt else self.grown.finals
-
-    def snapshot(self) -> Snapshot:
-        """The value as it is now."""
-        return self.grown.snapshot()
-
-
-class ShownText:
+class TextPreview:
     """A text that grows, and is the whole value."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, begun: bool = False) -> None:
         self.text = OpenText()
-        self.finals = Finals()
+        self.standing = Finals()
         self.epoch = 0
-        self.begun = False
+        self.doomed: Issue | None = None
+        self.begun = begun
 
     @property
-    def state(self) -> tuple[int, ...]:
+    def size(self) -> tuple[int, ...]:
         """What changes whenever there is more to show."""
-        return (len(self.text.pieces), len(self.finals.entries))
+        return (len(self.text.pieces), len(self.standing.entries))
 
     def add(self, piece: str) -> None:
         """More of the text; white space before its begin is no part of it."""
@@ -736,29 +742,3 @@ class ShownText:
     def snapshot(self) -> Snapshot:
         """The text as it is now."""
         return Snapshot((), self.text, len(self.text.pieces))
-
-
-class Follower(Protocol):
-    """Reads a growing reply, and knows what to show of it."""
-
-    @property
-    def waits_at(self) -> int:
-        """Where what is not certain begins."""
-        ...
-
-    @property
-    def in_open_text(self) -> bool:
-        """Whether reading on costs no more than what has come."""
-        ...
-
-    def let_go(self) -> None:
-        """Keep no hold of the text: it is about to grow."""
-        ...
-
-    def grow(self, text: str) -> None:
-        """Read on in a text that has grown."""
-        ...
-
-    def shown(self) -> Shown | ShownText | None:
-        """What is to be shown now."""
-        ...

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from flujo_aros.contract import ANY, REASONING_TAGS, BlockContract, Contract, TaggedContract, TypeValues, Valid
+from flujo_aros.contract import ANY, REASONING_TAGS, BlockContract, TaggedContract, TypeValues, Valid
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.parser import Failure, Parser
-from flujo_aros.reading.partial import NOTHING, Grown, Rules, Shown, ShownText, as_json
+from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json
 from flujo_aros.reading.rewritten_fields import written_anew
 
 _LONGEST_TAG: Final = 400
@@ -48,7 +48,7 @@ class FollowingTags:
         self.contract = contract
         self.max_depth = max_depth
         self.text = ""
-        self.track: Shown | ShownText | None = None
+        self.track: Preview | None = None
         self.machine: Parser | None = None
         self.payload = -1
         """Where the payload begins; -1 outside of tags."""
@@ -71,10 +71,10 @@ class FollowingTags:
         text = self.contract.mode == "text" and self.payload >= 0
         return text or (self.machine is not None and self.machine.opened is not None)
 
-    def shown(self) -> Shown | ShownText | None:
+    def shown(self) -> Preview | None:
         """The payload, once something stands in it."""
         track = self.track
-        if isinstance(track, ShownText):
+        if isinstance(track, TextPreview):
             return track if track.begun else None
         return track
 
@@ -83,14 +83,15 @@ class FollowingTags:
         self.text = ""
         if self.machine is not None:
             self.machine.text = ""
-        if isinstance(self.track, Shown):
-            self.track.grown.text = ""
+        if isinstance(self.track, JsonPreview):
+            self.track.text = ""
 
     def grow(self, text: str) -> None:
         """Read on."""
         self.text = text
         while self._step():
             pass
+        self.let_go()
 
     def _step(self) -> bool:
         if self.payload < 0:
@@ -108,7 +109,7 @@ class FollowingTags:
         self.payload = self._seeker.seen = payload
         self.opened = False
         if self.contract.mode == "text":
-            self.track = ShownText()
+            self.track = TextPreview()
 
     def _open(self) -> bool:
         """Begin to read the JSON of a payload."""
@@ -125,7 +126,7 @@ class FollowingTags:
             anew = written_anew(values) if isinstance(values, TypeValues) else frozenset[str]()
             typed = isinstance(values, TypeValues)
             rules = Rules(typed=typed, exact=strict, finals=not self.contract.checks, anew=anew)
-            self.track = Shown(Grown(self.text, self.contract.shape, rules))
+            self.track = JsonPreview(self.text, self.contract.shape, rules)
         return True
 
     def _read(self, machine: Parser) -> bool:
@@ -134,13 +135,13 @@ class FollowingTags:
             self.machine, self.track = None, None
             self._seeker.seen = max(self._seeker.seen, machine.pos)
             return True
-        if isinstance(self.track, Shown):
-            self.track.grown.follow(machine)
+        if isinstance(self.track, JsonPreview):
+            self.track.follow(machine)
         if parsed is None:
             return False
         self.machine, self._seeker.seen = None, parsed.end
-        if isinstance(self.track, Shown) and self.track.grown.whole is not NOTHING:
-            grown = self.track.grown
+        if isinstance(self.track, JsonPreview) and self.track.whole is not NOTHING:
+            grown = self.track
             verdict = self.contract.values.strict(parsed.plain) or self.contract.validate(grown.whole)
             grown.finish(as_json(verdict.value, grown.whole) if isinstance(verdict, Valid) else NOTHING)
         return True
@@ -157,13 +158,13 @@ class FollowingTags:
             self._enter(found.end())
             return True
         self._show_text(self._seeker.seen + len(text[self._seeker.seen : found.start()].rstrip()))
-        if isinstance(self.track, ShownText) and self.track.begun:
-            self.track.finals.add(None)
+        if isinstance(self.track, TextPreview) and self.track.begun:
+            self.track.standing.add(None)
         self.payload, self._seeker.seen = -1, found.end()
         return True
 
     def _show_text(self, end: int) -> None:
-        if isinstance(self.track, ShownText):
+        if isinstance(self.track, TextPreview):
             self.track.add(self.text[self._seeker.seen : end])
             self._seeker.seen = max(self._seeker.seen, end)
         else:
@@ -179,7 +180,7 @@ class FollowingBlock:
         self._seeker = Seeker(r"[{\[]")
         self.over = not contract.keys
         self.machine: Parser | None = None
-        self.track: Shown | None = None
+        self.track: JsonPreview | None = None
 
     @property
     def waits_at(self) -> int:
@@ -193,7 +194,7 @@ class FollowingBlock:
         """Whether reading on costs no more than what has come."""
         return self.over or (self.machine is not None and self.machine.opened is not None)
 
-    def shown(self) -> Shown | None:
+    def shown(self) -> JsonPreview | None:
         """The block as the fields of a `Block`."""
         return self.track
 
@@ -202,10 +203,14 @@ class FollowingBlock:
         if self.machine is not None:
             self.machine.text = ""
         if self.track is not None:
-            self.track.grown.text = ""
+            self.track.text = ""
 
     def grow(self, text: str) -> None:
         """Read on."""
+        self._grow(text)
+        self.let_go()
+
+    def _grow(self, text: str) -> None:
         if self.over:
             return
         if self.machine is None:
@@ -216,61 +221,16 @@ class FollowingBlock:
                 self.over = True
                 return
             self.machine = Parser(text, found.start(), ANY, max_depth=self.max_depth, growing=True)
-            self.track = Shown(Grown(text, ANY, Rules(typed=False, exact=True, finals=False), (None, "fields")))
+            self.track = JsonPreview(text, ANY, Rules(typed=False, exact=True, finals=False), (None, "fields"))
         parsed = self.machine.go_on(text)
         if isinstance(parsed, Failure) or any(edit.risk > Risk.LOSSLESS for edit in self.machine.edits):
             self.over, self.track = True, None
             return
         if self.track is not None:
-            self.track.grown.follow(self.machine)
+            self.track.follow(self.machine)
         self.over = parsed is not None
         if self.over and self.track is not None:  # until then another object could be the first that is JSON
-            grown = self.track.grown
+            grown = self.track
             grown.rules = Rules(typed=False, exact=True)
             fields: dict[str, object] = parsed.plain if parsed is not None else {}
             grown.finish(grown.whole if all(fields.get(key) is not None for key in self.contract.keys) else NOTHING)
-
-
-class FollowingText:
-    """A reply that is the value as it is written."""
-
-    def __init__(self) -> None:
-        self.track = ShownText()
-        self.track.begun = True
-        self.seen = 0
-        self.waits_at = 0
-        self.in_open_text = True
-
-    def shown(self) -> ShownText | None:
-        """All of it."""
-        return self.track if self.track.text.pieces else None
-
-    def let_go(self) -> None:
-        """Nothing is held."""
-
-    def grow(self, text: str) -> None:
-        """Read on."""
-        self.track.add(text[self.seen :])
-        self.seen = len(text)
-
-
-class FollowingNothing:
-    """A reply of which nothing can be shown before its end."""
-
-    waits_at = 0
-    in_open_text = True
-
-    def shown(self) -> None:
-        """Nothing."""
-
-    def let_go(self) -> None:
-        """Nothing is held."""
-
-    def grow(self, text: str) -> None:
-        """Nothing is read before the end."""
-
-
-def takes_text_as_written(contract: Contract[object]) -> bool:
-    """Whether the contract is for a text, and nothing else."""
-    shape = contract.shape
-    return shape.types == frozenset({"string"}) and shape.choices is None and not shape.branches

@@ -24,7 +24,7 @@ from flujo_aros.reading.parser import DEPTH
 from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.scalars import SURROGATE
-from flujo_aros.reading.select import Pick, Search
+from flujo_aros.reading.select import Options, Pick, Search
 
 T = TypeVar("T")
 
@@ -163,20 +163,16 @@ class _Options(NamedTuple):
     refused: bool = False
     """The text as a whole is JSON, and not such a value as it stands."""
 
+    def of(self, contract: JsonContract[Any]) -> Options:
+        """What they come to for a contract."""
+        ceiling = contract.risk if self.risk is None else self.risk
+        return Options(
+            ceiling, self.truncated, self.pick, self.limits.max_depth, self.limits.max_candidates, self.refused
+        )
+
 
 def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Reading[T]:
-    risk, truncated, pick, limits, refused = options
-    search: Search[T] = Search(
-        text,
-        contract,
-        ceiling=contract.risk if risk is None else risk,
-        truncated=truncated,
-        pick=pick,
-        max_depth=limits.max_depth,
-        max_candidates=limits.max_candidates,
-    )
-    search.refused = refused
     try:
-        return search.run()
+        return Search(text, contract, options.of(contract)).run()
     except RecursionError:
         return Rejected(Reason.TOO_LARGE, (Issue("$", "depth", "nested too deeply to be read here"),), text)

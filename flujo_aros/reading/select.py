@@ -13,13 +13,42 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from math import isfinite
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
-from flujo_aros.contract import TIMES, Contract, Invalid, Valid, mask_reasoning
+from flujo_aros.contract import (
+    ANY,
+    TIMES,
+    Contract,
+    EventContract,
+    Invalid,
+    TypeValues,
+    Valid,
+    WrittenEvent,
+    fold,
+    mask_reasoning,
+)
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
-from flujo_aros.reading.boundaries import goes_on, is_fragment, is_held, key_without_opener
-from flujo_aros.reading.candidate import Candidate, accept_spliced, judge, read_scalars, read_strict
+from flujo_aros.reading.boundaries import (
+    KEY_FIRST,
+    begins_without_opener,
+    goes_on,
+    is_fragment,
+    is_held,
+    key_without_opener,
+)
+from flujo_aros.reading.candidate import (
+    ESCAPED,
+    ESCAPED_WITHIN,
+    UNREADABLE,
+    Candidate,
+    Following,
+    Region,
+    accept_spliced,
+    judge,
+    read_scalars,
+    read_strict,
+)
 from flujo_aros.reading.enum_match import boolean_word
 from flujo_aros.reading.fast_path import rewrite
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
@@ -27,9 +56,11 @@ from flujo_aros.reading.lenient import LenientParser
 from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node, moved
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
-from flujo_aros.reading.partial import as_json
+from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json
+from flujo_aros.reading.payload import event_of, is_example
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
 from flujo_aros.reading.repairs import Edit, RepairLog, worst
+from flujo_aros.reading.rewritten_fields import written_anew
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number
 from flujo_aros.reading.scanner import (
@@ -39,7 +70,6 @@ from flujo_aros.reading.scanner import (
     INLINE,
     LINES,
     Scanner,
-    Spot,
     ends_line,
     is_citation,
     is_quoted,
@@ -59,23 +89,18 @@ _DECLINED: Final = re.compile(
     r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
     re.I,
 )
-_OPENERS: Final = frozenset("{[")
-_CLOSERS: Final = frozenset("}]")
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _LONGEST_SCALAR: Final = 20_000
-ESCAPED: Final = re.compile(
-    r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']"
-    r"|[{\[](?=[^&]{0,510}+&)(?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);"
-)
 _ENTITY: Final = re.compile(r"&(?:quot|#34|#x22);")
 _QUOTE_ESCAPED: Final = re.compile(r"\\[\"']|&(?:quot|#34|#x22);")
 _MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
 _CANNOT: Final = re.compile(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
 )
-_BRACKETS: Final = re.compile(r'\\.|["{}\[\]]|```', re.S)
 _EMPTY: Final = re.compile(r"[{}\[\]\s]*")
-UNREADABLE: Final = (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
+
+_QUOTES: Final = "\"'“”‘’«»„"
+_KEY_BEGUN: Final = re.compile(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
 
 _QUICK: Final = 2
 """How many candidates are tried the quick way: each look goes to the end of the text."""
@@ -84,108 +109,110 @@ NESTED: Final = 2
 Pick = Literal["last", "first", "error"]
 
 
-class Region:
-    """What a value that cannot be read takes up: reading goes on behind it, never inside it."""
+class Options(NamedTuple):
+    """What a reading allows, and what is known of its text."""
 
-    def __init__(self, start: int, least: int, *, fenced: bool) -> None:
-        self.least = least
-        self.fenced = fenced
-        self.depth = 0
-        self.quote = False
-        self.seen = start
-
-    def end(self, text: str) -> int | None:
-        """Where it ends: with its last closer, or with its fence; None where neither stands in the text (yet)."""
-        for found in _BRACKETS.finditer(text, self.seen):
-            char = found[0]
-            self.seen = found.end()
-            if char == "```":
-                if self.fenced:
-                    return found.start()
-            elif char == '"':
-                self.quote = not self.quote
-            elif not self.quote and char in "{[":
-                self.depth += 1
-            elif not self.quote and char in "}]":
-                self.depth -= 1
-                if self.depth <= 0:
-                    return max(self.seen, self.least)
-        self.seen = max(self.seen, len(text) - 2)
-        return None
+    ceiling: Risk
+    """The riskiest repair allowed."""
+    truncated: bool | None = None
+    pick: Pick = "last"
+    max_depth: int = DEPTH
+    max_candidates: int = 64
+    refused: bool = False
+    """The text as a whole is JSON, and not such a value as it stands."""
 
 
 class Search(Generic[T]):
-    """One reading of one text: its candidates, each tried against the contract, and the decision between them."""
+    """One reading of one text: its candidates, each tried against the contract, and the decision between them.
+
+    The text is complete (`run`), or it still grows (`grow`). The loop and the rules are the same. In a text that grows
+    a candidate is read as its characters come, and what more text could change waits; what only the whole text can
+    decide leaves the search `blind`, with nothing more to show until the end.
+    """
 
     def __init__(
-        self,
-        text: str,
-        contract: Contract[T],
-        *,
-        ceiling: Risk,
-        truncated: bool | None,
-        pick: Pick,
-        max_depth: int,
-        max_candidates: int,
-        nested: int = 0,
-        growing: bool = False,
+        self, text: str, contract: Contract[T], options: Options, *, nested: int = 0, growing: bool = False
     ) -> None:
         self.text = text
         self.contract = contract
         self.shape = contract.shape
-        self.ceiling = ceiling
-        self.truncated = truncated
-        self.pick: Pick = pick
-        self.max_depth = max_depth
-        self.quick = max_depth >= DEPTH
+        self.options = options
+        self.ceiling, self.truncated, self.pick, self.max_depth, self.max_candidates, self.refused = options
+        self.quick = self.max_depth >= DEPTH
         """The C parsers know one limit of depth only, their own."""
-        self.max_candidates = max_candidates
         self.nested = nested
         self.scanner = Scanner(text, contract.shape, growing=growing)
-        self.refused = False
-        """The text as a whole is JSON, and not such a value as it stands: `judge_json` has said so."""
         self.found: list[Candidate[T]] = []
         self.flooded = False
         self.at = 0
         """Where the next candidate may begin."""
         self.before = 0
         """Where the last one ended."""
-        self.mended: list[int] = []
+        self.rewrites: list[int] = []
         """Where the quick way was tried."""
         self.budget = 8 * len(text) + 4_096
+        # Of a text that grows:
+        self.growing = growing
+        self.blind = False
+        """Only the whole text can show what the reply is."""
+        self.current: Candidate[T] | None = None
+        """The candidate whose end has not come."""
+        self.answers: list[Candidate[T]] = []
+        """Those that fit."""
+        self.latest: Candidate[T] | None = None
+        """The last that was read: what follows may yet speak against it."""
+        self.unreadable: Candidate[T] | None = None
+        """The last that could not be read: what was shown of it stays until there is better."""
+        self.begun = False
+        self.size = 0
+        self.written: TextPreview | None = None
+        """The text itself, where that is the value."""
+        self.unsure: list[int] = []
+        """Where candidates began that are no plain JSON: what follows may show that all of it is escaped."""
+        if growing and self._is_scalar():
+            self.blind = True
+            self.written = TextPreview(begun=True) if self._is_text() else None
 
     def run(self) -> Reading[T]:
-        """The outcome. The one place that decides."""
-        whole = self._whole_scalar() or (self._whole_object() if self.refused else None)
-        if whole is not None:
-            return whole
-        encoded = self._encoded()
-        if encoded is not None:
-            return encoded
-        self._without_opener()
-        self._gather()
-        fitting = [candidate for candidate in self.found if candidate.fits]
-        if len(fitting) == len(self.found) == 1:
-            return self._accept(fitting[0])
-        if fitting:
-            return self._decide(fitting)
-        nothing = not self.found or all(c.reason is Reason.ECHOED_SCHEMA for c in self.found)
-        inner = (self._inside_quotes() or self._block_quote()) if nothing else None
-        if inner is None and all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found):
-            inner = self._lines()
-        if inner is None and nothing:
-            inner = self._scalar_in_union()
-        if inner is not None:
-            return inner
+        """The outcome: that of the first source that has one. The candidates of `_bracketed` come from all places."""
+        for source in (
+            self._whole_scalar,
+            self._whole_object,
+            self._encoded,
+            self._bracketed,
+            self._inside_quotes,
+            self._block_quote,
+            self._lines,
+            self._scalar_in_union,
+        ):
+            outcome = source()
+            if outcome is not None:
+                return outcome
         return self._reject()
 
     def _whole_object(self) -> Reading[T] | None:
-        """The outcome of a text that is one JSON object, in which scalars alone have to be converted."""
+        """A text that is one JSON object, in which scalars alone have to be converted."""
         text, candidate = self.text, Candidate[T](0, len(self.text), LINES)
-        if not (text[0] == "{" and text[-1] == "}" and read_scalars(candidate, text, self.contract, self.ceiling)):
+        if not self.refused or not (text[0] == "{" and text[-1] == "}"):
+            return None
+        if not read_scalars(candidate, text, self.contract, self.ceiling):
             return None
         self.found.append(candidate)
         return self._accept(candidate)
+
+    def _bracketed(self) -> Reading[T] | None:
+        """The decision between all places where a bracket opens an answer."""
+        self._without_opener()
+        self._read_on()
+        inline = any(candidate.rank == INLINE for candidate in self.found)
+        if inline and (declined := _CANNOT.search(self.text)) is not None:
+            self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
+        if self.scanner.reasoned_to:
+            self.found = [candidate for candidate in self.found if candidate.start >= self.scanner.reasoned_to]
+        fitting = [candidate for candidate in self.found if candidate.fits]
+        if len(fitting) == len(self.found) == 1:
+            return self._accept(fitting[0])
+        return self._decide(fitting) if fitting else None
 
     def _without_opener(self) -> None:
         """A whole text whose first brace was lost, `"a": 1, "b": {}}`: tried first, its inside looks like an answer."""
@@ -195,8 +222,8 @@ class Search(Generic[T]):
         start = place.start
         self.scanner.reasoning = not place.first and place.rank == LINES
         self.text, whole = f"{self.text[:start]}{{{self.text[start:]}", self.text
-        spot = Spot(start, place.rank)
-        candidate = self._try(spot, quick=False)
+        candidate: Candidate[T] = Candidate(start, start + 1, place.rank)
+        self._try(candidate, quick=False)
         self.text = whole
         candidate.edits = [
             e._replace(start=max(start, e.start - 1), end=max(start, e.end - 1)) for e in candidate.edits
@@ -213,36 +240,73 @@ class Search(Generic[T]):
             self.found.append(candidate)
             self.at = self.before = len(self.text) if place.first else candidate.end
 
-    # --- candidates -------------------------------------------------------------------------------------------
+    # --- one candidate after the other ----------------------------------------------------------------------------
 
-    def _gather(self) -> None:
-        while (spot := self.scanner.next(self.at)) is not None:
-            if len(self.found) >= self.max_candidates or self.budget < 0:
-                self.flooded = True
+    def _read_on(self) -> None:
+        """Read as far as the text goes."""
+        while not self.blind and (candidate := self.current or self._enter()) is not None:
+            self.current = candidate
+            if (read := self._read(candidate)) is None:
                 return
-            candidate = self._try(spot)
-            if candidate.reason in UNREADABLE:
-                candidate.end = self._region(candidate).end(self.text) or len(self.text)
-            self._take(spot, candidate)
-        inline = any(candidate.rank == INLINE for candidate in self.found)
-        if inline and (declined := _CANNOT.search(self.text)) is not None:
-            self.found = [c for c in self.found if not self._is_illustration(c, declined.end())]
-        if self.scanner.reasoned_to:
-            self.found = [candidate for candidate in self.found if candidate.start >= self.scanner.reasoned_to]
+            self.current = None
+            self._take(read)
 
-    def _take(self, spot: Spot, candidate: Candidate[T]) -> bool:
-        """Go on behind a candidate; whether it counts as one."""
+    def _enter(self) -> Candidate[T] | None:
+        """The next place where an answer may begin."""
+        spot = self.scanner.next(self.at)
+        if self.growing and self.scanner.reasoned_to:
+            self.answers = [candidate for candidate in self.answers if candidate.start >= self.scanner.reasoned_to]
+        if spot is None:
+            return None
+        if len(self.found) >= self.max_candidates or self.budget < 0:
+            self.flooded = self.blind = True
+            return None
+        candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
+        if self.growing:
+            lost = key_without_opener(self.text) if not self.found else None
+            if (lost is not None and lost.start < spot.start) or ESCAPED.match(self.text, spot.start):
+                self.blind = True
+                return None
+            return self._followed(candidate)
+        return candidate
+
+    def _read(self, candidate: Candidate[T]) -> Candidate[T] | None:
+        """Try a candidate, and find its end; None: only more of the text can show that."""
+        following = candidate.following
+        if following is None:
+            self._try(candidate)
+        elif not candidate.fits and following.region is None and not self._parse_on(candidate, following):
+            return None
+        if candidate.reason not in UNREADABLE:
+            return candidate
+        region = Region(candidate.start, candidate.end, fenced=self.scanner.fence is not None)
+        if following is not None:
+            region = following.region = following.region or region
+        end = region.end(self.text)
+        if following is not None:
+            if end is None:
+                return None
+            again = self._try(candidate.anew())  # what is JSON is taken so, whatever the parser had to guess
+            if again.fits:
+                return again
+        candidate.end = len(self.text) if end is None else end
+        return candidate
+
+    def _take(self, candidate: Candidate[T]) -> None:
+        """Note a candidate that has been read, and go on behind it."""
+        self._look_back()
         if candidate.fits and self._is_fragment(candidate, self.before):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "it is part of something that cannot be read"))
-        end = self.at = self.before = max(candidate.end, spot.start + 1)
-        self.budget -= end - spot.start + 64
-        if candidate.fits and candidate.rank == INLINE and self._is_prose(candidate):
-            return False
-        if is_quoted(self.text, candidate.start, candidate.end):
-            return False
-        self.found.append(candidate)
-        self.scanner.answered = self.scanner.answered or candidate.fits
-        return True
+        end = max(candidate.end, candidate.start + 1)
+        self.at = self.before = end
+        self.budget -= end - candidate.start + 64
+        is_prose = candidate.fits and candidate.rank == INLINE and self._is_prose(candidate)
+        counts = not is_prose and not is_quoted(self.text, candidate.start, candidate.end)
+        if counts:
+            self.found.append(candidate)
+            self.scanner.answered = self.scanner.answered or candidate.fits
+        if self.growing:
+            self._show(candidate, counts=counts)
 
     def _is_prose(self, candidate: Candidate[T]) -> bool:
         """Whether brackets amid words hold nothing, or the number of a source at the begin of a line."""
@@ -264,26 +328,32 @@ class Search(Generic[T]):
         before = self.text[: candidate.start].rstrip()
         return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
 
-    def _try(self, spot: Spot, *, quick: bool = True) -> Candidate[T]:
-        text = self.text
-        candidate: Candidate[T] = Candidate(spot.start, spot.start + 1, spot.rank)
-        extent = json_extent(text, spot.start)
+    # --- one candidate --------------------------------------------------------------------------------------------
+
+    def _try(
+        self, candidate: Candidate[T], *, quick: bool = True, read: tuple[Parser, Parsed | Failure] | None = None
+    ) -> Candidate[T]:
+        """Read a candidate in the cheapest way that leaves no doubt; `read`: the parser has been there."""
+        text, start = self.text, candidate.start
+        extent = json_extent(text, start)
         end = extent.end
         is_json = end is not None and self.quick and not goes_on(text, end)
         if end is not None and is_json:
-            valid = read_strict(text[spot.start : end], self.contract)
+            valid = read_strict(text[start:end], self.contract)
             if valid is not None:
                 candidate.end, candidate.valid = end, valid
                 return self._placed(candidate)
         if quick and self.quick and end is None and (self._spliced(candidate, extent) or self._rewritten(candidate)):
             return self._placed(candidate)
-        if ESCAPED.match(text, spot.start) and (inner := self._unwrapped(spot)) is not None:
-            return inner
+        if ESCAPED.match(text, start) and self._unwrapped(candidate):
+            return self._placed(candidate)
         candidate.end = end or candidate.end
         if is_json and read_scalars(candidate, text, self.contract, self.ceiling):
             return self._placed(candidate)
-        machine = self._machine(spot)
-        return self._judged(candidate, machine, machine.parse())
+        if read is None:
+            parser = self._parser(start)
+            read = parser, parser.parse()
+        return self._judged(candidate, *read)
 
     def _spliced(self, candidate: Candidate[T], extent: JsonExtent) -> bool:
         """A few places repaired where they are, and the result taken strictly or not at all."""
@@ -299,51 +369,16 @@ class Search(Generic[T]):
                 return True
         return False
 
-    def _machine(self, spot: Spot, *, growing: bool = False) -> Parser:
-        doubled = self.text.startswith("{{", spot.start)
-        counts = self.contract.counts
-        if counts is not None:
-            return LenientParser(
-                self.text,
-                spot.start,
-                self.shape,
-                counts=counts,
-                max_depth=self.max_depth,
-                ends=self.truncated is False,
-                doubled=doubled,
-            )
-        return Parser(
-            self.text,
-            spot.start,
-            self.shape,
-            max_depth=self.max_depth,
-            ends=self.truncated is False,
-            doubled=doubled,
-            growing=growing,
-        )
-
-    def _judged(self, candidate: Candidate[T], machine: Parser, parsed: Parsed | Failure) -> Candidate[T]:
-        if isinstance(parsed, Parsed) and machine.doubled:
-            parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, candidate.start, parsed.end, "{…}"))
-        self.budget -= machine.looked // 2
-        judge(candidate, parsed, self.text, self.contract, self.ceiling)
-        self._drop_if_it_goes_on(candidate)
-        return self._placed(candidate)
-
-    def _drop_if_it_goes_on(self, candidate: Candidate[T]) -> None:
-        if candidate.fits and goes_on(self.text, candidate.end):
-            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow after its end"))
-
-    def _rewritten(self, candidate: Candidate[T]) -> bool:
-        """The quick way: common damage mended all at once, and the result taken strictly or not at all."""
+    def _rewritten(self, candidate: Candidate[T], stop: int | None = None) -> bool:
+        """Common damage repaired everywhere at once, and taken strictly or not at all; `stop`: its known end."""
         text, start = self.text, candidate.start
-        if start in self.mended or len(self.mended) >= _QUICK:
+        if start in self.rewrites or len(self.rewrites) >= _QUICK:
             return False
-        self.mended.append(start)
-        stop = text.find("```", start) if self.scanner.fence is not None else -1
-        if stop < 0:
-            stop = len(text)
-        stop = max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
+        self.rewrites.append(start)
+        if stop is None:
+            stop = text.find("```", start) if self.scanner.fence is not None else -1
+            stop = len(text) if stop < 0 else stop
+            stop = max(text.rfind("}", start, stop), text.rfind("]", start, stop)) + 1
         if not stop or self.shape.has_risks or text.startswith("{{", start):
             return False
         found = rewrite(text[start:stop])
@@ -355,60 +390,272 @@ class Search(Generic[T]):
         candidate.end, candidate.rewritten = stop, found.risk
         return True
 
+    def _parser(self, start: int, *, growing: bool = False) -> Parser:
+        doubled, ends = self.text.startswith("{{", start), self.truncated is False
+        if (counts := self.contract.counts) is not None:
+            return LenientParser(
+                self.text, start, self.shape, counts=counts, max_depth=self.max_depth, ends=ends, doubled=doubled
+            )
+        return Parser(
+            self.text,
+            start,
+            self.shape,
+            max_depth=self.max_depth,
+            ends=ends,
+            doubled=doubled,
+            growing=growing,
+        )
+
+    def _judged(self, candidate: Candidate[T], parser: Parser, parsed: Parsed | Failure) -> Candidate[T]:
+        if isinstance(parsed, Parsed) and parser.doubled:
+            parsed.edits.append(Edit("doubled-braces", Risk.INFERRED, candidate.start, parsed.end, "{…}"))
+        self.budget -= parser.looked // 2
+        judge(candidate, parsed, self.text, self.contract, self.ceiling)
+        self._drop_if_it_goes_on(candidate)
+        return self._placed(candidate)
+
+    def _drop_if_it_goes_on(self, candidate: Candidate[T]) -> None:
+        if candidate.fits and goes_on(self.text, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "members follow after its end"))
+
     def _placed(self, candidate: Candidate[T]) -> Candidate[T]:
         if candidate.fits and candidate.rank == LINES and not ends_line(self.text, candidate.end):
             candidate.rank = INLINE
         return candidate
 
-    def _region(self, candidate: Candidate[T]) -> Region:
-        return Region(candidate.start, candidate.end, fenced=self.scanner.fence is not None)
-
-    def _unwrapped(self, spot: Spot) -> Candidate[T] | None:
-        """A value that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""
-        text = self.text
-        if text[spot.start - 1 : spot.start] == '"' and spot.start and self.nested < NESTED:
-            end = find_json_end(text, spot.start - 1)
-            if end is not None:  # a JSON string that holds the answer
-                outcome = self._again(json.loads(text[spot.start - 1 : end]))
-                if not isinstance(outcome, Accepted):
-                    return None
-                return self._adopt(outcome, spot._replace(start=spot.start - 1), end, "double-encoded")
-        last = max(text.rfind("}"), text.rfind("]")) + 1
+    def _unwrapped(self, candidate: Candidate[T]) -> bool:
+        """Whether a value fits that is escaped once over all (`{\\"a\\": 1}`) or written with HTML entities."""
+        text, start = self.text, candidate.start
         if self.nested >= NESTED:
-            return None
-        if any(found.start() >= last for found in _QUOTE_ESCAPED.finditer(text, spot.start)):
+            return False
+        if start and text[start - 1] == '"':
+            end = find_json_end(text, start - 1)
+            if end is not None:  # a JSON string that holds the answer
+                return self._adopted(candidate, json.loads(text[start - 1 : end]), start - 1, end, "double-encoded")
+        last = max(text.rfind("}"), text.rfind("]")) + 1
+        if any(found.start() >= last for found in _QUOTE_ESCAPED.finditer(text, start)):
             last = len(text.rstrip())  # the last closer is missing, and more of the answer stands behind the one before
-        if last <= spot.start:
-            return None
-        part = text[spot.start : last]
-        entities = _ENTITY.search(part[:200]) is not None
-        inner = html.unescape(part) if entities else unescape(part).value
-        outcome = self._again(inner)
-        if not isinstance(outcome, Accepted):
-            return None
-        code = "html-entities" if entities else "escaped"
-        return self._adopt(outcome, spot, last, code)
+        if last <= start:
+            return False
+        part = text[start:last]
+        if _ENTITY.search(part[:200]) is not None:
+            return self._adopted(candidate, html.unescape(part), start, last, "html-entities")
+        return self._adopted(candidate, unescape(part).value, start, last, "escaped")
 
-    def _adopt(self, outcome: Accepted[T], spot: Spot, end: int, code: str) -> Candidate[T]:
-        candidate: Candidate[T] = Candidate(spot.start, end, spot.rank)
-        candidate.edits = [Edit(code, Risk.INFERRED, spot.start, end, "")]
-        candidate.edits += [Edit(r.code, r.risk, spot.start, end, r.after, r.path) for r in outcome.repairs]
+    def _adopted(self, candidate: Candidate[T], inner: str, start: int, end: int, code: str) -> bool:
+        outcome = self._again(inner)
+        if isinstance(outcome, Accepted):
+            candidate.start = start
+            self._adopt(candidate, outcome, end, code)
+        return candidate.fits
+
+    def _adopt(self, candidate: Candidate[T], outcome: Accepted[T], end: int, code: str) -> Candidate[T]:
+        """The candidate as what was read of the text inside of it."""
+        start = candidate.start
+        candidate.end = end
+        candidate.edits = [Edit(code, Risk.INFERRED, start, end, "")]
+        candidate.edits += [Edit(r.code, r.risk, start, end, r.after, r.path) for r in outcome.repairs]
         candidate.valid = Valid(outcome.value)
         return self._placed(candidate)
+
+    # --- a text that grows ----------------------------------------------------------------------------------------
+
+    @property
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        following = self.current.following if self.current is not None else None
+        return self.scanner.seen if following is None else following.waits_at()
+
+    @property
+    def in_open_text(self) -> bool:
+        """Whether reading on costs no more than what has come: the text ends inside a string, or nothing is read."""
+        if self.blind:
+            return True
+        following = self.current.following if self.current is not None else None
+        return following is not None and following.parser.opened is not None
+
+    def grow(self, text: str) -> None:
+        """Read on in a text of which more has come."""
+        before, self.size = self.size, len(text)
+        self.budget += 8 * (self.size - before)
+        self.text = self.scanner.text = text
+        if self.written is not None:
+            self.written.add(text[before:])
+        elif self.begun or self._begins():
+            if self.unsure and "&quot;" in text[max(0, before - 5) :]:
+                self.blind = self.blind or any(ESCAPED.match(text, start) for start in self.unsure)
+            if self.answers and not self.blind:
+                self.blind = begins_without_opener(text, max(0, before - ESCAPED_WITHIN))
+            self._read_on()
+            self._look_back()
+        # Nobody else may hold the text when it grows: then its end grows in place.
+        self.text = self.scanner.text = ""
+        for candidate in (self.current, self.latest):
+            if candidate is not None and candidate.following is not None:
+                candidate.following.let_go()
+
+    def shown(self) -> Preview | None:
+        """What is to be shown now, by the rule that decides at the end."""
+        if self.written is not None:
+            return self.written
+        fitting = [candidate for candidate in self.answers if candidate.fits]
+        best = self._leading(fitting)[1] if fitting else None
+        current = self.current if self.current is not None and self.current.reason is None else None
+        rival = current is not None and self._wins(current, best)
+        following = current.following if current is not None else None
+        if rival and following is not None and following.begun and not following.quoted:
+            return following.preview
+        shown = best or self.unreadable
+        if shown is None or shown.following is None:
+            return None
+        if best is not None:
+            begins = self.scanner.waits and (self.scanner.fence is not None or best.rank > FENCE)
+            unknown = self.blind or (self.current is not None and current is None)
+            shown.following.preview.doubt(in_doubt=self.pick != "first" and (begins or rival or unknown))
+        return shown.following.preview
+
+    def _wins(self, candidate: Candidate[T], best: Candidate[T] | None) -> bool:
+        """Whether a candidate that is still read is the answer, should it be one."""
+        if best is None:
+            return True
+        return candidate.rank < best.rank or (candidate.rank == best.rank and self.pick != "first")
+
+    def _begins(self) -> bool:
+        """Whether the text has begun, and with something that can be followed."""
+        body = self.text.lstrip()
+        self.blind = self.blind or KEY_FIRST.match(body) is not None
+        self.begun = bool(body) and _KEY_BEGUN.match(body) is None
+        return self.begun
+
+    def _followed(self, candidate: Candidate[T]) -> Candidate[T]:
+        """A candidate whose end may not have come yet, as it is followed; one that has come whole is read at once."""
+        text, start = self.text, candidate.start
+        preview = JsonPreview(text, self.shape, self._rules(candidate))
+        quoted = start > 0 and text[start - 1] in _QUOTES
+        candidate.following = following = Following(self._parser(start, growing=True), preview, quoted)
+        if find_json_end(text, start) is None:
+            return candidate
+        whole = self._try(candidate.anew())
+        following.value = self._json_shown(whole) if whole.fits else NOTHING
+        return candidate if following.value is NOTHING else whole
+
+    def _parse_on(self, candidate: Candidate[T], following: Following) -> bool:
+        """Read what has come of a candidate; False: more of the text is needed, or all of it."""
+        text, start, preview = self.text, candidate.start, following.preview
+        parsed = following.read_on(text)
+        if not isinstance(parsed, Failure):
+            preview.follow(following.parser)
+        else:
+            preview.give_up()
+            if following.begun and not following.quoted:
+                self.unreadable = candidate
+        if parsed is None:
+            doubt = bool(self.answers) or following.may_be_broken(text) or following.may_be_escaped(text, start)
+            preview.doubt(in_doubt=doubt)
+            return False
+        preview.doubt(in_doubt=False)
+        is_sure = isinstance(parsed, Parsed) and not parsed.edits
+        if is_sure or (isinstance(parsed, Parsed) and find_json_end(text, start) is not None):
+            self._try(candidate, read=(following.parser, parsed) if is_sure else None)
+            return True
+        if ESCAPED.match(text, start):
+            preview.give_up()
+            self.blind = True
+            return False
+        self.unsure = [other for other in self.unsure if len(text) - other < ESCAPED_WITHIN] + [start]
+        if isinstance(parsed, Parsed) and self.quick and self._rewritten(candidate, parsed.end):
+            self._placed(candidate)
+        else:
+            self._judged(candidate, following.parser, parsed)
+        return True
+
+    def _rules(self, candidate: Candidate[T]) -> Rules:
+        """How a candidate is shown, and whether anything of it is final before its end."""
+        contract, start = self.contract, candidate.start
+        typed = isinstance(contract.values, TypeValues)
+        anew = written_anew(contract.values) if isinstance(contract.values, TypeValues) else frozenset[str]()
+        kinds = contract.kinds if isinstance(contract, EventContract) else ()
+        in_a_row = bool(self.found) and BETWEEN.fullmatch(self.text, self.before, start) is not None
+        lists = self.shape.anything or self._is_list()
+        if in_a_row and lists:  # they may be collected: the first is then the first of a list
+            for answer in self.answers:
+                if answer.following is not None:
+                    answer.following.preview.give_up()
+        only_objects = self._is_list() and self.text[start] == "{"
+        blank = typed and self.shape is ANY
+        of_a_line = candidate.rank == INLINE and self._is_known_line(start)
+        # Behind words an event may be the form of one in a sentence that declines: then those words are the event.
+        words_before = bool(self.text[self.scanner.reasoned_to : start].strip())
+        said = isinstance(contract, EventContract) and candidate.rank > FENCE and words_before
+        finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or said or contract.checks)
+        return Rules(typed=typed, finals=finals, kinds=kinds, anew=anew)
+
+    def _is_known_line(self, start: int) -> bool:
+        """Whether it stands in a line of a key that is asked for: the reply may be such lines."""
+        line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+        return bool(self.shape.required) and fold(line.partition(":")[0]) in self.shape.folded
+
+    def _show(self, candidate: Candidate[T], *, counts: bool) -> None:
+        """Show a candidate that has been read as what it came to."""
+        following = candidate.following
+        if following is None:
+            return
+        self.latest = candidate
+        counts = counts and not self._is_example(candidate)
+        if counts and candidate.fits:
+            self.answers.append(candidate)
+            following.preview.finish(self._json_shown(candidate) if following.value is NOTHING else following.value)
+            return
+        following.preview.give_up()
+        if counts and not following.quoted:
+            self.unreadable = candidate
+
+    def _is_example(self, candidate: Candidate[T]) -> bool:
+        contract, valid = self.contract, candidate.valid
+        if not isinstance(contract, EventContract) or valid is None or not isinstance(valid.value, WrittenEvent):
+            return False
+        return is_example(self.text, candidate.start, valid.value.text, contract)
+
+    def _json_shown(self, candidate: Candidate[T]) -> object:
+        """The JSON of the value that a candidate came to."""
+        shown = NOTHING if candidate.following is None else candidate.following.preview.whole
+        value: object = None if candidate.valid is None else candidate.valid.value
+        if isinstance(self.contract, EventContract) and isinstance(value, WrittenEvent):
+            value = event_of(value, self.contract)
+        return as_json(value, shown)
+
+    def _look_back(self) -> None:
+        """What stands behind the last candidate may speak against it: members that go on, or words on its line."""
+        candidate = self.latest
+        if candidate is None or not candidate.fits:
+            return
+        self._drop_if_it_goes_on(candidate)
+        self._placed(candidate)
+        if is_quoted(self.text, candidate.start, candidate.end):
+            candidate.lose(Reason.MALFORMED, Issue("$", "quoted", "it is a quotation"))
+            self.found = [known for known in self.found if known is not candidate]
+        if len(self.text) > candidate.end + 400 or (self.current is not None and candidate.rank == INLINE):
+            self.latest = None
 
     # --- whole texts ------------------------------------------------------------------------------------------
 
     def _whole_scalar(self) -> Reading[T] | None:
         """A contract for text takes the text as it was written; one for a scalar takes nothing but the whole text."""
-        shape = self.shape
-        if shape.anything or shape.branches or shape.allows("object") or shape.allows("array"):
+        if not self._is_scalar():
             return None
-        if shape.types == frozenset({"string"}) and shape.choices is None:
+        if self._is_text():
             return self._text_as_written()
         if self.truncated is True:
             return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
         return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
+
+    def _is_scalar(self) -> bool:
+        shape = self.shape
+        return not (shape.anything or shape.branches or shape.allows("object") or shape.allows("array"))
+
+    def _is_text(self) -> bool:
+        return self.shape.types == frozenset({"string"}) and self.shape.choices is None
 
     def _text_as_written(self) -> Reading[T]:
         if self.truncated is True and self.ceiling < Risk.LOSSY:
@@ -441,6 +688,8 @@ class Search(Generic[T]):
 
     def _scalar_in_union(self) -> Reading[T] | None:
         """A contract that takes a scalar among others: the whole text, when nothing else stands in it."""
+        if not self._is_empty():
+            return None
         if self.shape.anything:
             return self._any_scalar()
         if self.truncated is True or self.found:
@@ -497,20 +746,15 @@ class Search(Generic[T]):
         verdict = self.contract.validate(value)
         return None if isinstance(verdict, Invalid) else verdict
 
+    def _is_empty(self) -> bool:
+        """Whether no place holds anything like an answer."""
+        return all(candidate.reason is Reason.ECHOED_SCHEMA for candidate in self.found)
+
     def _again(self, inner: str) -> Reading[T]:
         if not inner.isascii() and SURROGATE.search(inner):
             issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a character")
             return Rejected(Reason.MALFORMED, (issue,), inner)
-        return Search(
-            inner,
-            self.contract,
-            ceiling=self.ceiling,
-            truncated=self.truncated,
-            pick=self.pick,
-            max_depth=self.max_depth,
-            max_candidates=self.max_candidates,
-            nested=self.nested + 1,
-        ).run()
+        return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
     def _encoded(self) -> Reading[T] | None:
         """A whole text that is one JSON string with JSON in it: what stands inside is read as it was meant."""
@@ -524,7 +768,13 @@ class Search(Generic[T]):
         text = self.text.strip().lstrip("\ufeff").strip()
         if (fence := FENCED.fullmatch(text)) is not None:
             text = fence[1].strip()
-        if self.nested >= NESTED or len(text) < 3 or text[0] not in _CITE_QUOTES or text[-1] not in "\"'”’`":
+        if (
+            not self._is_empty()
+            or self.nested >= NESTED
+            or len(text) < 3
+            or text[0] not in _CITE_QUOTES
+            or text[-1] not in "\"'”’`"
+        ):
             return None
         inner = unescape(text[1:-1]).value if "\\" in text else text[1:-1]
         if inner.lstrip()[:1] not in ("{", "[", '"'):
@@ -533,23 +783,27 @@ class Search(Generic[T]):
         if not isinstance(outcome, Accepted):
             return outcome if outcome.reason is not Reason.NO_JSON else None
         start = self.text.find(text)
-        return self._accept(self._adopt(outcome, Spot(start, LINES), start + len(text), "double-encoded"))
+        quoted = self._adopt(Candidate(start, start, LINES), outcome, start + len(text), "double-encoded")
+        return self._accept(quoted)
 
     def _block_quote(self) -> Reading[T] | None:
         """The whole answer in a block quote: every line has its mark, but for words that announce it."""
         lines = self.text.strip().split("\n")
         announced = lines[0].rstrip()[-1:] in (":", "：")
         body = lines[1:] if announced else lines
-        if self.nested >= NESTED or not all(line.lstrip().startswith(">") or not line.strip() for line in body):
+        is_quote = all(line.lstrip().startswith(">") or not line.strip() for line in body)
+        if not self._is_empty() or self.nested >= NESTED or not is_quote:
             return None
         outcome = self._again("\n".join(line.lstrip().removeprefix(">") for line in body))
         if not isinstance(outcome, Accepted):
             return None
         start = self.text.find(">")
-        return self._accept(self._adopt(outcome, Spot(start, LINES), len(self.text.rstrip()), "block-quote"))
+        quoted = self._adopt(Candidate(start, start, LINES), outcome, len(self.text.rstrip()), "block-quote")
+        return self._accept(quoted)
 
     def _lines(self) -> Reading[T] | None:
-        node = read_lines(self.text, self.shape) if self.truncated is not True else None
+        inline = all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found)
+        node = read_lines(self.text, self.shape) if inline and self.truncated is not True else None
         if node is None:
             return None
         edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}", "$")
@@ -734,7 +988,7 @@ class Search(Generic[T]):
         """The nodes, for the paths of the repairs; what was rewritten is parsed when somebody looks."""
         if candidate.rewritten is None:
             return candidate.node, ()
-        parsed = self._machine(Spot(candidate.start, candidate.rank)).parse()
+        parsed = self._parser(candidate.start).parse()
         if isinstance(parsed, Parsed) and parsed.end == candidate.end and worst(parsed.edits) == candidate.rewritten:
             return parsed.node, parsed.edits
         # The machine would not have been sure where its strings end; the whole text as valid JSON leaves no doubt.

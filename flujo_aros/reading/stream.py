@@ -9,19 +9,12 @@ from pydantic import TypeAdapter
 from flujo_aros.contract import BlockContract, Contract, TaggedContract, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Reading, Risk
-from flujo_aros.reading.incremental import IncrementalSearch
-from flujo_aros.reading.partial import Finals, Follower, Partial, Shown, ShownText, Snapshot
-from flujo_aros.reading.payloads import (
-    FollowingBlock,
-    FollowingNothing,
-    FollowingTags,
-    FollowingText,
-    takes_text_as_written,
-)
+from flujo_aros.reading.partial import Finals, Partial, Preview, Snapshot
+from flujo_aros.reading.payloads import FollowingBlock, FollowingTags
 from flujo_aros.reading.read import Limits, check_options, read, too_large
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.reading.scalars import SURROGATE
-from flujo_aros.reading.select import Pick
+from flujo_aros.reading.select import Options, Pick, Search
 
 T = TypeVar("T")
 
@@ -74,7 +67,7 @@ class StreamReader(Generic[T]):
         self._follower = self._follow()
         self._runaway = Runaway()
         self._try_at = 0
-        self._shown: Shown | ShownText | None = None
+        self._shown: Preview | None = None
         self._seen: tuple[int, tuple[int, ...]] = (0, ())
         self._begun = False
         self._closed = False
@@ -102,7 +95,7 @@ class StreamReader(Generic[T]):
         >>> reader.doomed
         Issue(path='$.age', code='type', message="expected a whole number, found the string 'unknown'")
         """
-        return self._shown.grown.doomed if isinstance(self._shown, Shown) else None
+        return None if self._shown is None else self._shown.doomed
 
     def feed(self, chunk: str) -> Partial[T] | None:
         """Take the next piece of the reply; None: there is nothing new to show.
@@ -120,7 +113,6 @@ class StreamReader(Generic[T]):
             return None
         follower = self._follower
         # The text must have one owner here: then its end grows in place, and nothing is copied for each piece.
-        follower.let_go()
         text, self._text = self._text, ""
         text += chunk
         self._text = text
@@ -134,12 +126,12 @@ class StreamReader(Generic[T]):
         self._try_at = self._length + (self._length - follower.waits_at) // _PATIENCE
         return self._partial(follower)
 
-    def _partial(self, follower: Follower) -> Partial[T] | None:
+    def _partial(self, follower: Search[T] | FollowingTags | FollowingBlock) -> Partial[T] | None:
         shown = follower.shown()
         last, self._shown = self._shown, shown
         if shown is None:
             return None if last is None else Partial(Snapshot((), whole=None), Finals(), restarted=True)
-        seen, self._seen = self._seen, (shown.epoch, shown.state)
+        seen, self._seen = self._seen, (shown.epoch, shown.size)
         if shown is last and seen == self._seen:
             return None
         snapshot = shown.snapshot()
@@ -147,27 +139,23 @@ class StreamReader(Generic[T]):
             return None
         restarted = self._begun and (shown is not last or seen[0] != shown.epoch)
         self._begun = True
-        return Partial(snapshot, shown.finals, restarted=restarted)
+        return Partial(snapshot, shown.standing, restarted=restarted)
 
-    def _follow(self) -> Follower:
+    def _follow(self) -> Search[T] | FollowingTags | FollowingBlock:
         contract, limits = self.contract, self._limits
         if isinstance(contract, TaggedContract):
             return FollowingTags(contract, limits.max_depth)
         if isinstance(contract, BlockContract):
             return FollowingBlock(contract, limits.max_depth)
-        if contract.mode == "json" and takes_text_as_written(contract):
-            return FollowingText()
-        shape = contract.shape
-        if not (shape.anything or shape.branches or shape.allows("object") or shape.allows("array")):
-            return FollowingNothing()
         risk = self._options.get("risk")
-        return IncrementalSearch(
-            contract,
+        options = Options(
             contract.risk if risk is None else risk,
+            None,
             self._options.get("pick", "last"),
             limits.max_depth,
             limits.max_candidates,
         )
+        return Search("", contract, options, growing=True)
 
     def close(self, *, truncated: bool | None = None) -> Reading[T]:
         """The outcome of the whole: the same as `read` gives for it.

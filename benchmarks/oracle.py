@@ -1,0 +1,147 @@
+"""Two checkouts side by side on the same mutated replies: `python benchmarks/oracle.py OLD_CHECKOUT --replies 100000`.
+
+Each checkout reads the replies of `fuzz.py` in a process of its own, a part of them as streams, too. Compared are the
+outcome with value, repairs and issues, and of a stream every partial value with its final paths. Prints what differs,
+one line for each reply, and the figures; `--only NUMBER` shows what both make of one reply. The exit code is 1 where
+an outcome differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+PIECES: Final = [(1,), (1, 1, 2, 3, 7, 20), (1, 2, 3), (5, 20, 60), (20,), (100, 5_000)]
+"""Of how many characters the pieces of a stream are."""
+
+
+class Seen(NamedTuple):
+    """What one checkout makes of one reply."""
+
+    number: int
+    text: str
+    outcome: str
+    partials: str
+
+    def digest(self) -> str:
+        """The same in one line."""
+        marks = (blake2b(part.encode(errors="surrogatepass"), digest_size=9).hexdigest() for part in self[1:])
+        return " ".join((str(self.number), *marks))
+
+
+def seen(seed: int, number: int, streamed: float) -> Seen:
+    """Read one reply with the `flujo_aros` that this process imports."""
+    from fuzz import reply
+
+    from flujo_aros import read
+    from flujo_aros.reading.stream import StreamReader
+
+    text, contract, truncated = reply(seed, number)
+    outcome = _written(read(text, contract, truncated=truncated))
+    rng, partials = random.Random(number), list[str]()
+    if rng.random() < streamed:
+        reader, sizes, at = StreamReader[Any](contract), rng.choice(PIECES), 0
+        while at < len(text):
+            size = rng.choice(sizes)
+            shown = reader.feed(text[at : at + size])
+            at += size
+            if shown is not None:
+                partials.append(f"{at} {shown.value!r} {sorted(shown.final_paths)} {shown.restarted}")
+        closed = _written(reader.close(truncated=truncated))
+        if closed != outcome:
+            partials.append(f"and at its end another outcome: {closed}")
+    return Seen(number, text, outcome, "\n".join(partials))
+
+
+def _written(outcome: Any) -> str:
+    return json.dumps(outcome.to_dict(), default=str, ensure_ascii=True)
+
+
+def side(options: argparse.Namespace) -> None:
+    """What one of the two processes does."""
+    if options.only is not None:
+        print(json.dumps(seen(options.seed, options.only, 1.0)))
+        return
+    for number in range(options.start, options.start + options.replies):
+        print(seen(options.seed, number, options.streamed).digest())
+
+
+def started(checkout: Path, arguments: list[str]) -> subprocess.Popen[str]:
+    """This program, with the package of a checkout."""
+    return subprocess.Popen(
+        [sys.executable, __file__, str(checkout), "--side", *arguments],
+        env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def lines(process: subprocess.Popen[str]) -> Iterator[str]:
+    """What it prints."""
+    if process.stdout is not None:
+        yield from process.stdout
+    if process.wait():
+        sys.exit(process.returncode)
+
+
+def compare(old: Path, new: Path, arguments: list[str]) -> Counter[str]:
+    """Print each reply of which the two make something else, and count."""
+    counts: Counter[str] = Counter()
+    names = ("text", "outcome", "partials")
+    for one, two in zip(*(lines(started(checkout, arguments)) for checkout in (old, new)), strict=True):
+        counts["replies"] += 1
+        if one != two:
+            (number, *mine), (_, *other) = one.split(), two.split()
+            what = [name for name, a, b in zip(names, mine, other, strict=True) if a != b]
+            counts.update(what)
+            print(f"{number}: {', '.join(what)}", flush=True)
+    return counts
+
+
+def show(old: Path, new: Path, arguments: list[str]) -> None:
+    """What both make of one reply."""
+    one, two = (Seen(*json.loads("".join(lines(started(checkout, arguments))))) for checkout in (old, new))
+    print(f"{one.text}\n\nold: {one.outcome}\nnew: {two.outcome}")
+    for mine, other in zip(one.partials.split("\n"), two.partials.split("\n"), strict=False):
+        print(f"  {mine}" if mine == other else f"- {mine}\n+ {other}")
+
+
+def main() -> None:
+    """Compare two checkouts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=Path, metavar="OLD_CHECKOUT")
+    parser.add_argument(
+        "--new", type=Path, default=Path(__file__).resolve().parents[1], help="the other; default: this"
+    )
+    parser.add_argument("--replies", type=int, default=100_000)
+    parser.add_argument("--start", type=int, default=0, help="the number of the first reply")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--streamed", type=float, default=0.1, help="the part of the replies that is streamed, too")
+    parser.add_argument("--only", type=int, help="one reply, by its number")
+    parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.side:
+        side(options)
+        return
+    passed = ["--seed", str(options.seed), "--streamed", str(options.streamed)]
+    if options.only is not None:
+        show(options.old, options.new, [*passed, "--only", str(options.only)])
+        return
+    counts = compare(
+        options.old, options.new, [*passed, "--start", str(options.start), "--replies", str(options.replies)]
+    )
+    print(", ".join(f"{name}: {count}" for name, count in counts.items()))
+    sys.exit(1 if counts["outcome"] or counts["text"] else 0)
+
+
+if __name__ == "__main__":
+    main()

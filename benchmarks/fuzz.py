@@ -25,7 +25,7 @@ from laws import broken_by
 from pydantic import BaseModel, ConfigDict, Field
 
 from flujo_aros import read
-from flujo_aros.contract import Contract, Output
+from flujo_aros.contract import Contract, Output, TaggedContract
 from flujo_aros.testing import NOISES
 
 STREAMED = 0.1
@@ -150,6 +150,16 @@ PIECES = [
 ]
 
 
+AROUND_TAGS = [
+    "<result>PAYLOAD</result>",
+    "Sure:\n<result>\nPAYLOAD\n</result>\nDone.",
+    "<think>in <result> tags</think> <result>\n```json\nPAYLOAD\n```\n</result>",
+    "Between <result> and </result>: <result>PAYLOAD</result>",
+    "<result>PAYLOAD</result> No: <Result>PAYLOAD</Result>",
+]
+"""What stands around the payload of a tagged contract."""
+
+
 @dataclass
 class Found:
     """What one worker saw."""
@@ -193,7 +203,10 @@ def reply(seed: int, number: int) -> tuple[str, Contract[Any], bool | None]:
     for _ in range(rng.choice([0, 1, 1, 1, 2, 3, 8])):
         text = mutated(text, rng)
     contract = CONTRACTS[0] if rng.random() < 0.5 else rng.choice(CONTRACTS)
-    return text, contract, rng.choice([None, None, True, False])
+    truncated = rng.choice([None, None, True, False])
+    if isinstance(contract, TaggedContract):
+        text = mutated(rng.choice(AROUND_TAGS).replace("PAYLOAD", text), rng)
+    return text, contract, truncated
 
 
 def mutated(text: str, rng: random.Random) -> str:

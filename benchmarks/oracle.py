@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from difflib import unified_diff
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -71,8 +72,11 @@ def side(options: argparse.Namespace) -> None:
     if options.only is not None:
         print(json.dumps(seen(options.seed, options.only, 1.0)))
         return
+    from fuzz import reply
+
     for number in range(options.start, options.start + options.replies):
-        print(seen(options.seed, number, options.streamed).digest())
+        if options.mode in (None, reply(options.seed, number)[1].mode):
+            print(seen(options.seed, number, options.streamed).digest())
 
 
 def started(checkout: Path, arguments: list[str]) -> subprocess.Popen[str]:
@@ -111,8 +115,7 @@ def show(old: Path, new: Path, arguments: list[str]) -> None:
     """What both make of one reply."""
     one, two = (Seen(*json.loads("".join(lines(started(checkout, arguments))))) for checkout in (old, new))
     print(f"{one.text}\n\nold: {one.outcome}\nnew: {two.outcome}")
-    for mine, other in zip(one.partials.split("\n"), two.partials.split("\n"), strict=False):
-        print(f"  {mine}" if mine == other else f"- {mine}\n+ {other}")
+    print("\n".join(unified_diff(one.partials.split("\n"), two.partials.split("\n"), "old", "new", lineterm="", n=1)))
 
 
 def main() -> None:
@@ -126,6 +129,7 @@ def main() -> None:
     parser.add_argument("--start", type=int, default=0, help="the number of the first reply")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--streamed", type=float, default=0.1, help="the part of the replies that is streamed, too")
+    parser.add_argument("--mode", help="only replies for contracts of this kind: tagged, text, block, event, json")
     parser.add_argument("--only", type=int, help="one reply, by its number")
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -133,6 +137,7 @@ def main() -> None:
         side(options)
         return
     passed = ["--seed", str(options.seed), "--streamed", str(options.streamed)]
+    passed += ["--mode", options.mode] if options.mode else []
     if options.only is not None:
         show(options.old, options.new, [*passed, "--only", str(options.only)])
         return

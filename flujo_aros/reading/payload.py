@@ -1,4 +1,4 @@
-"""Payloads that are not the whole reply: between tags, before prose, or wrapped as an event. Pure, as all reading."""
+"""Payloads that are not the whole reply: between tags, or before prose. Pure, as all reading."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from flujo_aros.contract import (
-    WELL_KNOWN,
+    ANY,
+    REASONING_TAGS,
     Block,
     BlockContract,
     Check,
-    Event,
-    EventContract,
     Invalid,
     JsonContract,
     Judgement,
     TaggedContract,
-    WrittenEvent,
-    fold,
+    TypeValues,
+    Valid,
     judge,
     judge_awaiting,
     mask_reasoning,
@@ -29,21 +28,25 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.garnish import Look, tidied
+from flujo_aros.reading.candidate import Following
+from flujo_aros.reading.garnish import Look
 from flujo_aros.reading.json_scan import find_json_end
+from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
-from flujo_aros.reading.parser import Failure, Parser
+from flujo_aros.reading.parser import DEPTH, Failure, Parser
+from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
 from flujo_aros.reading.repairs import Edit, RepairLog, worst
+from flujo_aros.reading.rewritten_fields import written_anew
 from flujo_aros.reading.runaway import ran_away
-from flujo_aros.reading.said import is_prose, is_same_line, said_in
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.scanner import FENCED
 
 T = TypeVar("T")
 _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
-_FENCE_OPEN: Final = re.compile(r"\s*(?:```[\w+-]*[ \t]*\n?)?\s*")
+_FENCE_OPEN: Final = Ahead(r"\s*+ (?: ``` [\w+-]* [ \t]* \n? | (?! ` ) ) \s*")
 _FENCE_CLOSE: Final = re.compile(r"\s*(?:```)?\s*")
+_LONGEST_TAG: Final = 400
 _LOOKS: Final = 256
 _ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
 """What may stand between a tag and the end of its line without being said."""
@@ -65,18 +68,180 @@ class Pair(NamedTuple):
     closing: int
 
 
-def read_tagged(text: str, contract: TaggedContract[T], look: Look) -> Reading[T]:
-    """The payload of the last complete pair of tags. `look` reads a payload that is not taken strictly."""
-    outcome = _tagged(text, contract, look)
-    return replace(outcome, tag=contract.tag) if isinstance(outcome, Rejected) else outcome
+class _Marks:
+    """Finds marks of a kind one after the other, outside of reasoning.
+
+    In a text that grows it stops before what may become a mark. `seen` is how far it has looked.
+    """
+
+    def __init__(self, wanted: str, *, longest: int = 0, growing: bool = False) -> None:
+        self.seen = 0
+        self._growing = growing
+        self._pattern = re.compile(rf"(?P<wanted>{wanted})|<(?P<think>(?i:{REASONING_TAGS}))(?:\s[^>]{{0,80}})?>")
+        self._closes: re.Pattern[str] | None = None
+        """What ends the reasoning block that the text has stopped in."""
+        self._longest = longest + _LONGEST_TAG
+
+    def next(self, text: str) -> re.Match[str] | None:
+        """The next mark; None where the text goes no further."""
+        while (found := (self._closes or self._pattern).search(text, self.seen)) is not None:
+            self.seen = found.end()
+            if self._closes is None and found["wanted"]:
+                return found
+            self._closes = re.compile(rf"</{found['think']}\s*>", re.I) if self._closes is None else None
+        begun = text.find("<", max(self.seen, len(text) - self._longest)) if self._growing else -1
+        self.seen = begun if begun >= 0 else len(text)
+        return None
 
 
-def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Reading[T]:
-    masked = mask_reasoning(text)
-    pairs, open_at = _pairs(masked, contract)
-    if open_at is not None:
+class TagReader(Generic[T]):
+    """Reads the payload of the last complete pair of tags, of a reply that is complete or grows."""
+
+    def __init__(self, contract: TaggedContract[T], max_depth: int = DEPTH, *, growing: bool = False) -> None:
+        self.contract = contract
+        self.max_depth = max_depth
+        self.growing = growing
+        self.text = ""
+        self.pairs: list[Pair] = []
+        self.opening: tuple[int, int] | None = None
+        """The opening tag of which the closing one has not come."""
+        self.budget = 0
+        """How much may be looked through for the end of JSON: where it is none, that costs as much as all behind it."""
+        self._marks = _Marks(
+            f"(?P<opens>{contract.opens.pattern})|(?P<closes>{contract.closes.pattern})",
+            longest=len(contract.tag),
+            growing=growing,
+        )
+        self._unread = False
+        """The JSON of the payload has not been read to its end."""
+        self._following: Following | None = None
+        self._preview: Preview | None = None
+        self._text: TextPreview | None = None
+
+    def read(self, text: str, look: Look) -> Reading[T]:
+        """The payload of a complete reply. `look` reads JSON that is not taken strictly."""
+        self.text = mask_reasoning(text)
+        self.budget = _LOOKS * len(text)
+        self._read_on()
+        outcome = _tagged(text, self, look)
+        return replace(outcome, tag=self.contract.tag) if isinstance(outcome, Rejected) else outcome
+
+    def grow(self, text: str) -> None:
+        """Read on in a text of which more has come."""
+        self.text = text
+        self._read_on()
+        self.text = ""
+        if self._following is not None:
+            self._following.let_go()
+
+    def shown(self) -> Preview | None:
+        """The payload, once something stands in it."""
+        return None if self._text is not None and not self._text.begun else self._preview
+
+    @property
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        return self._marks.seen if self._following is None else self._following.waits_at()
+
+    @property
+    def in_open_text(self) -> bool:
+        """Whether reading on costs no more than what has come."""
+        text = self.contract.mode == "text" and self.opening is not None
+        return text or (self._following is not None and self._following.parser.opened is not None)
+
+    @property
+    def unclosed(self) -> int | None:
+        """Where a tag is opened and never closed, if the payload had begun there."""
+        if self.opening is None:
+            return None
+        at, start = self.opening
+        text = self.text
+        begun = self.contract.mode == "text" or _BEGINS.match(text, start) or _BEGINS_LATER.search(text, start)
+        return at if begun else None
+
+    def _read_on(self) -> None:
+        while not self._unread or self._read_json():
+            at = self._marks.seen
+            mark = self._marks.next(self.text)
+            if self._text is not None and self.opening is not None:
+                end = self._marks.seen if mark is None else mark.start()
+                end = at + len(self.text[at:end].rstrip())
+                self._text.add(self.text[at:end])
+                self._marks.seen = end if mark is None else self._marks.seen
+            if mark is None:
+                return
+            if mark["opens"]:  # an open tag before it was only spoken of
+                self.opening = mark.span()
+                self._unread = self.contract.mode == "tagged"
+                if self.growing and not self._unread:
+                    self._preview = self._text = TextPreview()
+            elif self.opening is not None:
+                self._close(mark)
+
+    def _close(self, mark: re.Match[str]) -> None:
+        if self.opening is not None:
+            self.pairs.append(Pair(*self.opening, *mark.span()))
+        self.opening = None
+        self._marks.seen = mark.end()
+        if self._text is not None and self._text.begun:
+            self._text.standing.add(None)
+
+    def _read_json(self) -> bool:
+        """Read the payload up to where its JSON ends, which tags inside of strings do not end; False: it goes on."""
+        start = 0 if self.opening is None else self.opening[1]
+        if self.growing:
+            self._unread = self._parse_on(start)
+            return not self._unread
+        self._unread = False
+        closed = _payload_end(self.text, start, self.contract.closes) if self.budget >= 0 else None
+        if closed is not None:
+            self._close(closed)
+        else:
+            self.budget -= start
+        return True
+
+    def _parse_on(self, start: int) -> bool:
+        """Whether more of a payload is needed to tell where its JSON ends."""
+        text, contract = self.text, self.contract
+        if self._following is None:
+            try:
+                begin = _FENCE_OPEN.match(text, start, growing=True)
+            except NeedMoreInput:
+                return True
+            self._preview = None
+            self._marks.seen = start = start if begin is None else begin.end()
+            if text[start] not in "{[":
+                return False
+            values = contract.values
+            typed = isinstance(values, TypeValues)
+            anew = written_anew(values) if isinstance(values, TypeValues) else frozenset[str]()
+            rules = Rules(typed=typed, exact=contract.strict, finals=not contract.checks, anew=anew)
+            shape = ANY if contract.strict else contract.shape
+            parser = Parser(text, start, shape, max_depth=self.max_depth, growing=True)
+            self._following = Following(parser, JsonPreview(text, contract.shape, rules), quoted=False)
+        parser, preview = self._following.parser, self._following.preview
+        self._preview = preview
+        parsed = self._following.read_on(text)
+        if isinstance(parsed, Failure) or (contract.strict and parser.edits):
+            self._following = self._preview = None
+            self._marks.seen = max(self._marks.seen, parser.pos)
+            return False
+        preview.follow(parser)
+        if parsed is None:
+            return True
+        self._following, self._marks.seen = None, parsed.end
+        if preview.whole is not NOTHING:
+            verdict = contract.values.strict(parsed.plain) or contract.validate(preview.whole)
+            preview.finish(as_json(verdict.value, preview.whole) if isinstance(verdict, Valid) else NOTHING)
+        return False
+
+
+def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
+    contract, masked = reader.contract, reader.text
+    if (open_at := reader.unclosed) is not None:
         words = f"<{contract.tag}> is opened at character {open_at} and never closed"
         return Rejected(Reason.TRUNCATED, (Issue("$", "unterminated_tag", words),), text, text[open_at:])
+    pairs = _meant(masked, reader.pairs, contract)
     if not pairs:
         words = f"it has no <{contract.tag}>…</{contract.tag}>"
         return Rejected(Reason.NO_JSON, (Issue("$", "missing_tag", words),), text)
@@ -95,13 +260,8 @@ def _tagged(text: str, contract: TaggedContract[T], look: Look) -> Reading[T]:
             return Rejected(Reason.AMBIGUOUS, (Issue("$", "nested_tag", words),), text, raw)
         return _judged(contract, text, raw, raw.strip(), repairs)
     if not contract.strict:
-        return _moved(
-            look(payload, JsonContract(contract.values, "json", contract.risk), whole=True),
-            text,
-            raw,
-            start + raw.find(payload),
-            repairs,
-        )
+        inside = look(payload, JsonContract(contract.values, "json", contract.risk), whole=True)
+        return _moved(inside, text, raw, start + raw.find(payload), repairs)
     found = _strictly(payload)
     if isinstance(found, _NotJson):
         return Rejected(found.reason, (Issue("$", found.code, f"the payload {found.why}"),), text, raw)
@@ -170,31 +330,6 @@ def _finite(written: str) -> float:
     return number
 
 
-def _pairs(text: str, contract: TaggedContract[Any]) -> tuple[list[Pair], int | None]:
-    """All complete pairs, and where a later one is opened without an end, if the payload had begun there."""
-    pairs: list[Pair] = []
-    at, ahead = 0, contract.closes.search(text)
-    budget = _LOOKS * len(text)  # what is no JSON costs as much as what stands before it
-    while (opened := contract.opens.search(text, at)) is not None:
-        start = opened.end()
-        closed = _payload_end(text, start, contract.closes) if contract.mode == "tagged" and budget >= 0 else None
-        if closed is None:
-            budget -= start
-            if ahead is not None and ahead.start() < start:
-                ahead = contract.closes.search(text, start)
-            closed = ahead
-            again = contract.opens.search(text, start, closed.start() if closed else len(text))
-            if again is not None:  # the tag was only spoken of
-                at = again.start()
-                continue
-        if closed is None:
-            begun = contract.mode == "text" or _BEGINS.match(text, start) or _BEGINS_LATER.search(text, start)
-            return _meant(text, pairs, contract), opened.start() if begun else None
-        pairs.append(Pair(opened.start(), start, closed.start(), closed.end()))
-        at = closed.end()
-    return _meant(text, pairs, contract), None
-
-
 def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:
     """The pairs without those that are only spoken of: `between <result> and </result>` holds no payload."""
     if len(pairs) < 2:
@@ -222,7 +357,7 @@ def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> 
 
 def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str] | None:
     """The closing tag of a JSON payload, told by the JSON itself, so that one inside of a string ends nothing."""
-    begin = _FENCE_OPEN.match(text, start)
+    begin = _FENCE_OPEN.now.match(text, start)
     end = find_json_end(text, begin.end() if begin else start)
     if end is None:
         return None
@@ -267,6 +402,61 @@ def _moved(outcome: Reading[T], text: str, raw: str, by: int, repairs: tuple[Rep
     ]
     every = (*repairs, *inside)
     return Accepted(outcome.value, Trust.of(every), outcome.origin, every, text)
+
+
+class BlockPreview:
+    """What is shown of the leading JSON object of a reply that grows, as long as it is plain JSON."""
+
+    def __init__(self, contract: BlockContract, max_depth: int = DEPTH) -> None:
+        self.contract = contract
+        self.max_depth = max_depth
+        self._marks = _Marks(r"[{\[]", growing=True)
+        self._over = not contract.keys
+        self._following: Following | None = None
+        self._preview: JsonPreview | None = None
+
+    def shown(self) -> Preview | None:
+        """The block as the fields of a `Block`."""
+        return self._preview
+
+    @property
+    def waits_at(self) -> int:
+        """Where what is not certain begins."""
+        return self._marks.seen if self._following is None else self._following.waits_at()
+
+    @property
+    def in_open_text(self) -> bool:
+        """Whether reading on costs no more than what has come."""
+        return self._over or (self._following is not None and self._following.parser.opened is not None)
+
+    def grow(self, text: str) -> None:
+        """Read on in a text of which more has come."""
+        if self._over:
+            return
+        if self._following is None:
+            found = self._marks.next(text)
+            if found is None:
+                return
+            self._over = found[0] == "["
+            parser = Parser(text, found.start(), ANY, max_depth=self.max_depth, growing=True)
+            rules = Rules(typed=False, exact=True, finals=False)
+            self._following = Following(parser, JsonPreview(text, ANY, rules, (None, "fields")), quoted=False)
+        if not self._over:
+            self._parse_on(text, self._following)
+        self._following.let_go()
+
+    def _parse_on(self, text: str, following: Following) -> None:
+        parser, self._preview = following.parser, following.preview
+        parsed = following.read_on(text)
+        if isinstance(parsed, Failure) or any(edit.risk > Risk.LOSSLESS for edit in parser.edits):
+            self._over, self._preview = True, None
+            return
+        self._preview.follow(parser)
+        self._over = parsed is not None
+        if parsed is not None:  # until then another object could be the first that is JSON
+            self._preview.rules = Rules(typed=False, exact=True)
+            complete = all(parsed.plain.get(key) is not None for key in self.contract.keys)
+            self._preview.finish(self._preview.whole if complete else NOTHING)
 
 
 _TOOL_CALL: Final = re.compile(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>|\Z)", re.S)
@@ -404,64 +594,6 @@ def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
 _FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
 
 
-_NOTHING_READ: Final = (Reason.NO_JSON, Reason.REFUSED)
-_NO_EVENT: Final = (Reason.INVALID, Reason.MALFORMED, Reason.AMBIGUOUS)
-
-
-def read_event(text: str, contract: EventContract, look: Look, *, truncated: bool | None = None) -> Reading[Event]:
-    """An event: JSON with a kind and a text, else what was said in prose. Never rejected for want of JSON.
-
-    An echo of the prompt's form or example is set aside; with nothing beside it the reply says nothing.
-    """
-    heard = _echo_of(contract.example).sub(lambda found: " " * len(found[0]), text)
-    outcome: Reading[WrittenEvent] = look(heard, contract.written)
-    outcome = tidied(outcome, heard, contract, look)
-    if isinstance(outcome, Accepted):
-        if is_slot(outcome.value.text, contract.example):
-            return _echoed(text)
-        return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
-    prose = mask_reasoning(text, unopened=True).strip()
-    if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
-        if heard != text or (prose and is_slot(prose.strip("\"'"), contract.example)):
-            return _echoed(text)
-        if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
-            return Rejected(Reason.TRUNCATED, (cut,), text)
-        said = said_in(prose)
-        event = Event.model_validate({"kind": contract.fallback, "text": said, "_raw_fallback": True})
-        repair = Repair("prose-wrapped", Risk.INFERRED, "$", (0, len(text)), text[:80], said[:80])
-        return Accepted(event, Trust.SYNTHESIZED, "first", (repair,), text)
-    return outcome
-
-
-def _with_echoes(outcome: Accepted[WrittenEvent], text: str, heard: str) -> Accepted[WrittenEvent]:
-    """The outcome, with what was set aside of the text as an echo."""
-    if heard == text:
-        return outcome
-    start = next(at for at, (one, two) in enumerate(zip(text, heard, strict=True)) if one != two)
-    end = len(text) - next(at for at, (one, two) in enumerate(zip(text[::-1], heard[::-1], strict=True)) if one != two)
-    aside = Repair("prose-around", Risk.LOSSLESS, "$", (start, end), text[start:end][:80], "")
-    repairs = (*outcome.repairs, aside)
-    return replace(outcome, repairs=repairs, trust=Trust.of(repairs))
-
-
-def _echo_of(example: str) -> re.Pattern[str]:
-    """Matches the form or the example of the instruction, as an object of its own."""
-    slot = rf"(?:\.\.\.|…|{re.escape(json.dumps(example, ensure_ascii=False)[1:-1])})"
-    return re.compile(
-        rf'\{{\s*"kind"\s*:\s*"[^"{{}}]{{0,200}}"\s*,\s*"text"\s*:\s*"{slot}"[^{{}}]{{0,2000}}(?:\{{[^{{}}]{{0,200}}\}}[^{{}}]{{0,200}})?\}}'
-    )
-
-
-def is_slot(said: str, example: str) -> bool:
-    """Whether a text is the example of the prompt, or dots that were to be filled in."""
-    return is_same_line(said, example) or (bool(said.strip()) and not said.strip(" .…"))
-
-
-def _echoed(text: str) -> Rejected:
-    words = "it repeats the example of the prompt, or leaves its dots in place"
-    return Rejected(Reason.ECHOED_SCHEMA, (Issue("$.text", "echoed_example", words),), text)
-
-
 def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
     """The outcome after these checks: what they have against a value rejects it, what they clean is told."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
@@ -490,37 +622,3 @@ def with_judgement(outcome: Accepted[T], judgement: Judgement[T]) -> Reading[T]:
         return outcome
     trust = outcome.trust if outcome.trust is Trust.SYNTHESIZED else Trust.LOSSY
     return replace(outcome, value=value, trust=trust, repairs=(*outcome.repairs, *cleaned))
-
-
-def _of_a_kind(outcome: Accepted[WrittenEvent], contract: EventContract, text: str) -> Reading[Event]:
-    written, event = outcome.value, event_of(outcome.value, contract)
-    repairs: Sequence[Repair] = outcome.repairs
-    given = event.model_extra or {}
-    for name in contract.fields:
-        if name not in WELL_KNOWN and given.get(name) is None:
-            repairs = (*repairs, Repair("missing-field", Risk.INFERRED, f"$.{name}", (0, len(text)), "", ""))
-    if event.kind != written.kind:
-        code = "enum-case" if fold(event.kind) == fold(written.kind or "") else "fallback-kind"
-        repairs = (*repairs, Repair(code, Risk.INFERRED, "$.kind", (0, len(text)), str(written.kind), event.kind))
-    trust = outcome.trust if repairs is outcome.repairs else Trust.of(repairs)
-    return Accepted(event, trust, outcome.origin, repairs, text)
-
-
-def event_of(written: WrittenEvent, contract: EventContract) -> Event:
-    """An event as it was written, with a kind that is allowed."""
-    asked = {name: default for name, (_, default) in WELL_KNOWN.items() if name in contract.fields}
-    return Event.model_validate(
-        {**asked, **written.model_dump(exclude_unset=True), "kind": event_kind(written.kind, contract)}
-    )
-
-
-def event_kind(written: str | None, contract: EventContract) -> str:
-    """The kind that is granted for one that was written: itself, in another case, or else the fallback."""
-    if written in contract.kinds:
-        return written
-    return {fold(kind): kind for kind in contract.kinds}.get(fold(written or "")) or contract.fallback
-
-
-def is_example(text: str, start: int, said: str, contract: EventContract) -> bool:
-    """Whether an event that begins here is the form or the example of the prompt."""
-    return is_slot(said, contract.example) or _echo_of(contract.example).match(text, start) is not None

@@ -20,8 +20,9 @@ from flujo_aros.contract import (
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.candidate import judge_json
+from flujo_aros.reading.event import read_event
 from flujo_aros.reading.parser import DEPTH
-from flujo_aros.reading.payload import judged, read_block, read_event, read_tagged
+from flujo_aros.reading.payload import TagReader, judged, read_block
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.select import Options, Pick, Search
@@ -115,7 +116,7 @@ def _read(text: str, contract: Contract[Any], options: _Options) -> Reading[Any]
         return _read_json(text, contract, inside if whole else options)
 
     if isinstance(contract, TaggedContract):
-        return read_tagged(text, contract, look)
+        return TagReader(contract).read(text, look)
     if isinstance(contract, BlockContract):
         return read_block(text, contract, truncated=options.truncated)
     return read_event(text, cast("EventContract", contract), look, truncated=options.truncated)

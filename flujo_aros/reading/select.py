@@ -50,6 +50,7 @@ from flujo_aros.reading.candidate import (
     read_strict,
 )
 from flujo_aros.reading.enum_match import boolean_word
+from flujo_aros.reading.event import event_of, is_example
 from flujo_aros.reading.fast_path import rewrite
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
 from flujo_aros.reading.lenient import LenientParser
@@ -57,7 +58,6 @@ from flujo_aros.reading.lines import list_of, read_lines
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node, moved
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json
-from flujo_aros.reading.payload import event_of, is_example
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
 from flujo_aros.reading.repairs import Edit, RepairLog, worst
 from flujo_aros.reading.rewritten_fields import written_anew

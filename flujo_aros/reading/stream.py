@@ -10,7 +10,7 @@ from flujo_aros.contract import BlockContract, Contract, TaggedContract, compile
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Issue, Reading, Risk
 from flujo_aros.reading.partial import Finals, Partial, Preview, Snapshot
-from flujo_aros.reading.payloads import FollowingBlock, FollowingTags
+from flujo_aros.reading.payload import BlockPreview, TagReader
 from flujo_aros.reading.read import Limits, check_options, read, too_large
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.reading.scalars import SURROGATE
@@ -126,7 +126,7 @@ class StreamReader(Generic[T]):
         self._try_at = self._length + (self._length - follower.waits_at) // _PATIENCE
         return self._partial(follower)
 
-    def _partial(self, follower: Search[T] | FollowingTags | FollowingBlock) -> Partial[T] | None:
+    def _partial(self, follower: Search[T] | TagReader[T] | BlockPreview) -> Partial[T] | None:
         shown = follower.shown()
         last, self._shown = self._shown, shown
         if shown is None:
@@ -141,12 +141,12 @@ class StreamReader(Generic[T]):
         self._begun = True
         return Partial(snapshot, shown.standing, restarted=restarted)
 
-    def _follow(self) -> Search[T] | FollowingTags | FollowingBlock:
+    def _follow(self) -> Search[T] | TagReader[T] | BlockPreview:
         contract, limits = self.contract, self._limits
         if isinstance(contract, TaggedContract):
-            return FollowingTags(contract, limits.max_depth)
+            return TagReader(contract, limits.max_depth, growing=True)
         if isinstance(contract, BlockContract):
-            return FollowingBlock(contract, limits.max_depth)
+            return BlockPreview(contract, limits.max_depth)
         risk = self._options.get("risk")
         options = Options(
             contract.risk if risk is None else risk,

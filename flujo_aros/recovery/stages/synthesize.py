@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 from flujo_aros.contract import PLACEHOLDER, Block, BlockContract, Event, EventContract, judge
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.payload import event_kind, is_slot, prose_of
+from flujo_aros.reading.event import event_kind, is_slot
+from flujo_aros.reading.payload import prose_of
 from flujo_aros.reading.read import read
 from flujo_aros.reading.runaway import before_runaway
 from flujo_aros.recovery.plan import Past, Plan, ReadReply, Rung, Task

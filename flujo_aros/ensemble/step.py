@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -288,11 +289,14 @@ class _Turn:
             "trust": None if self.said is None else self.said.trust.value,
             "corrected": any(repair.path == "$.kind" for repair in repairs),
             "reasks": max(calls - 1, 0),
-            "requests": usage.requests,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost": None if usage.cost is None else float(usage.cost),
+            **usage.to_dict(),
         }
+
+
+def _usage_in(meta: Mapping[str, Any]) -> Usage:
+    cost = None if meta["cost"] is None else Decimal(str(meta["cost"]))
+    counts = {key: meta.get(key, 0) for key in ("requests", "input_tokens", "output_tokens", "unmeasured_requests")}
+    return Usage(cost=cost, **counts)
 
 
 class _Run:
@@ -327,6 +331,7 @@ class _Run:
 
     async def play(self, given: str) -> str:
         """Play, and say why it ended."""
+        await self._count_kept()
         if not len(self.log):
             self._append([("run.started", _CONDUCTOR, {"text": given})], turn=0)
         if self.finished and self.reason is not None:
@@ -341,6 +346,21 @@ class _Run:
             raise
         self._finish(self.reason)
         return self.reason
+
+    async def _count_kept(self) -> None:
+        """In a durable run that resumes from its log, count what the turns before the crash have used."""
+        calls = recorder()
+        if calls is None:
+            return
+
+        async def length() -> CallMade:
+            return CallMade({"value": len(self.log)})
+
+        before = (await calls.call("log", length))["value"]
+        for event in self.log.events(after=before):
+            if "requests" in event.meta:
+                self.calls += event.meta["reasks"] + 1
+                self.context.spend(_usage_in(event.meta))
 
     async def _next(self) -> None:
         """The next turn; idle turns, on which nobody is due, are passed over."""

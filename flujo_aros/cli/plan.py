@@ -354,15 +354,29 @@ def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:
     if step["on_degraded"]:
         facts.append(("degraded", f"{step['on_degraded']}ed" if step["on_degraded"] == "accept" else "fails the step"))
     for key, value in step.get("options", {}).items():
-        facts.append(
-            (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        )
+        label = key.replace("_", " ")
+        if key == "cast":
+            facts += zip([label, *[""] * (len(value) - 1)], map(_member_words, value), strict=True)
+        else:
+            facts.append((label, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
     label = _INPUT_WORDS.get(step["kind"], "input")
     if "shape" in step:  # an object or list of templates: shown whole, since its keys say what goes where
         facts.append((label, json.dumps(step["shape"], ensure_ascii=False, indent=2)))
     else:
         facts += [(label, source.strip()) for source in step["input"]]
     return facts
+
+
+def _member_words(manifest: dict[str, Any]) -> str:
+    """An agent of an ensemble: who it is, then what it hears, may emit, and how it remembers."""
+    said: list[str] = []
+    for key, value in manifest.items():
+        if key in ("name", "role", "persona"):
+            continue
+        inner = [f"{name} {each}" for name, each in value.items()] if isinstance(value, dict) else value
+        said.append(f"{key} {', '.join(map(str, inner)) if isinstance(inner, list) else inner}")
+    role = f" ({manifest['role']})" if "role" in manifest else ""
+    return f"{manifest['name']}{role}: {'; '.join(said)}"
 
 
 def _agent_words(agent: dict[str, Any]) -> str:

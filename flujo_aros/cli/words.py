@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 
 def plain_words(value: Any) -> Any:
     """A value of an option as plain JSON that says something; None for what is shown in another way.
@@ -27,4 +29,6 @@ def plain_words(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not callable(value):
         fields = {each.name: plain_words(getattr(value, each.name)) for each in dataclasses.fields(value)}
         return {key: each for key, each in fields.items() if each is not None}
+    if isinstance(value, BaseModel):
+        return plain_words(value.model_dump(mode="json", exclude_defaults=True))
     return str(getattr(value, "__name__", "")) or None

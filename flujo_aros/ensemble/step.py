@@ -152,6 +152,19 @@ class Ensemble(Common):
         return super().models | {cast("AgentSpec", self.profiles[name]).model for name in used}
 
     @property
+    def asked(self) -> tuple[Step, ...]:
+        """The steps of its turns, each agent's for what it says and for what it comes to believe."""
+        reflecting = self.manifests if self.reflection else ()
+        return tuple(map(self.step_of, self.manifests)) + tuple(
+            self.step_of(each, reflecting=True, replacing=True) for each in reflecting
+        )
+
+    @property
+    def most_asked(self) -> int:
+        """How often one of them runs at most: in each turn once, and once more in other words."""
+        return 2 * self.turns
+
+    @property
     def gives_mapping(self) -> bool | None:
         """Yes: the figures of the run."""
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_UP, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from flujo_aros.host import AgentSpec, counted, most_for_call
 from flujo_aros.pipeline.branch import Branch
@@ -18,6 +18,21 @@ from flujo_aros.recovery import Resume
 if TYPE_CHECKING:
     from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.recovery import AnyStage
+
+
+@runtime_checkable
+class AsksInTurns(Protocol):
+    """A kind of step that runs one of several agent steps at a time, so often at most: an ensemble."""
+
+    @property
+    def asked(self) -> Sequence[Step]:
+        """The steps."""
+        ...
+
+    @property
+    def most_asked(self) -> int:
+        """How often one of them runs at most."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,8 @@ def _once(step: PipelineStep, name: str) -> Bound:
     """One attempt of a step."""
     if isinstance(step, Step):
         return _agent(step, name)
+    if isinstance(step, AsksInTurns):
+        return _times(_most(_agent(each, f"{name}/{each.name}") for each in step.asked), step.most_asked)
     bodies = {
         scope: _body(body.steps, f"{name}/{scope}/" if scope else f"{name}/") for scope, body in step.bodies.items()
     }

@@ -22,6 +22,8 @@ from flujo_aros.ensemble.memory import Add, Beliefs, EpisodicMemory, Merge, Refl
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import Stats, render_stats, stage, stats, transcript
 from flujo_aros.events import StepNoted
+from flujo_aros.pipeline.bound import bound
+from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.telemetry.report import report_html
 from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
 
@@ -512,3 +514,13 @@ def test_a_check_judges_what_an_ensemble_hands_on() -> None:
     result, _ = played([ACTOR, CRITIC, WHISPERER], Talker("world.observed"), turns=2, checks=[enough])
     assert result.status is RunStatus.FAILED
     assert "too few turns" in result.steps[0].outcome.explain()
+
+
+@pytest.mark.parametrize("reply", ['["no", "event"]', '{"kind": "agent.spoke"}', '{"text": "…"}', "", "Hm."])
+def test_no_run_makes_more_calls_than_were_announced(reply: str) -> None:
+    judge = manifest("judge", ["agent.spoke"], ["judge.verdict"], output_extra_fields=["winner", "mood"])
+    cast = [*CAST, judge, manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})]
+    announced = bound(Pipeline([Ensemble("wood", cast=cast, profiles={"default": MODEL}, turns=9)]))
+    assert announced.open == ()
+    result, _ = played(cast, ScriptedModel(then=reply), turns=9)
+    assert 9 <= result.usage.requests <= announced.calls == 9 * 2 * 2

@@ -24,6 +24,7 @@ from flujo_aros import (
 from flujo_aros.blueprint.dump import dump
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.events import StepNoted
+from flujo_aros.pipeline.bound import bound
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.telemetry.report import report_html
 from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
@@ -184,3 +185,11 @@ def test_a_blueprint_says_the_same_and_is_written_back() -> None:
     assert (step.wordings, step.need, step.contested) == (3, 2, "ask")
     assert parse_blueprint(dump(pipeline)) == pipeline
     assert Pipeline([step]).models == {"m"}
+
+
+@pytest.mark.parametrize("bad", ["nothing here", '{"seller": "Ada"}', '{"seller": "Ada", "total": "many"}'])
+def test_no_run_makes_more_calls_than_were_announced(bad: str) -> None:
+    step = Agree("bill", reading=reading(), wordings=3, contested="ask")
+    announced = bound(Pipeline([step])).calls
+    result, model = ran(step, *(reply(str(n)) for n in range(2)), bad, bad, bad, reply("2"), bad, bad, bad, bad, bad)
+    assert model.calls <= result.usage.requests <= announced == 4 * 7

@@ -22,7 +22,7 @@ from flujo_aros import Accepted, Output, Risk, read
 from flujo_aros.reading import amounts
 
 READING = Path(flujo_aros.reading.__file__ or "").parent
-LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "Time", "_adopt"}
+LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "Time", "_adopt", "_adopted"}
 AMOUNTS = {code for _, _, codes in amounts.FORMS for code in codes} | amounts.CODES
 """How a number was written, which is logged as it was found."""
 CODE = re.compile(r"[a-z]+(?:[-_][a-z]+)*")

@@ -67,6 +67,7 @@ COMMANDS: Final = {
     "plan": _Command(
         "plan:plan_command", "Show what a blueprint would run, and run none of it.", shows_help_alone=True
     ),
+    "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
     "read": _Command("read:read_command", "Read a model's reply as a typed value."),
     "lint": _Command(
         "lint:lint_command", "Find mistakes in blueprints before a token is spent.", shows_help_alone=True

@@ -17,10 +17,9 @@ import yaml
 from yaml.reader import ReaderError
 
 from flujo_aros.blueprint.syntax import Complaint, syntax_words
-from flujo_aros.errors import BlueprintError, Place, UsageError
+from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 
 Scalar: TypeAlias = str | int | float | bool | None
-Finding: TypeAlias = tuple[Place | None, str]
 
 MAX_CHARS: Final = 1_000_000
 MAX_DEPTH: Final = 64
@@ -69,6 +68,18 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
+    def ends(self) -> dict[tuple[int, int], Place]:
+        """Where each key and value ends, by the line and column where it begins; a key wins over a mapping there."""
+        found: dict[tuple[int, int], Place] = {}
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            found.setdefault((node.place.line, node.place.column), node.end)
+            for name, place in node.keys.items():
+                found[place.line, place.column] = Place(place.line, place.column + len(name), place.path)
+            waiting += [*node.members.values(), *node.elements]
+        return found
+
     def nearest(self, path: Sequence[str | int]) -> Node:
         """What stands at this path, or the nearest thing above it that exists."""
         here = self
@@ -89,34 +100,37 @@ class Node:
         return here.keys.get(str(path[-1]), here.place) if path else here.place
 
 
-def enough(place: Place | None) -> Finding:
-    """What is said where so many mistakes stand that the rest is not looked at."""
-    return (place, f"these are {MAX_FINDINGS} mistakes, and the rest is not looked at; mend these first")
+TOO_MANY: Final = f"these are {MAX_FINDINGS} errors, and the rest is not looked at; fix these first"
+"""The last problem of a blueprint that has very many."""
 
 
 def parse_document(text: str, source: str) -> Node:
     """The one document in a YAML text. Raises `BlueprintError` with every mistake that can be told apart."""
     if len(text) > MAX_CHARS:
-        raise BlueprintError(source, [(None, f"the file has more than {MAX_CHARS} characters{_SPLIT}")])
+        raise _unreadable(source, [(None, f"the file has more than {MAX_CHARS} characters{_SPLIT}")])
     reading = _Reading(text.removeprefix("\ufeff"))
     try:
         node = reading.document()
     except _StoppedError as error:
-        raise BlueprintError(source, [*reading.findings, (error.place, str(error))]) from error
+        raise _unreadable(source, [*reading.findings, (error.place, str(error))]) from error
     except yaml.MarkedYAMLError as error:
         place, message = _syntax_finding(error, reading.text)
         told = [each for each, _ in reading.findings if each and place and each.line == place.line]
-        raise BlueprintError(source, [*reading.findings, *([] if told else [(place, message)])]) from error
+        raise _unreadable(source, [*reading.findings, *([] if told else [(place, message)])]) from error
     except (ReaderError, UnicodeEncodeError) as error:
         found = _NOT_ALLOWED.search(reading.text)
         place = _place_of_offset(reading.text, found.start() if found else 0)
         message = "a control character stands here that YAML does not allow"
-        raise BlueprintError(source, [*reading.findings, (place, message)]) from error
+        raise _unreadable(source, [*reading.findings, (place, message)]) from error
     if node is None:
-        raise BlueprintError(source, [(None, "the file is empty")])
+        raise _unreadable(source, [(None, "the file is empty")])
     if reading.findings:
-        raise BlueprintError(source, reading.findings)
+        raise _unreadable(source, reading.findings)
     return node
+
+
+def _unreadable(source: str, findings: Sequence[tuple[Place | None, str]]) -> BlueprintError:
+    return BlueprintError(source, [Problem(message, place, Code.UNREADABLE) for place, message in findings])
 
 
 class _StoppedError(Exception):
@@ -167,7 +181,7 @@ class _Reading:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.findings: list[Finding] = []
+        self.findings: list[tuple[Place | None, str]] = []
         self.next: Callable[[], Any] = lambda: None
         self.anchors: dict[str, Node | None] = {}  # None while the value is still being read
         self.count = 0
@@ -192,7 +206,7 @@ class _Reading:
         """Note a mistake; after very many of them, stop."""
         self.findings.append((place, message))
         if len(self.findings) >= MAX_FINDINGS:
-            raise _StoppedError(place, enough(place)[1])
+            raise _StoppedError(place, TOO_MANY)
 
     def value(self, event: Any, path: str, depth: int) -> Node:
         """The value that begins with this event."""
@@ -424,7 +438,7 @@ def _place_of_offset(text: str, offset: int) -> Place:
     return Place(before.count("\n") + 1, offset - before.rfind("\n"))
 
 
-def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> Finding:
+def _syntax_finding(error: yaml.MarkedYAMLError, text: str) -> tuple[Place | None, str]:
     """What is no YAML, in our words."""
     message = ", ".join(part for part in (error.context, error.problem) if part)
     at, begin = error.problem_mark, error.context_mark

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from flujo_aros.blueprint.document import Finding, Node, read_scalar
-from flujo_aros.errors import Place
+from flujo_aros.blueprint.document import Node, read_scalar
+from flujo_aros.blueprint.findings import code_at
+from flujo_aros.errors import Place, Problem
 from flujo_aros.json_data import is_dict, is_list
 
 _REFERENCE: Final = re.compile(
@@ -42,7 +43,7 @@ class Environment:
     known: Mapping[str, str]
     note: Callable[[Place, str], None]
     warn: Callable[[Place, str], None]
-    unset: list[Finding]
+    unset: list[Problem]
     values: dict[str, str]
 
     def filled(self, root: Node) -> Node:
@@ -130,7 +131,8 @@ class Environment:
         for name in missing:
             why = "is empty" if name in self.known else "is not set"
             cure = f"set it, or write what counts without it: ${{{name}:-VALUE}}"
-            self.unset.append((node.place, f"{text!r} cannot run here: the environment variable {name} {why}; {cure}"))
+            message = f"{text!r} cannot run here: the environment variable {name} {why}; {cure}"
+            self.unset.append(Problem(message, node.place, code_at(node.place)))
         return (node, False) if missing else (replace(node, value=filled), True)
 
     def _as_written(self, node: Node) -> Node:

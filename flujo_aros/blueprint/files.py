@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from flujo_aros.errors import Place
+from flujo_aros.errors import Code, Place, Problem
 
 SUFFIXES: Final = (".yaml", ".yml")
 """How the names of blueprints end."""
@@ -31,19 +31,24 @@ def why_unread(file: Path) -> str | None:
         return f"cannot be read: {error.strerror or error}"
 
 
-def not_utf8(data: bytes, at: int) -> tuple[Place, str]:
+def not_utf8(data: bytes, at: int) -> Problem:
     """Where bytes stop to be UTF-8, and what that means and how to mend it, to be told behind the name of the file.
 
-    >>> not_utf8("name: Grüße".encode("latin-1"), 8)[1]
+    >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
     'not in UTF-8: the byte 0xfc stands here, as in Windows-1252; save the file as UTF-8'
     """
     before = data[:at]
     place = Place(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Place(1, 1), "not in UTF-8, but in UTF-16; save the file as UTF-8"
+        return _not_text(Place(1, 1), "not in UTF-8, but in UTF-16; save the file as UTF-8")
     if b"\0" in data:
-        return place, f"not a text: the byte {data[at]:#04x} stands here; is it the right file?"
-    return place, f"not in UTF-8: the byte {data[at]:#04x} stands here, as in Windows-1252; save the file as UTF-8"
+        return _not_text(place, f"not a text: the byte {data[at]:#04x} stands here; is it the right file?")
+    message = f"not in UTF-8: the byte {data[at]:#04x} stands here, as in Windows-1252; save the file as UTF-8"
+    return _not_text(place, message)
+
+
+def _not_text(place: Place, message: str) -> Problem:
+    return Problem(message, place, Code.UNREADABLE)
 
 
 def _inside(folder: Path) -> str:

@@ -12,17 +12,11 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from flujo_aros.blueprint.blocks import BLOCKS, OTHER_KEYS, Block
-from flujo_aros.blueprint.document import Finding
+from flujo_aros.errors import Code, Hint, Place
 from flujo_aros.pipeline.names import nearest
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 """An unknown key, of a model and of a dataclass."""
-
-
-def by_place(finding: Finding) -> tuple[int, int, str]:
-    """Findings in the order of the text."""
-    place, message = finding
-    return (place.line, place.column, message) if place else (0, 0, message)
 
 
 def kept_short(message: str) -> str:
@@ -37,6 +31,18 @@ def kept_short(message: str) -> str:
     return message if len(message) <= 2 * _LONG else f"{message[: 2 * _LONG]}…"
 
 
+def code_at(place: Place | None) -> Code:
+    """What kind of error it is by where it stands, for one that says no more than that."""
+    path = place.path if place is not None else ""
+    return next((code for pattern, code in _CODES if pattern.search(path)), Code.INVALID)
+
+
+_TEMPLATES: Final = "input|message|condition_expression|exit_expression|output_template|iterable_input"
+_CODES: Final = (
+    (re.compile(r"^imports(?:\.[^.\[]+)?$"), Code.MISSING_IMPORT),
+    (re.compile(rf"\.(?:{_TEMPLATES})(?:$|[.\[])"), Code.INVALID_TEMPLATE),
+    (re.compile(r"\.(?:uses|agent|agent\.(?:id|path))$"), Code.UNKNOWN_AGENT),
+)
 _LONG: Final = 400
 _LONG_WORD: Final = re.compile(r"\S{200,}")
 
@@ -47,16 +53,16 @@ def why_ignored(kind: type[BaseModel], path: Sequence[str | int]) -> str | None:
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
 
 
-def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> str:
+def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> Hint:
     """The sentence about a key that is not known."""
     key = str(path[-1])
     owner = _owner(kind, path)
     start = f"unknown key {key!r}"
     if len(path) > 1 or owner not in BLOCKS.values():
-        return start + nearest(key, _keys(owner))
+        return nearest(key, _keys(owner)).after(start)
     meant = OTHER_KEYS.get(key)
-    known = nearest(key, _keys(owner)) or f"; known: {', '.join(sorted(_keys(owner)))}"
-    return start + (_elsewhere(key) or (f"; {meant}" if meant else known))
+    known = nearest(key, _keys(owner)) or Hint(f"; known: {', '.join(sorted(_keys(owner)))}")
+    return (_elsewhere(key) or (Hint(f"; {meant}") if meant else known)).after(start)
 
 
 def is_misspelt(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
@@ -105,13 +111,13 @@ _PLAINER: Final = (
 )
 
 
-def _elsewhere(key: str) -> str:
+def _elsewhere(key: str) -> Hint | None:
     """Where a key belongs that is right on a step of another kind."""
     kinds = [kind for kind, block in BLOCKS.items() if key in block.model_fields]
     if kinds:
-        return f" here; it belongs to kind: {' or '.join(kinds)}"
+        return Hint(f" here; it belongs to kind: {' or '.join(kinds)}")
     inner = [(kind, name) for kind, block in BLOCKS.items() for name in ("loop", "map") if key in _inner(block, name)]
-    return f" here; in a step of kind: {inner[0][0]} it stands under `{inner[0][1]}:`" if inner else ""
+    return Hint(f" here; in a step of kind: {inner[0][0]} it stands under `{inner[0][1]}:`") if inner else None
 
 
 def _inner(block: type[Block], name: str) -> Mapping[str, Any]:

@@ -8,14 +8,14 @@ from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem
 from flujo_aros.blueprint.operations import next_input_of, operation_nodes, output_of, state_updates
-from flujo_aros.blueprint.options import Making, Where, key_node, key_of, limits, name_of, said
+from flujo_aros.blueprint.options import Making, Where, key_node, limits, name_of, said
 from flujo_aros.blueprint.plain import META_KEYS, build_plain, prepared, with_meta
 from flujo_aros.blueprint.references import Unready, checks_of
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.step import Ensemble
-from flujo_aros.errors import FilterError, UsageError
+from flujo_aros.errors import Code, FilterError, Hint, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.agree import Agree
@@ -52,7 +52,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     wrong = False
     for mistake in find_mistakes(stood_in, where.before):
         place, step = key_node(nodes[mistake.index], mistake.key).place, built[mistake.index]
-        loading.doubt(place, mistake.message)
+        loading.doubt(place, Hint(mistake.message, mistake.suggestion), mistake.code)
         if loading.lenient and step is not None:
             built[mistake.index] = _unready(loading, _own_name(step.name, mistake), 0)
         wrong = not loading.lenient
@@ -69,7 +69,7 @@ def _refuse_one_name_for_many(loading: Loading, nodes: list[Node]) -> None:
     for index, name in enumerate(names):
         first = seen.setdefault(name, index)
         if first < index:
-            loading.note(key_node(nodes[index], "name").place, name_is_taken(name, first))
+            loading.note(key_node(nodes[index], "name").place, name_is_taken(name, first), Code.DUPLICATE_STEP)
 
 
 def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | None:
@@ -100,11 +100,12 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         else:
             step = _BUILDERS[kind](making, block)
     except UsageError as error:
-        place = key_node(node, key_of(str(error))).place
+        place = key_node(node, error.key or "name").place
+        found = problem(place, Hint(str(error), error.suggestion), error.code)
         if isinstance(error, FilterError) and block is not None:
-            loading.doubts.append((place, str(error)))
+            loading.doubts.append(found)
         else:
-            loading.doubt(place, str(error))
+            loading.doubt(place, Hint(str(error), error.suggestion), error.code)
     if len(loading.findings) > known:
         del loading.doubts[doubts:]
         return None
@@ -116,9 +117,11 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
 
 def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] | None = None) -> PipelineStep:
     """A step that loads and cannot run, for the first of the doubts that have come up since."""
-    place, why = loading.doubts[since]
+    doubt = loading.doubts[since]
+    place, why = doubt.place, doubt.message
     del loading.doubts[since:]
-    loading.warn(place, f"step {name!r} cannot run: {why}")
+    message = f"step {name!r} cannot run: {why}"
+    loading.warnings.append(problem(place, Hint(message, doubt.suggestion), doubt.code))
     try:
         return Unready(name, why=why, source=loading.source, place=place, **(common or {}))
     except UsageError:  # an option is what is wrong with it
@@ -130,11 +133,11 @@ def _own_name(name: str, mistake: Mistake) -> str:
     return f"{name} ({mistake.index + 1})" if mistake.key == "name" else name
 
 
-def _no_such_kind(kind: object) -> str:
+def _no_such_kind(kind: str) -> Hint:
     if kind in blocks.REFUSED:
-        return f"`kind: {kind}` is not run here; {blocks.REFUSED[cast('str', kind)]}"
-    meant = blocks.OTHER_KINDS.get(str(kind).lower())
-    return f"there is no kind of step {kind!r}{f'; {meant}' if meant else nearest(str(kind), blocks.BLOCKS)}"
+        return Hint(f"`kind: {kind}` is not run here; {blocks.REFUSED[kind]}")
+    meant = blocks.OTHER_KINDS.get(kind.lower())
+    return (Hint(f"; {meant}") if meant else nearest(kind, blocks.BLOCKS)).after(f"there is no kind of step {kind!r}")
 
 
 def _look_inside(making: Making, kind: str) -> None:
@@ -205,7 +208,7 @@ def _parallel(making: Making, block: blocks.ParallelBlock) -> PipelineStep:
     if block.reduce in _JUDGES:
         why = f"reduce: {block.reduce} is not run here; judge the values in a step after this one"
         place = making.node.members["reduce"].place
-        making.loading.warn(place, f"step {block.name!r} cannot run: {why}")
+        making.loading.cannot_run(place, f"step {block.name!r}", why)
         return Unready(block.name, why=why, source=making.loading.source, place=place, **making.common)
     if block.reduce is not None and ":" in block.reduce:
         making.function(making.member("reduce"), "reduce")
@@ -345,7 +348,8 @@ def _ensemble(making: Making, block: blocks.EnsembleBlock) -> PipelineStep | Non
         spec = making.loading.agents.get(agent)
         if spec is None and agent not in making.loading.agents:
             near = nearest(agent, making.loading.agents)
-            making.loading.note((making.member("profiles", name) or making.node).place, f"no agent {agent!r}{near}")
+            place = (making.member("profiles", name) or making.node).place
+            making.loading.note(place, near.after(f"no agent {agent!r}"))
         elif spec is not None:
             profiles[name] = spec
     cast_node = making.member("cast")

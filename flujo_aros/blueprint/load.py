@@ -9,18 +9,18 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
 from flujo_aros.blueprint.blocks import SHARED, VERSION, Top
-from flujo_aros.blueprint.document import Finding, Node, parse_document
+from flujo_aros.blueprint.document import Node, parse_document
 from flujo_aros.blueprint.environment import Environment
-from flujo_aros.blueprint.findings import by_place
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
-from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, read_text, told_of
+from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text, told_of
 from flujo_aros.blueprint.options import Where
-from flujo_aros.errors import BlueprintError, Place, UsageError
+from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.modules import SUFFIX, use_file
 
@@ -66,17 +66,23 @@ class Inspected:
 
     root: Node
     pipeline: Pipeline | None
-    findings: list[Finding]
-    warnings: list[Finding] = field(default_factory=list[Finding])
+    findings: list[Problem]
+    warnings: list[Problem] = field(default_factory=list[Problem])
     steps: tuple[Located, ...] = ()
     agents: Mapping[str, Node] = field(default_factory=dict[str, Node])
     modules: Mapping[str, Place] = field(default_factory=dict[str, Place])
-    unset: Sequence[Finding] = ()
+    unset: Sequence[Problem] = ()
+    text: str = ""
 
     def loaded(self, source: str) -> Pipeline:
         """The pipeline. Raises `BlueprintError` with the findings where there is none."""
         if self.pipeline is None or self.unset:
-            raise BlueprintError(source, sorted([*self.findings, *self.unset], key=by_place))
+            ends = self.root.ends()
+            findings = [
+                replace(each, end=each.place and ends.get((each.place.line, each.place.column)))
+                for each in sorted([*self.findings, *self.unset], key=attrgetter("sort_key"))
+            ]
+            raise BlueprintError(source, findings, self.text)
         return self.pipeline
 
 
@@ -104,29 +110,31 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         root = parse_document(text, loading.source)
     except BlueprintError as error:
         nowhere = Place(1, 1)
-        return Inspected(Node(nowhere, nowhere, None), None, error.findings)
+        return Inspected(Node(nowhere, nowhere, None), None, error.findings, text=text)
     environment = Environment(os.environ, loading.note, loading.warn, loading.unset, loading.environment)
     try:
         pipeline = _pipeline(environment.filled(root) if "${" in text else root, loading, files)
     except EnoughError:
         pipeline = None
-    findings = sorted(set(loading.findings), key=by_place)
+    findings = sorted(set(loading.findings), key=attrgetter("sort_key"))
     return Inspected(
         root,
         None if findings else pipeline,
         findings,
-        sorted(set(loading.warnings), key=by_place),
+        sorted(set(loading.warnings), key=attrgetter("sort_key")),
         tuple(loading.located),
         (member(root, "agents") or root).members if "agents" in root.members else {},
         loading.modules,
-        sorted(set(loading.unset), key=by_place),
+        sorted(set(loading.unset), key=attrgetter("sort_key")),
+        text,
     )
 
 
 def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline | None:
     """The pipeline of a whole document; None when it has mistakes, which are noted."""
     if not isinstance(root.value, dict):
-        loading.note(root.place, "a blueprint is a mapping with `steps:`")
+        code = Code.UNREADABLE if root.value is None else Code.INVALID
+        loading.note(root.place, "a blueprint is a mapping with `steps:`", code)
         return None
     agents, imports, steps = member(root, "agents"), member(root, "imports"), member(root, "steps")
     if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is looked at
@@ -147,7 +155,10 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     if top is None or made is None or loading.findings:
         return None
     name = top.name or Path(loading.source).stem
-    warnings = [str(BlueprintError(loading.source, [each])) for each in sorted(set(loading.warnings), key=by_place)]
+    warnings = [
+        str(BlueprintError(loading.source, [each]))
+        for each in sorted(set(loading.warnings), key=attrgetter("sort_key"))
+    ]
     try:
         environment = loading.environment
         return Pipeline(made, name=name, description=top.description, warnings=warnings, environment=environment)
@@ -174,10 +185,10 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     if file is None:
         return None
     if file in files:
-        loading.note(node.place, f"{node.value!r} imports itself: {_cycle(files, file)}")
+        loading.note(node.place, f"{node.value!r} imports itself: {_cycle(files, file)}", Code.IMPORT_CYCLE)
         return None
     if len(files) >= MAX_IMPORTS:
-        loading.note(node.place, f"blueprints import each other more than {MAX_IMPORTS} deep")
+        loading.note(node.place, f"blueprints import each other more than {MAX_IMPORTS} deep", Code.IMPORT_CYCLE)
         return None
     source = os.path.join(os.path.dirname(loading.source), node.value)  # noqa: PTH118, PTH120 - a name, not a file
     try:
@@ -189,10 +200,12 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     inspected = _inspect(text, inner, (*files, file))
     loading.modules = {**dict.fromkeys(inspected.modules, node.place), **loading.modules}
     for finding in inspected.findings:
-        loading.note(node.place, f"in the imported blueprint {BlueprintError(source, [finding])}")
-    loading.unset += [(node.place, f"in {BlueprintError(source, [each])}") for each in inspected.unset]
+        code = Code.IMPORT_CYCLE if finding.code is Code.IMPORT_CYCLE else Code.INVALID_IMPORT
+        loading.note(node.place, f"in the imported blueprint {BlueprintError(source, [finding])}", code)
+    loading.unset += [problem(node.place, f"in {BlueprintError(source, [each])}") for each in inspected.unset]
     for warning in inspected.warnings:
-        loading.warn(node.place, f"in the imported blueprint {BlueprintError(source, [warning])}")
+        kind = Code.IGNORED if warning.code is Code.IGNORED else Code.INVALID_IMPORT
+        loading.warn(node.place, f"in the imported blueprint {BlueprintError(source, [warning])}", kind)
     return inspected.pipeline
 
 

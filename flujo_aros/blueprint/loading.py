@@ -15,10 +15,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from flujo_aros.blueprint import blocks
-from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, Finding, Node, enough, parse_document
+from flujo_aros.blueprint.document import MAX_CHARS, MAX_FINDINGS, TOO_MANY, Node, parse_document
 from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.blueprint.findings import (
     UNKNOWN,
+    code_at,
     is_misspelt,
     kept_short,
     may_be_left_out,
@@ -29,7 +30,7 @@ from flujo_aros.blueprint.findings import (
 from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract import compile_contract
-from flujo_aros.errors import BlueprintError, ContractError, Place
+from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, UsageError
 from flujo_aros.host import AgentSpec, mistaken
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -75,15 +76,15 @@ class Loading:
         self.folder = folder
         self.allow = allow
         self.lenient = lenient
-        self.findings: list[Finding] = []
-        self.warnings: list[Finding] = []
-        self.unset: list[Finding] = []
+        self.findings: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self.unset: list[Problem] = []
         """Where an environment variable is needed that is not set."""
         self.environment: dict[str, str] = {}
         """What was taken from the environment, each value with the reference that it was written as."""
-        self.doubts: list[tuple[Place, str]] = []
+        self.doubts: list[Problem] = []
         """Why the step or agent that is being built cannot be run, although it loads."""
-        self.hindered: dict[str, tuple[Place, str]] = {}
+        self.hindered: dict[str, Problem] = {}
         """Why an agent, by its name, cannot be run."""
         self.agents: dict[str, AgentSpec | None] = {}
         self.imports: dict[str, Pipeline | None] = {}
@@ -91,23 +92,31 @@ class Loading:
         self.modules: dict[str, Place] = {}
         """The modules that would be imported, each with the place that names it first."""
 
-    def note(self, place: Place | None, message: str) -> None:
-        """Note a mistake. Raises `EnoughError` after very many of them."""
-        self.findings.append((place, kept_short(message)))
+    def note(self, place: Place | None, message: str, code: Code | None = None) -> None:
+        """Note an error. Raises `EnoughError` after very many of them."""
+        self.findings.append(problem(place, message, code))
         if len(self.findings) == MAX_FINDINGS:
-            self.findings.append(enough(place))
+            self.findings.append(problem(place, TOO_MANY, Code.INVALID))
             raise EnoughError
 
-    def warn(self, place: Place | None, message: str) -> None:
-        """Note what is passed over."""
-        self.warnings.append((place, kept_short(message)))
+    def warn(self, place: Place | None, message: str, code: Code = Code.IGNORED) -> None:
+        """Note what is ignored; with another code, an error that only a run would meet."""
+        self.warnings.append(problem(place, message, code))
 
-    def doubt(self, place: Place, message: str) -> None:
-        """Note a mistake; when lenient, what has it loads all the same, and its run is refused."""
+    def cannot_run(self, place: Place, who: str, why: str, code: Code | None = None) -> None:
+        """Note why a step loads and cannot run."""
+        self.warn(place, _with(why, f"{who} cannot run: "), code or code_at(place))
+
+    def doubt(self, place: Place, message: str, code: Code | None = None) -> None:
+        """Note an error; when lenient, what has it loads all the same, and its run is refused."""
         if self.lenient:
-            self.doubts.append((place, message))
+            self.doubts.append(problem(place, message, code))
         else:
-            self.note(place, message)
+            self.note(place, message, code)
+
+    def note_error(self, place: Place, error: UsageError) -> None:
+        """Note what a part of a step has raised."""
+        self.note(place, Hint(str(error), error.suggestion), error.code)
 
     def block(self, kind: type[M], node: Node, plain: Any = None) -> M | None:
         """The mapping at this node as a block, or None when it has mistakes; they are noted.
@@ -154,7 +163,7 @@ class Loading:
         self.agents[name] = self.agent(node, name)
         if self.doubts:
             self.hindered[name] = self.doubts[0]
-            self.warn(*self.doubts[0])
+            self.warnings.append(replace(self.doubts[0], code=Code.IGNORED))
             self.doubts.clear()
 
     def agent(self, node: Node, name: str = "") -> AgentSpec | None:
@@ -181,7 +190,7 @@ class Loading:
         try:
             compile_contract(node.plain())
         except ContractError as error:
-            self.doubt(node.at(error.path), str(error))
+            self.doubt(node.at(error.path), Hint(str(error), error.suggestion))
             return False
         return True
 
@@ -333,6 +342,16 @@ class Loading:
             self.note(node.at(path), sentence(detail))
 
 
+def problem(place: Place | None, message: str, code: Code | None = None) -> Problem:
+    """A problem of a blueprint, with what its message suggests; without a code its place says what kind it is."""
+    suggestion = getattr(message, "suggestion", None)
+    return Problem(kept_short(message), place, code or code_at(place), suggestion)
+
+
+def _with(message: str, before: str) -> str:
+    return message.after(before) if isinstance(message, Hint) else f"{before}{message}"
+
+
 def _all_at(node: Node, plain: Any) -> Node:
     """Plain JSON as nodes that all stand where this one does."""
     if is_dict(plain):
@@ -347,20 +366,20 @@ def read_text(file: Path) -> str:
     """The text of a file. Raises `BlueprintError` when it cannot be read or is too large."""
     why = why_unread(file)
     if why is not None:
-        raise BlueprintError(str(file), [(None, why)])
+        raise BlueprintError(str(file), [Problem(why)])
     try:
         if file.stat().st_size > 4 * MAX_CHARS:
-            raise BlueprintError(str(file), [(None, f"is too long: it has more than {MAX_CHARS} characters")])
+            raise BlueprintError(str(file), [Problem(f"is too long: it has more than {MAX_CHARS} characters")])
         return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BlueprintError(str(file), [not_utf8(error.object, error.start)]) from error
     except OSError as error:
-        raise BlueprintError(str(file), [(None, f"cannot be read: {error.strerror or error}")]) from error
+        raise BlueprintError(str(file), [Problem(f"cannot be read: {error.strerror or error}")]) from error
 
 
 def told_of(error: BlueprintError) -> str:
     """What `read_text` has said of a file, to stand behind its name."""
-    words = error.findings[0][1]
+    words = error.findings[0].message
     return f"is {words}" if words.startswith("not ") else words
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from flujo_aros.blueprint.document import Node
-from flujo_aros.errors import Place
+from flujo_aros.errors import Code, Place
 from flujo_aros.pipeline.model_settings import unknown_setting, wrong_setting
 
 
@@ -14,15 +14,15 @@ class Report(Protocol):
 
     lenient: bool
 
-    def note(self, place: Place | None, message: str) -> None:
+    def note(self, place: Place | None, message: str, code: Code | None = None) -> None:
         """Note an error."""
         ...
 
-    def warn(self, place: Place | None, message: str) -> None:
+    def warn(self, place: Place | None, message: str, code: Code = Code.IGNORED) -> None:
         """Note what is ignored."""
         ...
 
-    def doubt(self, place: Place, message: str) -> None:
+    def doubt(self, place: Place, message: str, code: Code | None = None) -> None:
         """Note an error that a lenient loader lets pass until the run."""
         ...
 

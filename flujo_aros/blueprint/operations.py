@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.loading import problem
 from flujo_aros.blueprint.options import Making, as_template
 from flujo_aros.pipeline.inputs import InputLike
 from flujo_aros.pipeline.loop import StateUpdate
@@ -93,7 +94,7 @@ def _without_words(making: Making, node: Node, output: Any) -> Any:
         return {key: _without_words(making, node, value) for key, value in members}
     if output == _TALK:
         why = "no conversation is kept here; `append` the turns to a list in `state`, and hand that on"
-        making.loading.doubts.append((node.place, why))
+        making.loading.doubts.append(problem(node.place, why))
     return _WORDS.get(output, output) if isinstance(output, str) else output
 
 

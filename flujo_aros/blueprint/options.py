@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -105,21 +104,6 @@ _OTHER_WORDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "retries": (("config", "max_retries"),),
     "pipeline": (("uses",),),
 }
-_ABOUT: Final = re.compile(r"(?:(\w+) of )?step '[^']*'(?:, at ([\w.-]+))?(?:: (\w+))?")
-
-
-def key_of(message: str) -> str:
-    """The key that a complaint of a step is about.
-
-    >>> key_of("input of step 'a': there is no 'x'"), key_of("step 'a': max_loops must be 1 or more, not 0")
-    ('input', 'max_loops')
-    >>> key_of("input of step 'a', at lines.0: there is no 'x'")
-    'input.lines.0'
-    """
-    about = _ABOUT.match(message)
-    if about is None:
-        return "name"
-    return f"{about[1]}.{about[2]}" if about[1] and about[2] else about[1] or about[3] or "name"
 
 
 def limits(block: blocks.Limits) -> StepLimits:

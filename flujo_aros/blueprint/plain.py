@@ -148,7 +148,7 @@ def _contract(making: Making) -> WrittenContract | None:
     try:
         return written_contract(node.plain())
     except ContractError as error:
-        making.loading.note(node.place, str(error))
+        making.loading.note_error(node.place, error)
         return None
 
 
@@ -241,4 +241,4 @@ def _check_input(making: Making) -> None:
     try:
         compile_input(source.plain(), where="input")
     except TemplateError as error:
-        making.loading.note(source.place, str(error))
+        making.loading.note_error(source.place, error)

@@ -12,7 +12,7 @@ from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member
 from flujo_aros.contract import Check, Invalid, compile_contract
-from flujo_aros.errors import BlueprintError, Place, TemplateError, UsageError
+from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.builtins import BUILTINS
 from flujo_aros.pipeline.callables import resolved
@@ -92,7 +92,7 @@ class Unready(Common):
 
     def prepare(self) -> None:
         """Raise a `BlueprintError` with the line."""
-        raise BlueprintError(self.source, [(self.place, f"step {self.name!r} cannot run: {self.why}")])
+        raise BlueprintError(self.source, [Problem(f"step {self.name!r} cannot run: {self.why}", self.place)])
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Never gets here: `prepare` comes first."""
@@ -123,7 +123,7 @@ def target_of(loading: Loading, node: Node, who: str) -> Target | None:
     found = uses if uses is not None and uses.value is not None else agent
     if found is None or found.value is None:
         why = "it has no agent; write `uses: agents.NAME`, `agent: {model: …}` or `uses: package.module:function`"
-        loading.warn(node.place, f"{who} cannot run: {why}")
+        loading.cannot_run(node.place, who, why, Code.NO_AGENT)
         return Target(unready=why, place=node.place)
     if isinstance(found.value, str):
         return named(loading, found, found.value, who)
@@ -162,9 +162,9 @@ def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None
         return Target(builtin="passthrough", context="set" if short == "context_set" else "get")
     if short in FLUJO_BUILTINS:
         why = f"{name} is not run here; write a function of your own, and `uses: package.module:function`"
-        loading.warn(node.place, f"{who} cannot run: {why}")
+        loading.cannot_run(node.place, who, why)
         return Target(unready=why, place=node.place)
-    loading.doubt(node.place, f"there is no built-in {name!r}{nearest(short, BUILTINS)}")
+    loading.doubt(node.place, nearest(short, BUILTINS).after(f"there is no built-in {name!r}"))
     return None
 
 
@@ -176,7 +176,7 @@ def function_reference(loading: Loading, node: Node, who: str) -> str | None:
     short = name.rpartition(".")[2]
     found = BUILTINS.get(short)
     if found is None or found.function is None:
-        loading.doubt(node.place, f"there is no built-in function {name!r}{nearest(short, BUILTINS)}")
+        loading.doubt(node.place, nearest(short, BUILTINS).after(f"there is no built-in function {name!r}"))
         return None
     return f"{found.function.__module__}:{short}"
 
@@ -204,7 +204,7 @@ def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
                 try:
                     made.append(Expressed(each.value))
                 except TemplateError as error:
-                    loading.note(each.place, str(error))
+                    loading.note_error(each.place, error)
             elif isinstance(each.value, str):
                 reference = callable_reference(loading, each, f"`{key}`")
                 made += [] if reference is None else [Imported(reference)]
@@ -213,18 +213,19 @@ def checks_of(loading: Loading, node: Node) -> tuple[Check, ...]:
 
 def _agent(loading: Loading, node: Node, name: str) -> Target | None:
     if name not in loading.agents:
-        hint = nearest(name, loading.agents) or "; describe it under `agents:` at the top of the blueprint"
-        loading.note(node.place, f"there is no agent {name!r}{hint}")
+        hint = nearest(name, loading.agents) or Hint("; describe it under `agents:` at the top of the blueprint")
+        loading.note(node.place, hint.after(f"there is no agent {name!r}"))
         return None
     if name in loading.hindered:
-        loading.doubt(*loading.hindered[name])
+        why = loading.hindered[name]
+        loading.doubt(why.place or node.place, why.message, why.code)
     return Target(agent=loading.agents[name] or NO_AGENT)
 
 
 def _import(loading: Loading, node: Node, alias: str) -> Target | None:
     if alias not in loading.imports:
-        hint = nearest(alias, loading.imports) or "; name the file under `imports:` at the top of the blueprint"
-        loading.note(node.place, f"there is no import {alias!r}{hint}")
+        hint = nearest(alias, loading.imports) or Hint("; name the file under `imports:` at the top of the blueprint")
+        loading.note(node.place, hint.after(f"there is no import {alias!r}"))
         return None
     return Target(alias=alias)
 
@@ -243,8 +244,8 @@ def _described(loading: Loading, node: Node, who: str, step: Node | None) -> Tar
         loading.note(text.place, f"`{named_by}` should be a name, not {text.plain()!r}")
         return None
     if not _is_known(text.value):
-        why = f"there is no {text.value!r} here{nearest(text.value, BUILTINS)}"
-        loading.warn(text.place, f"{who} cannot run: {why}")
+        why = nearest(text.value, BUILTINS).after(f"there is no {text.value!r} here")
+        loading.cannot_run(text.place, who, why)
         return Target(unready=why, place=text.place)
     target = named(loading, text, text.value, who)
     return None if target is None else replace(target, params=block.params)

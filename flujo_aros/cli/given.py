@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.contract import Contract, compile_contract, written_contract
-from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.errors import BlueprintError, ContractError, UsageError
 from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, refuse_two, use_file, use_folder
 
 
@@ -58,8 +58,7 @@ def _decoded(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        place, words = not_utf8(data, error.start)
-        message = f"{source}:{place.line}:{place.column}: {words}"
+        message = str(BlueprintError(source, [not_utf8(data, error.start)]))
         raise UsageError(message) from error
 
 

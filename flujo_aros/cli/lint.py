@@ -1,4 +1,4 @@
-"""`aros lint`: what is wrong in blueprints, before a token is spent, and `--fix`, which mends it."""
+"""`aros lint`: what is wrong in blueprints, before a token is spent, and `--fix`, which repairs it."""
 
 from __future__ import annotations
 
@@ -60,12 +60,13 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         bool, typer.Option("--update-baseline", help="Write what is found now into the baseline.")
     ] = False,
     imports: Annotated[bool, typer.Option(help="Lint the blueprints that a blueprint imports, too.")] = True,
-    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="The least severity that counts.")] = FailOn.info,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="The least severity that counts.")] = FailOn.warning,
+    strict: Annotated[bool, typer.Option("--strict", help="Count an info too, as --fail-on info does.")] = False,
 ) -> None:
-    """Find mistakes in blueprints before a token is spent. Nothing is run and nothing is imported.
+    """Find errors in blueprints before a token is spent. Nothing is run and nothing is imported.
 
-    Exit code 0 without findings, 1 with findings, 2 for wrong usage. `aros rule CODE` explains one. With --diff: 0 if
-    there is nothing to mend.
+    Exit code 0 without errors and warnings, 1 with one, 2 for wrong usage; an info counts with --strict only. `aros
+    rule CODE` explains a rule. With --diff: 0 if there is nothing to fix.
 
     Example: aros lint blueprints/ --fix
     """
@@ -83,7 +84,7 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     if update_baseline and baseline is not None:
         report = _update(report, baseline)
     _print(report, form)
-    raise typer.Exit(FOUND if _counts(report, fail_on) else 0)
+    raise typer.Exit(FOUND if _counts(report, FailOn.info if strict else fail_on) else 0)
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...]:

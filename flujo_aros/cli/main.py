@@ -69,9 +69,7 @@ COMMANDS: Final = {
     ),
     "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
     "read": _Command("read:read_command", "Read a model's reply as a typed value."),
-    "lint": _Command(
-        "lint:lint_command", "Find mistakes in blueprints before a token is spent.", shows_help_alone=True
-    ),
+    "lint": _Command("lint:lint_command", "Find errors in blueprints before a token is spent.", shows_help_alone=True),
     "rule": _Command("rule:rule_command", "Explain a rule of `aros lint`, or list them all."),
     "runs": _Command("runs:runs_command", "List the runs in the journal, newest first."),
     "show": _Command("show:show_command", "Show one run from the journal."),
@@ -148,7 +146,7 @@ def main() -> None:
         sys.exit(FAILED)
     except ArosError as error:
         show_traceback(error)
-        complain(str(error))
+        complain(_words_of(error))
         sys.exit(exit_code_of(error))
     except Interrupted as stop:
         sys.exit(stop.exit_code)
@@ -179,6 +177,15 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     (file or sys.stderr).write(for_people(warnings.formatwarning(message, category, filename, lineno, line)))
+
+
+def _words_of(error: ArosError) -> str:
+    """The error; of a blueprint with the lines that it is about."""
+    if not isinstance(error, BlueprintError):
+        return str(error)
+    from flujo_aros.lint.formats.plain import write_error  # here: only who has an error need wait for it
+
+    return write_error(error)
 
 
 def exit_code_of(error: ArosError) -> int:

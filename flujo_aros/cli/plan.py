@@ -17,7 +17,7 @@ from rich.table import Table
 
 from flujo_aros.cli.options import Allow, Blueprint, ModulePath
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console
-from flujo_aros.errors import BlueprintError, UsageError
+from flujo_aros.errors import BlueprintError, Problem, UsageError
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
 
@@ -147,15 +147,13 @@ def blamed(blueprint: Path, error: UsageError) -> BlueprintError:
     from flujo_aros.blueprint.load import inspect_blueprint
     from flujo_aros.blueprint.loading import read_text
 
-    named = _STEP.search(str(error))
+    text = read_text(blueprint)
     place = None
-    if named is not None:
-        inspected = inspect_blueprint(
-            read_text(blueprint), source=str(blueprint), folder=blueprint.resolve().parent, allow=["*"]
-        )
-        found = [step for step in inspected.steps if step.name.rsplit("/", 1)[-1] == named[1]]
+    if error.step is not None:
+        inspected = inspect_blueprint(text, source=str(blueprint), folder=blueprint.resolve().parent, allow=["*"])
+        found = [step for step in inspected.steps if step.name.rsplit("/", 1)[-1] == error.step]
         place = found[0].node.place if len(found) == 1 else None
-    return BlueprintError(str(blueprint), [(place, str(error))])
+    return BlueprintError(str(blueprint), [Problem(str(error), place)], text)
 
 
 def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintError]:
@@ -168,8 +166,11 @@ def unknown_local_models(blueprint: Path, pipeline: Pipeline) -> list[BlueprintE
     from flujo_aros.lint.check import Options, lint_files  # here: only who has made a mistake need wait for it
 
     report = lint_files([blueprint], Options(select=("V-A9",)))
-    told = [(file.path, [(each.place, each.message) for each in file.findings]) for file in report.files]
-    return [BlueprintError(path, list(findings)) for path, findings in told if findings]
+    found = [file for file in report.files if file.findings]
+    return [
+        BlueprintError(each.path, [Problem(one.message, one.place, end=one.end) for one in each.findings], each.text)
+        for each in found
+    ]
 
 
 def print_plan(blueprint: Path, loaded: Loaded, *, as_json: bool, with_bound: bool = False) -> None:
@@ -290,7 +291,6 @@ def _agent_step(step: Step) -> dict[str, Any]:
 
 
 _LOCAL: Final = re.compile(r"local:[\w.+-]+")
-_STEP: Final = re.compile(r"step '([^']+)'")
 _INPUT_WORDS: Final = {"hitl": "asks", "map": "list"}
 _BUILTINS: Final = "flujo_aros.pipeline.builtins:"
 _SOURCES: Final = {"contract": "step.contract", "processing": "step.processing.schema", "agent": "agent.output_schema"}

@@ -45,7 +45,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from flujo_aros.contract.patterns import engines
 from flujo_aros.contract.schema import BEGINS, JsonSchema, Shape, compile_shape, is_misread, misreadable
 from flujo_aros.contract.validation_cost import Effort, refuse_exponential
-from flujo_aros.errors import ContractError
+from flujo_aros.errors import ContractError, Hint, Suggestion
 from flujo_aros.json_data import is_dict, is_list, objects_in
 from flujo_aros.outcome import Issue
 
@@ -351,17 +351,18 @@ def _compile_validator(schema: JsonSchema) -> jsonschema_rs.Validator:
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             if last:
                 path: Sequence[str | int] = getattr(error, "instance_path", ())
-                message = f"not a JSON Schema that can be used, at {path_of(path)}: {_what_is_wrong(error)}"
+                message = _what_is_wrong(error).after(f"not a JSON Schema that can be used, at {path_of(path)}: ")
                 raise ContractError(message, path) from error
     raise AssertionError("one of the engines has decided")
 
 
-def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError) -> str:
+def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.ReferencingError) -> Hint:
     given = getattr(error, "instance", None)
     if getattr(error, "instance_path", [])[-1:] == ["type"] and isinstance(given, str):
         close = get_close_matches(given, _TYPES, 1)
-        return f"there is no type {given!r}" + (f"; did you mean {close[0]!r}?" if close else f"; {', '.join(_TYPES)}")
-    return _short(error.message)
+        near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0])) if close else None
+        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"there is no type {given!r}")
+    return Hint(_short(error.message))
 
 
 def _short(message: str, limit: int = 300) -> str:

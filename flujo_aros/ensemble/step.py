@@ -41,7 +41,7 @@ from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, StepContext
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.names import Where, nearest
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.template import InputTemplate
@@ -108,7 +108,7 @@ class Ensemble(Common):
         object.__setattr__(self, "profiles", {name: _spec(profile) for name, profile in self.profiles.items()})
         object.__setattr__(self, "inject", {int(turn): text for turn, text in self.inject.items()})
         for problem in self._problems():
-            raise UsageError(f"step {self.name!r}: {problem}")
+            self.refuse(problem)
         _ = self._given
         for manifest in self.manifests:
             _ = self.step_of(manifest)
@@ -138,7 +138,7 @@ class Ensemble(Common):
 
     @cached_property
     def _given(self) -> Input:
-        return compile_input(self.input, where=f"input of step {self.name!r}")
+        return compile_input(self.input, where=Where("input", self.name))
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:

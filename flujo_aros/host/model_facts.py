@@ -20,7 +20,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model, known
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import Hint, Suggestion, UsageError
 
 LOCAL: Final = "local"
 """What stands before the name of a model on this machine."""
@@ -49,7 +49,7 @@ _FAMILIES: Final = (
 """Whose models are called so."""
 
 
-def mistaken(name: str) -> str | None:
+def mistaken(name: str) -> Hint | None:
     """What is wrong with the name of a model, and how it should be; None where nothing is known to be.
 
     >>> mistaken("gpt-4o-mini")
@@ -63,18 +63,25 @@ def mistaken(name: str) -> str | None:
     """
     provider, colon, model = name.strip().partition(":")
     if colon and not provider:
-        return f"the model {name!r} names no provider; write PROVIDER{name.strip()}"
+        return Hint(f"the model {name!r} names no provider; write PROVIDER{name.strip()}")
     if colon and not model:
-        return f"the model {name!r} has no name behind its provider; write {provider}:NAME"
+        return Hint(f"the model {name!r} has no name behind its provider; write {provider}:NAME")
     if colon:
         nearest = [] if provider in _PROVIDERS else get_close_matches(provider.lower(), _PROVIDERS, 1, cutoff=0.8)
         known = nearest and not any(provider.startswith(f"{other}-") for other in _PROVIDERS)
-        return f"there is no provider of models for {name!r}; did you mean '{nearest[0]}:{model}'?" if known else None
+        words = f"there is no provider of models for {name!r}"
+        return _instead(words, name, f"{nearest[0]}:{model}") if known else None
     maker, slash, rest = provider.partition("/")
     if slash and maker in _PROVIDERS:
-        return f"the model {name!r} names no provider; did you mean '{maker}:{rest}'?"
+        return _instead(f"the model {name!r} names no provider", name, f"{maker}:{rest}")
     owner = next((owner for family, owner in _FAMILIES if family.match(provider.lower())), None) or _owner(provider)
-    return None if owner is None else f"the model {name!r} names no provider; did you mean '{owner}:{provider}'?"
+    if owner is None:
+        return None
+    return _instead(f"the model {name!r} names no provider", name, f"{owner}:{provider}")
+
+
+def _instead(words: str, name: str, meant: str) -> Hint:
+    return Hint(f"{words}; did you mean {meant!r}?", Suggestion(name, meant))
 
 
 def unowned(name: str) -> str | None:

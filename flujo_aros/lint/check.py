@@ -11,14 +11,14 @@ from typing import Final
 from flujo_aros.blueprint.document import MAX_CHARS, Node
 from flujo_aros.blueprint.files import not_utf8
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import Place, UsageError
 from flujo_aros.lint.baseline import Key, beyond
 from flujo_aros.lint.finding import Applicability, Finding
 from flujo_aros.lint.fix import Fixed, fix_text
 from flujo_aros.lint.report import Linted, Report
 from flujo_aros.lint.rule import Rule
 from flujo_aros.lint.rules import RULES
-from flujo_aros.lint.rules.yaml_parse import UnreadableYaml
+from flujo_aros.lint.rules.loader import UnreadableYaml
 from flujo_aros.lint.subject import Subject
 from flujo_aros.lint.suppress import Suppressions, matches
 from flujo_aros.pipeline.names import nearest
@@ -163,8 +163,9 @@ def _read(path: Path) -> str | Linted:
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        start, message = not_utf8(error.object, error.start)
-        finding = Finding(UnreadableYaml.code, UnreadableYaml.severity, message, start, start)
+        problem = not_utf8(error.object, error.start)
+        place = problem.place or Place(1, 1)
+        finding = Finding(UnreadableYaml.code, UnreadableYaml.severity, problem.message, place, place)
         return Linted(str(path), "", (finding,), "")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -115,16 +115,7 @@ class Subject:
 
     @cached_property
     def _ends(self) -> dict[tuple[int, int], Place]:
-        """Where each key and value ends, by where it begins; a key wins over the mapping that begins with it."""
-        found: dict[tuple[int, int], Place] = {}
-        waiting = [self.root]
-        while waiting:
-            node = waiting.pop()
-            found.setdefault((node.place.line, node.place.column), node.end)
-            for name, place in node.keys.items():
-                found[place.line, place.column] = Place(place.line, place.column + len(name), place.path)
-            waiting += [*node.members.values(), *node.elements]
-        return found
+        return self.root.ends()
 
     def sequence_node(self, located: Located) -> tuple[Node, int] | None:
         """The list that a step stands in and its place there; None where it stands alone."""

@@ -82,10 +82,10 @@ class Agree(Common):
         super().__post_init__()
         object.__setattr__(self, "asked_models", tuple(self.models))
         for problem in self._problems():
-            raise UsageError(f"step {self.name!r}: {problem}")
+            self.refuse(problem)
         made = list(self._steps())
         if len(made) < 2:
-            raise UsageError(f"step {self.name!r}: agreement needs at least two readings")
+            self.refuse("agreement needs at least two readings")
         object.__setattr__(self, "_bodies", {str(n): as_body(step, name=str(n)) for n, step in enumerate(made, 1)})
         object.__setattr__(self, "readings", tuple(self.readings))
         if self.wordings is not None and not isinstance(self.wordings, int):

@@ -12,7 +12,7 @@ from flujo_aros.pipeline.callables import FunctionLike, called, resolved
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.names import Where, nearest
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.parallel import check_scopes
 from flujo_aros.pipeline.step import REFERENCE
@@ -54,7 +54,7 @@ class Branch(Common):
         if self.default_branch is not None and _DEFAULT in bodies:
             problems.append("it has a branch 'default' beside its default_branch; name the branch in another way")
         for problem in problems:
-            raise UsageError(f"step {self.name!r}: {problem}")
+            self.refuse(problem)
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
@@ -71,7 +71,7 @@ class Branch(Common):
 
     @cached_property
     def _picks(self) -> Condition | FunctionLike:
-        return as_condition(self.condition, where=f"condition of step {self.name!r}")
+        return as_condition(self.condition, where=Where("condition", self.name))
 
     def prepare(self) -> None:
         """Import the function of the condition. Raises `UsageError`."""
@@ -92,10 +92,10 @@ class Branch(Common):
         return replace(Settlement[Any].of(ended, what=f"branch {key!r}"), messages=ended.said)
 
 
-def as_condition(source: FunctionLike, *, where: str) -> Condition | FunctionLike:
+def as_condition(source: FunctionLike, *, where: Where) -> Condition | FunctionLike:
     """An expression compiled, or a function as it is. Raises `UsageError` for what is neither."""
     if not isinstance(source, str) and not callable(cast("object", source)):
-        raise UsageError(f"{where} must be an expression or a function, not {source!r}")
+        raise UsageError(f"{where} must be an expression or a function, not {source!r}", key=where.path)
     if isinstance(source, str) and not REFERENCE.fullmatch(source):
         return Condition(source, where=where)
     return source

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
-from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import Settlement
@@ -105,12 +104,10 @@ class Cached(Common):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.step, Human):
-            raise UsageError(f"step {self.name!r}: an answer of a person cannot be cached; ask anew, or use `sink_to`")
+            self.refuse("an answer of a person cannot be cached; ask anew, or use `sink_to`")
         body = as_body(self.step, name=self.name)
         if has_conversation(body):
-            raise UsageError(
-                f"step {self.name!r}: a step with use_history cannot be cached; its input is not all it sees"
-            )
+            self.refuse("a step with use_history cannot be cached; its input is not all it sees")
         object.__setattr__(self, "_body", body)
         object.__setattr__(self, "_fingerprint", fingerprint(body))
         object.__setattr__(self, "_running", _Running())

@@ -22,13 +22,14 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        raise UsageError(f"step {step!r}: {module_name} cannot be imported: {error}{_where(error)}") from error
+        message = f"step {step!r}: {module_name} cannot be imported: {error}{_where(error)}"
+        raise UsageError(message, step=step) from error
     if not hasattr(module, name):
-        raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}")
+        raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}", step=step)
     found = getattr(module, name)
     if not callable(found):
         what = f"{function} cannot be called; its type is {type(found).__name__}"
-        raise UsageError(f"step {step!r}: {what}{_instead(found)}")
+        raise UsageError(f"step {step!r}: {what}{_instead(found)}", step=step)
     return cast("Callable[..., Any]", found)
 
 

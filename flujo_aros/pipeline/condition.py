@@ -22,6 +22,7 @@ from flujo_aros.pipeline.names import (
     VARIABLES,
     Read,
     StepReference,
+    Where,
     nearest,
     nearest_root,
     no_such_data,
@@ -48,7 +49,7 @@ class Condition:
     True
     """
 
-    def __init__(self, source: str, *, where: str = "condition", names: Iterable[str] = _NAMES) -> None:
+    def __init__(self, source: str, *, where: Where | str = "condition", names: Iterable[str] = _NAMES) -> None:
         self.source = source
         self._where = where
         self._names = tuple(names)
@@ -102,7 +103,12 @@ class Condition:
         place = f", column {max((error.offset or 2) - 1, 1)}" if error.lineno == 1 else ""
         assigns = "=" in self._text and not any(sign in self._text for sign in ("==", "!=", "<=", ">="))
         words = "write == to compare" if assigns else error.msg
-        return TemplateError(f"{self._where}{place}: not an expression: {words}")
+        return self._wrong(place, f"not an expression: {words}")
+
+    def _wrong(self, place: str, message: str) -> TemplateError:
+        where = self._where
+        key = where.path if isinstance(where, Where) else None
+        return TemplateError(f"{where}{place}: {message}", key=key, suggestion=getattr(message, "suggestion", None))
 
     def _reads(self) -> Iterator[Read]:
         for name, path in _chains(self._tree, frozenset()):
@@ -119,10 +125,10 @@ class Condition:
 
     def _error(self, node: ast.expr | None, message: str) -> TemplateError:
         if node is None:
-            return TemplateError(f"{self._where}: {message}")
+            return self._wrong("", message)
         line, column = place_in(self.source, self._offset(node))
         place = f"line {line}, column {column}" if "\n" in self.source.strip() else f"column {column}"
-        return TemplateError(f"{self._where}, {place}: {message}")
+        return self._wrong(f", {place}", message)
 
 
 @dataclass(frozen=True)
@@ -199,7 +205,7 @@ def _mistakes(node: ast.AST, names: frozenset[str], depth: int) -> Iterator[tupl
 def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
     if isinstance(node, ast.Name):
         known = node.id in names or node.id in CONSTANTS
-        return None if known else f"there is no {node.id!r}{nearest_root(node.id, names - VARIABLES.keys())}"
+        return None if known else nearest_root(node.id, names - VARIABLES.keys()).after(f"there is no {node.id!r}")
     if isinstance(node, ast.Constant):
         simple = node.value is None or isinstance(node.value, (str, int, float))
         return None if simple else f"{node.value!r} is not allowed in an expression"
@@ -224,10 +230,10 @@ def _call_mistake(node: ast.Call) -> str | None:
         return "a call takes plain arguments only"
     if isinstance(node.func, ast.Name):
         known = node.func.id in FUNCTIONS
-        return None if known else f"there is no function {node.func.id!r}{nearest(node.func.id, FUNCTIONS)}"
+        return None if known else nearest(node.func.id, FUNCTIONS).after(f"there is no function {node.func.id!r}")
     if isinstance(node.func, ast.Attribute):
         known = node.func.attr in METHODS
-        return None if known else f"there is no method {node.func.attr!r}{nearest(node.func.attr, METHODS)}"
+        return None if known else nearest(node.func.attr, METHODS).after(f"there is no method {node.func.attr!r}")
     return "only functions and methods known by name can be called"
 
 

@@ -11,6 +11,7 @@ from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, StepContext
+from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
@@ -42,7 +43,7 @@ class Human(Common):
         super().__post_init__()
         contract = None if self.input_schema is None else compile_contract(self.input_schema)
         object.__setattr__(self, "_contract", contract)
-        object.__setattr__(self, "_message", InputTemplate(self.message, where=f"message of step {self.name!r}"))
+        object.__setattr__(self, "_message", InputTemplate(self.message, where=Where("message", self.name)))
 
     @property
     def contract(self) -> Contract[Any] | None:

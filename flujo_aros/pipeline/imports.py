@@ -12,6 +12,7 @@ from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, Pipeline, StepContext
+from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
@@ -74,11 +75,11 @@ class Import(Common):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(cast("object", self.pipeline), Pipeline):
-            raise UsageError(f"step {self.name!r}: an import takes a Pipeline, not {self.pipeline!r}")
+            self.refuse(f"an import takes a Pipeline, not {self.pipeline!r}")
         for key, valid in (("input_to", get_args(InputTo)), ("on_failure", get_args(OnFailure))):
             wrong = one_of(key, getattr(self, key), valid)
             if wrong is not None:
-                raise UsageError(f"step {self.name!r}: {wrong}")
+                self.refuse(wrong, key)
         if isinstance(self.outputs, Mapping):
             pairs = tuple(OutputMapping(child, parent) for child, parent in self.outputs.items())
             object.__setattr__(self, "outputs", pairs)
@@ -96,7 +97,7 @@ class Import(Common):
 
     @cached_property
     def _given(self) -> Input:
-        return compile_input(self.input, where=f"input of step {self.name!r}")
+        return compile_input(self.input, where=Where("input", self.name))
 
     @property
     def gives_mapping(self) -> bool | None:

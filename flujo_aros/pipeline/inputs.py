@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, cast
 
 from flujo_aros.errors import TemplateError
 from flujo_aros.host import Prompt
+from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.pipeline.values import as_parts, as_text
 
@@ -45,12 +47,12 @@ class ShapedInput:
     {'who': ['Ann'], 'n': 3}
     """
 
-    def __init__(self, source: Mapping[str, Any] | list[Any], *, where: str) -> None:
+    def __init__(self, source: Mapping[str, Any] | list[Any], *, where: Where | str) -> None:
         self._where = where
         try:
             self._shape = _compiled(source, where, "")
         except RecursionError as error:
-            raise TemplateError(f"{where} is nested too deeply") from error
+            raise TemplateError(f"{where} is nested too deeply", key=_key(where)) from error
         self.templates = tuple(_templates(self._shape))
 
     def text(self, names: Mapping[str, Any]) -> str:
@@ -70,25 +72,32 @@ class ShapedInput:
         try:
             yield
         except TypeError as error:
-            raise TemplateError(f"{self._where}: {error}") from error
+            raise TemplateError(f"{self._where}: {error}", key=_key(self._where)) from error
 
     def value(self, names: Mapping[str, Any]) -> Any:
         """The object with every template replaced by its value."""
         return _rendered(self._shape, names)
 
 
-def compile_input(source: object, *, where: str) -> Input:
+def compile_input(source: object, *, where: Where | str) -> Input:
     """The input that is written so. Raises `TemplateError` for what can be known to be wrong."""
     if isinstance(source, str):
         return InputTemplate(source, where=where)
     if isinstance(source, (Mapping, list)):
         return ShapedInput(cast("Mapping[str, Any]", source), where=where)
-    raise TemplateError(f"{where} must be a template, or an object or list of templates, not {source!r}")
+    message = f"{where} must be a template, or an object or list of templates, not {source!r}"
+    raise TemplateError(message, key=_key(where))
 
 
-def _compiled(source: object, where: str, path: str) -> Any:
+def _key(where: Where | str) -> str | None:
+    return where.path if isinstance(where, Where) else None
+
+
+def _compiled(source: object, where: Where | str, path: str) -> Any:
     if isinstance(source, str):
-        return InputTemplate(source, where=f"{where}, at {path[1:]}" if path else where)
+        inside = path[1:]
+        here = replace(where, inside=inside) if isinstance(where, Where) else f"{where}, at {inside}"
+        return InputTemplate(source, where=here if path else where)
     if isinstance(source, Mapping):
         members = cast("Mapping[object, object]", source)
         return {str(key): _compiled(value, where, f"{path}.{key}") for key, value in members.items()}

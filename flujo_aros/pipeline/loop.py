@@ -17,7 +17,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import worst_trust
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, StepOutputs, as_body
-from flujo_aros.pipeline.names import StepReference
+from flujo_aros.pipeline.names import StepReference, Where
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
@@ -92,12 +92,12 @@ class Loop(Common):
             object.__setattr__(self, "init", as_body(self.init, name="init"))
         wrong = one_of("on_max_loops", self.on_max_loops, get_args(OnMaxLoops))
         if wrong is not None:
-            raise UsageError(f"step {self.name!r}: {wrong}")
+            self.refuse(wrong, "on_max_loops")
         _ = self._exit, self._signal, self._following, self._made, self._updates  # so that what is wrong is found now
 
     @cached_property
     def _exit(self) -> Condition | FunctionLike | None:
-        return None if self.exit is None else as_condition(self.exit, where=f"exit of step {self.name!r}")
+        return None if self.exit is None else as_condition(self.exit, where=Where("exit", self.name))
 
     @cached_property
     def _signal(self) -> CompletionSignal | None:
@@ -106,15 +106,15 @@ class Loop(Common):
     @cached_property
     def _following(self) -> Input:
         source = _NEXT_INPUTS.get(self.next_input, self.next_input)
-        return compile_input(source, where=f"next_input of step {self.name!r}")
+        return compile_input(source, where=Where("next_input", self.name))
 
     @cached_property
     def _made(self) -> Input | None:
-        return None if self.output is None else compile_input(self.output, where=f"output of step {self.name!r}")
+        return None if self.output is None else compile_input(self.output, where=Where("output", self.name))
 
     @cached_property
     def _updates(self) -> list[tuple[StateUpdate, Input]]:
-        return [(each, compile_input(each.value, where=f"state of step {self.name!r}")) for each in self.state]
+        return [(each, compile_input(each.value, where=Where("state", self.name))) for each in self.state]
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:

@@ -14,7 +14,7 @@ from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import MergeStrategy, merged_writes, worst_trust
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
-from flujo_aros.pipeline.names import ROOTS, VARIABLES
+from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where
 from flujo_aros.pipeline.option_types import known_options, one_of
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
@@ -57,10 +57,10 @@ class Map(Common):
             if given is not None:
                 object.__setattr__(self, key, as_body(given, name=key))
         if self.max_concurrency is None:  # pyright: ignore[reportUnnecessaryComparison]  # what types forbid can be given
-            raise UsageError(f"step {self.name!r}: max_concurrency must be a whole number of 1 or more, not None")
+            self.refuse("max_concurrency must be a whole number of 1 or more, not None", "max_concurrency")
         wrong = one_of("merge_strategy", self.merge_strategy, get_args(MergeStrategy))
         if wrong is not None:
-            raise UsageError(f"step {self.name!r}: {wrong}")
+            self.refuse(wrong, "merge_strategy")
         _ = self._items  # so that a wrong template is found now
 
     @property
@@ -81,7 +81,7 @@ class Map(Common):
 
     @cached_property
     def _items(self) -> InputTemplate:
-        return InputTemplate(_as_template(self.iterable_input), where=f"iterable_input of step {self.name!r}")
+        return InputTemplate(_as_template(self.iterable_input), where=Where("iterable_input", self.name))
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Work on every element."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from flujo_aros.contract import Check
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import Code, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.names import StepReference, nearest, short
+from flujo_aros.pipeline.names import StepReference, Where, nearest, short
 from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong, refuse_wrong_options, wrong_options
 from flujo_aros.pipeline.results import BodyResult, OnDegraded
 from flujo_aros.pipeline.shared import SharedContext
@@ -337,8 +337,14 @@ class Common:
 
     def __post_init__(self) -> None:
         check_name(getattr(self, "name", None))
-        for problem in chain(wrong_options(self, _shared()), _problems(self)):
-            raise UsageError(f"step {getattr(self, 'name', '')!r}: {problem}")
+        for key, problem in chain(wrong_options(self, _shared()), _problems(self)):
+            self.refuse(problem, key)
+
+    def refuse(self, problem: str, key: str = "name") -> NoReturn:
+        """Raise a `UsageError` for what is wrong with this step; `key` is the option that says so."""
+        name = getattr(self, "name", "")
+        suggestion = getattr(problem, "suggestion", None)
+        raise UsageError(f"step {name!r}: {problem}", step=str(name), key=key, suggestion=suggestion)
 
     def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
         """A pipeline of this step and what follows."""
@@ -395,17 +401,18 @@ def check_name(name: object) -> None:
         raise UsageError(f"not a name for a step: {name!r}; use one line without quotes, braces and `/`")
 
 
-def _problems(step: Common) -> Iterator[str]:
+def _problems(step: Common) -> Iterator[tuple[str, str]]:
     wrong = None if step.on_degraded is None else one_of("on_degraded", step.on_degraded, get_args(OnDegraded))
     if wrong is not None:
-        yield wrong
+        yield "on_degraded", wrong
     if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
-        yield f"sink_to has at most {MAX_LEVELS} names with dots between them"
+        yield "sink_to", f"sink_to has at most {MAX_LEVELS} names with dots between them"
     elif step.sink_to is not None and not SINK.fullmatch(step.sink_to):
-        yield f"sink_to is a dotted path in the context such as result.text, not {step.sink_to!r}"
+        yield "sink_to", f"sink_to is a dotted path in the context such as result.text, not {step.sink_to!r}"
     for check in cast("Sequence[object]", step.checks):
         if not callable(check):
-            yield f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
+            words = f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
+            yield "checks", words
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +422,8 @@ class Mistake:
     index: int
     key: str
     message: str
+    code: Code
+    suggestion: Suggestion | None = None
 
 
 @known_options
@@ -517,11 +526,12 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
     for index, step in enumerate(steps):
         first = seen.setdefault(step.name, index)
         if first < index:
-            yield Mistake(index, "name", name_is_taken(step.name, first))
+            yield Mistake(index, "name", name_is_taken(step.name, first), Code.DUPLICATE_STEP)
         for key, place, reference in _references(step):
             message = _wrong(reference, step.name, names, before, knows_all=outer is not None)
             if message:
-                yield Mistake(index, key, f"{place}: {message}")
+                suggestion = getattr(message, "suggestion", None)
+                yield Mistake(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
         if isinstance(step, SeesItsBody) and outer is not None:
             yield from _wrong_afterwards(step, step.after_body, index, before)
         before.add(step.name)
@@ -539,8 +549,9 @@ def _wrong_afterwards(
     for key, references in spoken_of.items():
         for reference in references:
             if reference.name not in known:
-                message = f"there is no step {reference.name!r}{nearest(reference.name, known)}"
-                yield Mistake(index, key, f"{key} of step {step.name!r}: {message}")
+                near = nearest(reference.name, known)
+                message = f"{Where(key, step.name)}: there is no step {reference.name!r}{near}"
+                yield Mistake(index, key, message, Code.UNKNOWN_STEP, near.suggestion)
 
 
 def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iterator[Mistake]:
@@ -550,9 +561,10 @@ def _all_mistakes(steps: Sequence[PipelineStep], outer: Collection[str]) -> Iter
     for index, step in enumerate(steps):
         for body in step.bodies.values():
             if body.body:  # any other pipeline has been checked, and knows nothing of the steps around it
-                yield from (Mistake(index, "body", inner.message) for inner in _all_mistakes(body.steps, before))
+                yield from (replace(inner, index=index, key="body") for inner in _all_mistakes(body.steps, before))
         if step.fallback is not None:
-            yield from (Mistake(index, "fallback", inner.message) for inner in _all_mistakes([step.fallback], before))
+            inside = _all_mistakes([step.fallback], before)
+            yield from (replace(inner, index=index, key="fallback") for inner in inside)
         before.add(step.name)
 
 
@@ -573,7 +585,7 @@ def _wrong(
         when = "is this step itself" if reference.name == own else "comes later"
         return f"step {reference.name!r} {when}; only earlier steps have an output"
     if knows_all and reference.name not in before:
-        return f"there is no step {short(reference.name)}{nearest(reference.name, before)}"
+        return nearest(reference.name, before).after(f"there is no step {short(reference.name)}")
     if reference.attribute not in (None, "output"):
         return f"a step has only `output`: write steps.{reference.name}.output"
     return None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from flujo_aros.errors import Hint
 from flujo_aros.pipeline.names import nearest
 
 _PROVIDERS: Final = re.compile(
@@ -50,11 +51,11 @@ SETTINGS: Final[dict[str, str | None]] = {
 """Each setting that pydantic-ai knows, and what its value should be; None where it may be of several kinds."""
 
 
-def unknown_setting(name: str) -> str | None:
+def unknown_setting(name: str) -> Hint | None:
     """The sentence for a setting that no model has, with the nearest one."""
     if name in SETTINGS or _PROVIDERS.fullmatch(name):
         return None
-    return f"unknown setting {name!r}{nearest(name, SETTINGS)}"
+    return nearest(name, SETTINGS).after(f"unknown setting {name!r}")
 
 
 def wrong_setting(name: str, value: Any) -> str | None:
@@ -69,6 +70,6 @@ def wrong_settings(settings: Mapping[str, Any]) -> Iterator[str]:
     """One sentence for each setting that no model has, and each value of a wrong kind."""
     for name, value in settings.items():
         unknown = unknown_setting(name)
-        wrong = f"model_settings: {unknown}" if unknown else wrong_setting(name, value)
+        wrong = unknown.after("model_settings: ") if unknown else wrong_setting(name, value)
         if wrong is not None:
             yield wrong

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
+from flujo_aros.errors import Hint, Suggestion
+
 ROOTS: Final = ("input", "previous_step", "steps", "context")
 """What every step of a pipeline sees."""
 
@@ -80,7 +82,28 @@ _MAX_NAME: Final = 60
 _MAX_NAMES: Final = 50
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which option of which step a template or condition is; its text begins every error about it.
+
+    >>> str(Where("input", "greet", "lines.0")), Where("input", "greet", "lines.0").path
+    ("input of step 'greet', at lines.0", 'input.lines.0')
+    """
+
+    key: str
+    step: str
+    inside: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key} of step {self.step!r}{f', at {self.inside}' if self.inside else ''}"
+
+    @property
+    def path(self) -> str:
+        """The option, with dots for what is inside of it."""
+        return f"{self.key}.{self.inside}" if self.inside else self.key
+
+
+def nearest(name: str, valid: Iterable[str]) -> Hint:
     """The words that help after a wrong name: the nearest valid one, else all of them when they are few.
 
     Of very many names only those of about the same length are looked at, and a very long name is like no other.
@@ -92,8 +115,8 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     alike = known if len(known) <= _MAX_NAMES else sorted(known, key=lambda each: abs(len(each) - len(name)))
     close = get_close_matches(name, alike[:_MAX_NAMES], 1) if len(name) <= _MAX_NAME else []
     if close:
-        return f"; did you mean {short(close[0])}?"
-    return f"; known: {', '.join(map(_cut, known))}" if 0 < len(known) <= 12 else ""
+        return Hint(f"; did you mean {short(close[0])}?", Suggestion(name, close[0]))
+    return Hint(f"; known: {', '.join(map(_cut, known))}" if 0 < len(known) <= 12 else "")
 
 
 _INPUT: Final = (
@@ -110,14 +133,15 @@ _INPUT: Final = (
 )
 
 
-def nearest_root(name: str, known: Iterable[str]) -> str:
+def nearest_root(name: str, known: Iterable[str]) -> Hint:
     """The words that help after a wrong name of a template: what others call the input is the input.
 
     >>> nearest_root("text", ["input", "context"])
     "; did you mean 'input'?"
     """
     names = list(known)
-    return nearest("input" if name.lower() in _INPUT and "input" in names else name, names)
+    found = nearest("input" if name.lower() in _INPUT and "input" in names else name, names)
+    return Hint(found, found.suggestion and Suggestion(name, found.suggestion.meant))
 
 
 def short(text: str) -> str:

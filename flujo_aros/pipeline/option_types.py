@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import wraps
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from flujo_aros.errors import UsageError
+from flujo_aros.errors import Hint, UsageError
 from flujo_aros.pipeline.model_settings import wrong_settings
 from flujo_aros.pipeline.names import nearest
 
@@ -53,13 +53,13 @@ def known_options(cls: _C) -> _C:
     return cls
 
 
-def wrong_options(step: object, shared: frozenset[str]) -> Iterator[str]:
-    """One sentence for each option of a wrong type. `shared` are the options that every kind of step has.
+def wrong_options(step: object, shared: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Each option of a wrong type, with the sentence about it. `shared` are the options that every kind of step has.
 
     A kind that somebody else has written may have other options of the same names: only the shared ones are looked at.
     """
     for name in _looked_at(type(step), shared):
-        yield from wrong_option(name, getattr(step, name))
+        yield from ((name, problem) for problem in wrong_option(name, getattr(step, name)))
 
 
 def wrong_option(name: str, value: object) -> Iterator[str]:
@@ -76,7 +76,7 @@ def refuse_wrong_options(given: object, what: str = "") -> None:
     """Raise a `UsageError` for the first option of a wrong type; `what` stands before its name."""
     for name in _looked_at(type(given), frozenset()):
         for problem in wrong_option(name, getattr(given, name)):
-            raise UsageError(f"{what}{problem}")
+            raise UsageError(f"{what}{problem}", suggestion=getattr(problem, "suggestion", None))
 
 
 def refuse_wrong(what: str, **options: object) -> None:
@@ -86,13 +86,13 @@ def refuse_wrong(what: str, **options: object) -> None:
             raise UsageError(f"{what}: {problem}")
 
 
-def one_of(what: str, value: object, valid: Sequence[str]) -> str | None:
+def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
     """The sentence for a word that is none of the valid ones."""
     if value in valid:
         return None
-    near = nearest(value, valid) if isinstance(value, str) else ""
-    near = near if near.startswith("; did you mean") else ""
-    return f"{what} must be one of {', '.join(valid)}, not {shown(value)}{near}"
+    near = nearest(value, valid) if isinstance(value, str) else Hint("")
+    near = near if near.suggestion is not None else Hint("")
+    return near.after(f"{what} must be one of {', '.join(valid)}, not {shown(value)}")
 
 
 def shown(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
@@ -16,7 +16,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
-from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.names import Where, nearest
 from flujo_aros.pipeline.option_types import known_options, one_of
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
@@ -66,8 +66,8 @@ class Parallel(Common):
         bodies = {name: as_body(body, name=name) for name, body in self.branches.items()}
         object.__setattr__(self, "branches", bodies)
         _ = self._given  # so that a wrong template is found now
-        for problem in self._problems():
-            raise UsageError(f"step {self.name!r}: {problem}")
+        for key, problem in self._problems():
+            self.refuse(problem, key)
         if self.context_include_keys is not None:  # lists and tuples of the same names are the same
             object.__setattr__(self, "context_include_keys", tuple(self.context_include_keys))
         if self.field_mapping is not None:
@@ -86,7 +86,7 @@ class Parallel(Common):
 
     @cached_property
     def _given(self) -> Input:
-        return compile_input(self.input, where=f"input of step {self.name!r}")
+        return compile_input(self.input, where=Where("input", self.name))
 
     @property
     def gives_mapping(self) -> bool | None:
@@ -167,23 +167,23 @@ class Parallel(Common):
             by_branch[name] = tuple(members)
         return merged_writes(by_branch, self.merge_strategy)
 
-    def _problems(self) -> list[str]:
-        found: list[str] = []
+    def _problems(self) -> Iterator[tuple[str, str]]:
         if not self.branches:
-            found.append("it has no branches")
-        found += check_scopes(self.branches)
+            yield "name", "it has no branches"
+        yield from (("name", problem) for problem in check_scopes(self.branches))
         for key, valid in (
             ("merge_strategy", get_args(MergeStrategy)),
             ("on_branch_failure", get_args(OnBranchFailure)),
         ):
             wrong = one_of(key, getattr(self, key), valid)
-            found += [] if wrong is None else [wrong]
+            if wrong is not None:
+                yield key, wrong
         for name in self.field_mapping or ():
             if name not in self.branches:
-                found.append(f"field_mapping: there is no branch {name!r}{nearest(name, self.branches)}")
+                near = nearest(name, self.branches)
+                yield "field_mapping", near.after(f"field_mapping: there is no branch {name!r}")
         if isinstance(self.reduce, str) and self.reduce not in REDUCERS and not REFERENCE.fullmatch(self.reduce):
-            found.append(f"there is no way to reduce {self.reduce!r}{nearest(self.reduce, REDUCERS)}")
-        return found
+            yield "name", nearest(self.reduce, REDUCERS).after(f"there is no way to reduce {self.reduce!r}")
 
 
 _SCOPE_WORDS: Final = "use one line without quotes, braces and `/`"

@@ -26,6 +26,7 @@ from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_key
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Common, StepContext
+from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.option_types import known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.telling import tell_call
@@ -78,7 +79,7 @@ class Step(Common):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.model is not None and not isinstance(self.agent, AgentSpec):
-            raise UsageError(f"step {self.name!r}: `model` is for an AgentSpec; give the Agent its model instead")
+            self.refuse("`model` is for an AgentSpec; give the Agent its model instead")
         if isinstance(self.contract, str):
             object.__setattr__(self, "contract", written_contract(self.contract))
         where = isinstance(self.contract, WrittenContract)
@@ -93,7 +94,7 @@ class Step(Common):
     def _check_iterations(self) -> None:
         where = f"step {self.name!r}"
         if (self.completion_signal is None) != (self.max_iterations == 1):
-            raise UsageError(f"{where}: max_iterations above 1 and completion_signal belong together; give both")
+            self.refuse("max_iterations above 1 and completion_signal belong together; give both", "max_iterations")
         if self.completion_signal is not None:
             CompletionSignal(self.completion_signal)
             refuse_iterations(contract_of(self), self.max_iterations, where)
@@ -129,7 +130,7 @@ class Step(Common):
         for name in sorted(self.models):
             why = unowned(name)
             if why is not None:
-                raise UsageError(f"step {self.name!r}: {why}")
+                raise UsageError(f"step {self.name!r}: {why}", step=self.name)
         super().prepare()
 
     async def run(self, context: StepContext) -> Settlement[Any]:
@@ -278,7 +279,7 @@ class Call(Common):
 
 
 def _compiled(name: str, source: object) -> Input:
-    return compile_input(source, where=f"input of step {name!r}")
+    return compile_input(source, where=Where("input", name))
 
 
 def _shielded(call: Callable[[], Any]) -> Any:

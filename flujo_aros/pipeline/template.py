@@ -19,13 +19,14 @@ from jinja2 import nodes
 from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 
-from flujo_aros.errors import FilterError, TemplateError
+from flujo_aros.errors import Code, FilterError, TemplateError
 from flujo_aros.host import Prompt
 from flujo_aros.pipeline.names import (
     ROOTS,
     VARIABLES,
     Read,
     StepReference,
+    Where,
     nearest,
     nearest_root,
     no_such_data,
@@ -54,16 +55,15 @@ class InputTemplate:
     'Dear Ann'
     """
 
-    def __init__(self, source: str, *, where: str = "template") -> None:
+    def __init__(self, source: str, *, where: Where | str = "template") -> None:
         self.source = source
         self._where = where
         if len(source) > MAX_SOURCE_CHARS:
-            raise TemplateError(f"{where}: the template has more than {MAX_SOURCE_CHARS} characters")
+            raise self._error(None, f"the template has more than {MAX_SOURCE_CHARS} characters")
         try:
             self._parsed = _parse(source)
         except _WrongError as error:
-            kind = FilterError if error.filter else TemplateError
-            raise kind(f"{self._place(error.offset)}: {error}") from error.__cause__
+            raise self._error(error.offset, error.message, filter=error.filter) from error.__cause__
         self.reads: tuple[Read, ...] = self._parsed.reads
 
     def __eq__(self, other: object) -> bool:
@@ -140,11 +140,19 @@ class InputTemplate:
             if name not in names
         }
 
+    def _error(self, offset: int | None, message: str, *, filter: bool = False) -> TemplateError:  # noqa: A002
+        """What is wrong, with whose template it is."""
+        key = self._where.path if isinstance(self._where, Where) else None
+        made = FilterError if filter else TemplateError
+        code = Code.UNKNOWN_FILTER if filter else None
+        suggestion = getattr(message, "suggestion", None)
+        return made(f"{self._place(offset)}: {message}", key=key, code=code, suggestion=suggestion)
+
     def _place(self, offset: int | None) -> str:
         """Whose template it is, and the line of this place in it, where it has several."""
         plain = _plain(self.source)
         if offset is None or "\n" not in plain.strip():
-            return self._where
+            return str(self._where)
         return f"{self._where}, line {place_in(plain, offset)[0]}"
 
 
@@ -153,6 +161,7 @@ class _WrongError(Exception):
 
     def __init__(self, offset: int | None, message: str, *, filter: bool = False) -> None:  # noqa: A002 (the word)
         super().__init__(message)
+        self.message = message
         self.offset = offset
         self.filter = filter
 
@@ -222,7 +231,7 @@ def _check(tree: nodes.Template, translated: Translated) -> None:
     for node, _, _ in every:
         for name in _filters(node):
             if name not in FILTERS:
-                message = f"there is no filter {short(name)}{nearest(name, FILTERS)}"
+                message = nearest(name, FILTERS).after(f"there is no filter {short(name)}")
                 raise _WrongError(translated.origin(node.lineno - 1), message, filter=True)
 
 
@@ -322,9 +331,9 @@ def _mistake(node: nodes.Node, bound: Collection[str]) -> str | None:
         never = f"{short(node.attr)} is never data; no template reaches it" if node.attr.startswith("__") else None
         return no_such_data(node.attr) or never
     if isinstance(node, nodes.Test) and node.name not in ENVIRONMENT.tests:
-        return f"there is no test {short(node.name)}{nearest(node.name, ENVIRONMENT.tests)}"
+        return nearest(node.name, ENVIRONMENT.tests).after(f"there is no test {short(node.name)}")
     if isinstance(node, nodes.Name) and node.ctx == "load" and node.name not in {*bound, *ROOTS, *VARIABLES}:
-        return f"there is no {short(node.name)}{nearest_root(node.name, ROOTS)}"
+        return nearest_root(node.name, ROOTS).after(f"there is no {short(node.name)}")
     return None
 
 

@@ -48,7 +48,7 @@ def test_after_a_hundred_mistakes_the_rest_is_not_looked_at(what: str) -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(MANY[what])
     assert len(caught.value.findings) <= MAX_FINDINGS + 3
-    assert sum("the rest is not looked at; mend these first" in said for _, said in caught.value.findings) == 1
+    assert sum("the rest is not looked at; fix these first" in each.message for each in caught.value.findings) == 1
     lines = str(caught.value).splitlines()
     assert len(lines) == 51
     assert lines[-1].startswith("blueprint: and ")
@@ -61,7 +61,7 @@ def test_a_hundred_mistakes_are_told_as_fifty_and_a_number() -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(text)
     assert len(caught.value.findings) == 99
-    assert str(caught.value).splitlines()[-1] == "blueprint: and 49 more mistakes"
+    assert str(caught.value).splitlines()[-1] == "blueprint: and 49 more errors"
 
 
 def test_a_file_of_five_hundred_steps_loads() -> None:
@@ -92,7 +92,7 @@ LONG: dict[str, str] = {
 def test_what_is_said_of_a_very_long_text_stays_short(what: str) -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(LONG[what] % ("n" * 9000))
-    assert all(len(said) < 900 for _, said in caught.value.findings), caught.value.findings
+    assert all(len(each.message) < 900 for each in caught.value.findings), caught.value.findings
 
 
 @pytest.mark.parametrize("key", ["prompt", "import"])
@@ -123,5 +123,5 @@ def test_of_many_wrong_stages_the_first_are_told() -> None:
     stages = ", ".join(f"retyr{n}" for n in range(1000))
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(f"steps: [{{name: s, agent: {{model: 'openai:x'}}, processing: {{stages: [{stages}]}}}}]")
-    (said,) = (message for _, message in caught.value.findings)
+    (said,) = (each.message for each in caught.value.findings)
     assert [word for word in said.split("'") if word.startswith("retyr")] == [f"retyr{n}" for n in range(5)]

@@ -220,7 +220,7 @@ def test_without_libyaml_the_same_is_said(text: str, monkeypatch: pytest.MonkeyP
     def said() -> list[tuple[int, str]]:
         with pytest.raises(BlueprintError) as caught:
             parse_blueprint(text)
-        return [(place.line if place else 0, message) for place, message in caught.value.findings]
+        return [(each.place.line if each.place else 0, each.message) for each in caught.value.findings]
 
     with_it = said()
     monkeypatch.setattr(document, "_PARSER", yaml.SafeLoader)

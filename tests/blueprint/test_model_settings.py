@@ -15,7 +15,7 @@ def told(settings: str, *, of_step: bool = False) -> list[str]:
     own = f", model_settings: {settings}"
     agent, step = ("", own) if of_step else (own, "")
     text = f"agents: {{a: {{model: m{agent}}}}}\nsteps: [{{name: s, uses: agents.a{step}}}]"
-    return [message for _, message in inspect_blueprint(text).findings]
+    return [each.message for each in inspect_blueprint(text).findings]
 
 
 def test_every_setting_of_pydantic_ai_is_known() -> None:

@@ -7,7 +7,7 @@ from flujo_aros.blueprint.load import inspect_blueprint
 
 def found(text: str) -> list[tuple[int, int, str]]:
     findings = inspect_blueprint(text, allow=["*"]).findings
-    return [(place.line, place.column, message) for place, message in findings if place is not None]
+    return [(each.place.line, each.place.column, each.message) for each in findings if each.place is not None]
 
 
 def test_a_template_inside_an_object_is_where_it_stands() -> None:

@@ -38,7 +38,8 @@ HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
     ],
 )
 def test_what_is_no_yaml_is_told_with_its_cure(text: str, place: tuple[int, int], words: str) -> None:
-    ((where, message),) = inspect_blueprint(text).findings
+    (problem,) = inspect_blueprint(text).findings
+    where, message = problem.place, problem.message
     assert where is not None
     assert ((where.line, where.column), message.startswith("not valid YAML: ")) == (place, True)
     assert words in message
@@ -64,7 +65,7 @@ def test_what_is_no_yaml_is_told_with_its_cure(text: str, place: tuple[int, int]
 )
 def test_common_slips_are_one_sentence_each(text: str, place: tuple[int, int], message: str) -> None:
     found = [
-        ((where.line, where.column), said) for where, said in inspect_blueprint(text).findings if where is not None
+        ((each.place.line, each.place.column), each.message) for each in inspect_blueprint(text).findings if each.place
     ]
     assert found == [(place, message)]
 

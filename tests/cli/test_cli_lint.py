@@ -273,6 +273,10 @@ def test_what_counts_can_be_chosen(aros: Aros, blueprint: Path) -> None:
     assert aros("lint", "b.yaml", "--fail-on", "warning").exit_code == 1
 
 
+def test_infos_alone_are_no_failure_unless_strict(aros: Aros, blueprint: Path) -> None:
+    assert [aros("lint", "b.yaml", "--select", "V-A8", *more).exit_code for more in ([], ["--strict"])] == [0, 1]
+
+
 def test_a_baseline_is_written_and_read(aros: Aros, blueprint: Path) -> None:
     """What is known is quiet from then on."""
     assert aros("lint", "b.yaml", "--baseline", "known.json", "--update-baseline").exit_code == 0

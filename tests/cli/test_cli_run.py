@@ -333,9 +333,24 @@ def test_local_models_that_nobody_has_are_told_with_their_places_before_any_step
     Path("b.yaml").write_text(MISTYPED)
     ended = aros("run", "b.yaml", "-i", "x")
     assert (ended.exit_code, ended.stdout) == (4, "")
-    first, second = ended.stderr.splitlines()
+    first, *excerpt, second, _, line, carets = ended.stderr.splitlines()
     assert first.startswith("error: b.yaml:2:21: there is no local model 'local:smollm2-135-instruct'; did you mean")
     assert second.startswith("  b.yaml:5:40: there is no local model 'local:smolm'; did you mean 'local:smollm2'?")
+    assert len(excerpt) == 3
+    assert line[carets.index("^") : carets.rindex("^") + 1] == '"local:smolm"'
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_an_error_of_a_blueprint_stands_above_its_line(aros: Aros, command: str) -> None:
+    Path("b.yaml").write_text("steps:\n  - name: one\n    uses: flujo.builtins.echo\n    inptu: x  # here\n")
+    ended = aros(command, "b.yaml", *(["-i", "x"] if command == "run" else []))
+    assert ended.exit_code == 4
+    assert ended.stderr.splitlines() == [
+        "error: b.yaml:4:5: unknown key 'inptu'; did you mean 'input'?",
+        "     |",
+        "   4 |     inptu: x  # here",
+        "     |     ^^^^^",
+    ]
 
 
 def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:

@@ -6,7 +6,8 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from flujo_aros.lint.finding import Applicability, Finding
+from flujo_aros.errors import BlueprintError, Place
+from flujo_aros.lint.finding import Applicability, Finding, Severity
 from flujo_aros.lint.fix import unified_diff
 from flujo_aros.lint.positions import Positions
 from flujo_aros.lint.report import Linted, Report
@@ -65,7 +66,7 @@ def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -
     place = finding.place
     head = f"{paint(visible_line(f'{file.path}:{place.line}:{place.column}'), 'bold')}: "
     head += f"{paint(finding.severity.value, finding.severity.value)}[{finding.code}] {visible(finding.message)}"
-    lines = [head, *_excerpt(positions, finding, paint)]
+    lines = [head, *_excerpt(positions, place, finding.end, finding.severity.value, paint)]
     if finding.fix:
         how = {
             Applicability.SAFE: "--fix",
@@ -76,16 +77,28 @@ def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -
     return "\n".join(lines) + "\n"
 
 
-def _excerpt(positions: Positions, finding: Finding, paint: Paint) -> list[str]:
-    source = positions.line(finding.place.line)
+def write_error(error: BlueprintError) -> str:
+    """Each error of a blueprint with its source line and a caret under the place, as `aros lint` shows findings."""
+    positions = Positions(error.text)
+    lines: list[str] = []
+    for problem in error.findings[: error.MOST_SHOWN]:
+        lines.append(error.line(problem))
+        if problem.place is not None:
+            place = problem.place
+            lines += _excerpt(positions, place, problem.end or place, Severity.ERROR.value, _unpainted)
+    return "\n".join([*lines, *error.rest])
+
+
+def _excerpt(positions: Positions, place: Place, end_place: Place, style: str, paint: Paint) -> list[str]:
+    source = positions.line(place.line)
     if not source.strip():
         return []
-    at = finding.place.column - 1
-    end = finding.end.column - 1 if finding.end.line == finding.place.line else len(source.rstrip())
+    at = place.column - 1
+    end = end_place.column - 1 if end_place.line == place.line else len(source.rstrip())
     if len(source) > _MAX_WIDTH:
         begin = max(0, at - _MAX_WIDTH // 2)
         source, at, end = source[begin : begin + _MAX_WIDTH], at - begin, min(end - begin, _MAX_WIDTH)
-    number = str(finding.place.line)
+    number = str(place.line)
     bar = paint("|", "dim")
     pad = " " * len(number)
     before = "".join("\t" if char == "\t" else " " * _width(char) for char in visible(source[:at]))
@@ -94,7 +107,7 @@ def _excerpt(positions: Positions, finding: Finding, paint: Paint) -> list[str]:
     return [
         f" {pad} {bar}",
         f" {paint(number, 'dim')} {bar} {shown}",
-        f" {pad} {bar} {before}{paint(carets, finding.severity.value)}",
+        f" {pad} {bar} {before}{paint(carets, style)}",
     ]
 
 

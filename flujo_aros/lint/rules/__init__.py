@@ -1,25 +1,17 @@
-"""Every rule, one file each."""
+"""Every rule: those of the loader in `loader`, every other in a file of its own."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from flujo_aros.lint.loading import LoadingRule
 from flujo_aros.lint.rule import Rule
-from flujo_aros.lint.rules.v_a1 import StepWithoutAgent
+from flujo_aros.lint.rules.loader import LOADER_RULES
 from flujo_aros.lint.rules.v_a5 import UnusedOutput
-from flujo_aros.lint.rules.v_a6 import UnknownAgent
 from flujo_aros.lint.rules.v_a8 import ImpliedStructuredOutput
 from flujo_aros.lint.rules.v_a9 import UnknownLocalModel
-from flujo_aros.lint.rules.v_b1 import InvalidBlueprint
-from flujo_aros.lint.rules.v_b2 import DuplicateStepName
-from flujo_aros.lint.rules.v_b3 import IgnoredKey
 from flujo_aros.lint.rules.v_c1 import UnmergeableOutput
 from flujo_aros.lint.rules.v_cf1 import EndlessLoop
 from flujo_aros.lint.rules.v_cf2 import UnreachableBranch
-from flujo_aros.lint.rules.v_i1 import MissingImport
-from flujo_aros.lint.rules.v_i3 import ImportCycle
-from flujo_aros.lint.rules.v_i4 import InvalidImport
 from flujo_aros.lint.rules.v_l1 import LoopWithoutExit
 from flujo_aros.lint.rules.v_o1 import TagNotInPrompt
 from flujo_aros.lint.rules.v_o2 import MaxTokensTooSmall
@@ -33,28 +25,11 @@ from flujo_aros.lint.rules.v_r1 import UnreachableStage
 from flujo_aros.lint.rules.v_r2 import LadderBeyondLimits
 from flujo_aros.lint.rules.v_r3 import DegradedTextForObject
 from flujo_aros.lint.rules.v_t1 import OutputOfPreviousStep
-from flujo_aros.lint.rules.v_t2 import BrokenTemplate
-from flujo_aros.lint.rules.v_t3 import UnknownFilter
-from flujo_aros.lint.rules.v_t4 import UnknownStepReference
 from flujo_aros.lint.rules.v_t5 import MissingKey
 from flujo_aros.lint.rules.v_x1 import SecretInBlueprint
-from flujo_aros.lint.rules.yaml_parse import UnreadableYaml
-
-LoadingRule.in_order = (
-    *(
-        UnreadableYaml,
-        ImportCycle,
-        InvalidImport,
-        MissingImport,
-        UnknownFilter,
-        UnknownStepReference,
-        DuplicateStepName,
-    ),
-    *(BrokenTemplate, UnknownAgent, StepWithoutAgent, IgnoredKey, InvalidBlueprint),
-)
 
 RULES: Final[tuple[type[Rule], ...]] = (
-    *LoadingRule.in_order,
+    *LOADER_RULES,
     *(UnusedOutput, ImpliedStructuredOutput, UnknownLocalModel, UnmergeableOutput),
     *(EndlessLoop, UnreachableBranch, LoopWithoutExit),
     *(TagNotInPrompt, MaxTokensTooSmall, SchemaLoss, EnumWithoutEscape, VerdictBeforeReasoning, OverlappingUnion),

@@ -1,0 +1,574 @@
+"""Rules about what the loader reports, one for each kind of error: they say what the runner would say."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from flujo_aros.errors import Code, Place, Problem
+from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.subject import Subject
+
+
+class LoaderRule(Rule, ABC):
+    """A rule whose findings are errors that the loader reports.
+
+    What makes the loader refuse a blueprint is an error. What it loads and the runner would refuse, such as an unknown
+    skill of flujo, is a warning, and so is what is ignored.
+    """
+
+    about: ClassVar[Code]
+    """The kind of error that it reports."""
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Every error of this kind."""
+        inspected = subject.inspected
+        for severity, problems in (
+            (self.severity, inspected.findings),
+            (Severity.WARNING, (*inspected.warnings, *inspected.unset)),
+        ):
+            for problem in problems:
+                if problem.code is self.about:
+                    place = problem.place or Place(1, 1)
+                    fix = _suggested(subject, place, problem) if self.fixable is not None else None
+                    span = (place, subject.end_of(place))
+                    step = subject.step_at(place)
+                    yield self.finding(problem.message, span, step=step, fix=fix, severity=severity)
+
+
+def _suggested(subject: Subject, place: Place, problem: Problem) -> Fix | None:
+    """Write the suggested name, where the wrong one stands once."""
+    if problem.suggestion is None:
+        return None
+    written, meant = problem.suggestion.written, problem.suggestion.meant
+    start = subject.positions.offset(place)
+    end = subject.positions.offset(subject.end_of(place))
+    found = list(re.finditer(rf"(?<![\w-]){re.escape(written)}(?![\w-])", subject.text[start:end]))
+    if len(found) != 1 or meant in subject.keys_beside(place):
+        return None
+    edit = Edit(start + found[0].start(), start + found[0].end(), meant)
+    return Fix(f"Write `{meant}`", (edit,), Applicability.UNSAFE)
+
+
+class UnreadableYaml(LoaderRule):
+    """The file cannot be read as YAML.
+
+    ## What it does
+
+    Finds files that are no YAML, or YAML that a blueprint may not use: duplicate keys, tags of Python, more than one
+    document, texts that are not UTF-8.
+
+    ## Why is this bad
+
+    Nothing of the file is known then, so nothing else of it can be checked.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: greet
+         uses: agents.greeter
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what was meant.
+    """
+
+    code: ClassVar[str] = "YAML-PARSE"
+    name: ClassVar[str] = "unreadable-yaml"
+    severity: ClassVar[Severity] = Severity.ERROR
+    about: ClassVar[Code] = Code.UNREADABLE
+
+
+class ImportCycle(LoaderRule):
+    """A blueprint imports itself, directly or through others.
+
+    ## What it does
+
+    Finds `imports` that lead back to a blueprint that is being loaded.
+
+    ## Why is this bad
+
+    The blueprint cannot be loaded: it has no end.
+
+    ## Example
+
+    ```yaml
+    # review.yaml
+    imports:
+      again: ./review.yaml
+    steps:
+      - name: look
+        uses: imports.again
+    ```
+
+    ## Use instead
+
+    ```yaml
+    # review.yaml
+    steps:
+      - name: look
+        uses: agents.reviewer
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what was meant.
+    """
+
+    code: ClassVar[str] = "V-I3"
+    name: ClassVar[str] = "import-cycle"
+    severity: ClassVar[Severity] = Severity.ERROR
+    about: ClassVar[Code] = Code.IMPORT_CYCLE
+
+
+class InvalidImport(LoaderRule):
+    """A blueprint that is imported has mistakes.
+
+    ## What it does
+
+    Finds `imports` whose file cannot be loaded, with the first mistakes in it. The file itself is linted too, unless
+    you say `--no-imports`.
+
+    ## Why is this bad
+
+    A blueprint can be loaded only if all that it imports can.
+
+    ## Example
+
+    ```yaml
+    imports:
+      review: ./review.yaml # which has mistakes
+    steps:
+      - name: look
+        uses: imports.review
+    ```
+
+    ## Use instead
+
+    ```yaml
+    imports:
+      review: ./review.yaml # which can be loaded
+    steps:
+      - name: look
+        uses: imports.review
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what was meant.
+    """
+
+    code: ClassVar[str] = "V-I4"
+    name: ClassVar[str] = "invalid-import"
+    severity: ClassVar[Severity] = Severity.ERROR
+    about: ClassVar[Code] = Code.INVALID_IMPORT
+
+
+class MissingImport(LoaderRule):
+    """A blueprint that is imported cannot be read.
+
+    ## What it does
+
+    Finds `imports` whose file is not there, cannot be read, or lies outside the folder of the blueprint.
+
+    ## Why is this bad
+
+    The blueprint cannot be loaded.
+
+    ## Example
+
+    ```yaml
+    imports:
+      review: ./reveiw.yaml
+    steps:
+      - name: look
+        uses: imports.review
+    ```
+
+    ## Use instead
+
+    ```yaml
+    imports:
+      review: ./review.yaml
+    steps:
+      - name: look
+        uses: imports.review
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what was meant.
+    """
+
+    code: ClassVar[str] = "V-I1"
+    name: ClassVar[str] = "missing-import"
+    severity: ClassVar[Severity] = Severity.ERROR
+    about: ClassVar[Code] = Code.MISSING_IMPORT
+
+
+class UnknownFilter(LoaderRule):
+    """A template uses a filter that is not there.
+
+    ## What it does
+
+    Finds `| name` in templates where there is no filter of that name.
+
+    ## Why is this bad
+
+    The blueprint cannot be loaded.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+        input: "{{ input | uper }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+        input: "{{ input | upper }}"
+    ```
+
+    ## Fix safety
+
+    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
+    """
+
+    code: ClassVar[str] = "V-T3"
+    name: ClassVar[str] = "unknown-filter"
+    severity: ClassVar[Severity] = Severity.ERROR
+    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    about: ClassVar[Code] = Code.UNKNOWN_FILTER
+
+
+class UnknownStepReference(LoaderRule):
+    """A template speaks of a step that is not there, or not yet.
+
+    ## What it does
+
+    Finds `steps.NAME` where no step of that name has run before, and `steps.NAME.key` where `steps.NAME.output.key`
+    is meant.
+
+    ## Why is this bad
+
+    The blueprint cannot be loaded.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: draft
+        uses: agents.writer
+      - name: review
+        uses: agents.reviewer
+        input: "{{ steps.drafts.output }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: draft
+        uses: agents.writer
+      - name: review
+        uses: agents.reviewer
+        input: "{{ steps.draft.output }}"
+    ```
+
+    ## Fix safety
+
+    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
+    """
+
+    code: ClassVar[str] = "V-T4"
+    name: ClassVar[str] = "unknown-step-reference"
+    severity: ClassVar[Severity] = Severity.ERROR
+    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    about: ClassVar[Code] = Code.UNKNOWN_STEP
+
+
+class DuplicateStepName(LoaderRule):
+    """Two steps of one list have the same name.
+
+    ## What it does
+
+    Finds steps whose name is taken by a step before them in the same list.
+
+    ## Why is this bad
+
+    `steps.NAME` could mean either, and so could a line of the run ledger. The blueprint cannot be loaded.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: ask
+        uses: agents.first
+      - name: ask
+        uses: agents.second
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: ask
+        uses: agents.first
+      - name: ask_again
+        uses: agents.second
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what was meant.
+    """
+
+    code: ClassVar[str] = "V-B2"
+    name: ClassVar[str] = "duplicate-step-name"
+    severity: ClassVar[Severity] = Severity.ERROR
+    about: ClassVar[Code] = Code.DUPLICATE_STEP
+
+
+class BrokenTemplate(LoaderRule):
+    """A template or a condition cannot be compiled.
+
+    ## What it does
+
+    Finds templates and expressions with a mistake: an unknown name, a call, a bracket that is not closed. What is
+    checked is what the runner would run.
+
+    ## Why is this bad
+
+    The blueprint cannot be loaded.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+        input: "Greet {{ inptu.name }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+        input: "Greet {{ input.name }}"
+    ```
+
+    ## Fix safety
+
+    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
+    """
+
+    code: ClassVar[str] = "V-T2"
+    name: ClassVar[str] = "broken-template"
+    severity: ClassVar[Severity] = Severity.ERROR
+    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    about: ClassVar[Code] = Code.INVALID_TEMPLATE
+
+
+class UnknownAgent(LoaderRule):
+    """A step uses an agent, a built-in or a callable that is not there.
+
+    ## What it does
+
+    Finds `uses` and `agent` that name no agent of the blueprint, no import, no built-in and no `package.module:name`.
+    A skill of flujo that is not known here is a warning: such a blueprint loads, and is refused when it is run.
+
+    ## Why is this bad
+
+    The blueprint cannot be loaded.
+
+    ## Example
+
+    ```yaml
+    agents:
+      writer:
+        model: openai:gpt-4o-mini
+    steps:
+      - name: draft
+        uses: agents.writter
+    ```
+
+    ## Use instead
+
+    ```yaml
+    agents:
+      writer:
+        model: openai:gpt-4o-mini
+    steps:
+      - name: draft
+        uses: agents.writer
+    ```
+
+    ## Fix safety
+
+    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
+    """
+
+    code: ClassVar[str] = "V-A6"
+    name: ClassVar[str] = "unknown-agent"
+    severity: ClassVar[Severity] = Severity.ERROR
+    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    about: ClassVar[Code] = Code.UNKNOWN_AGENT
+
+
+class StepWithoutAgent(LoaderRule):
+    """A step says nothing about what it runs.
+
+    ## What it does
+
+    Finds steps that load and cannot run, because they have neither `uses` nor `agent`.
+
+    ## Why is this bad
+
+    The run is refused before anything has started.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: greet
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what was meant.
+    """
+
+    code: ClassVar[str] = "V-A1"
+    name: ClassVar[str] = "step-without-agent"
+    severity: ClassVar[Severity] = Severity.WARNING
+    about: ClassVar[Code] = Code.NO_AGENT
+
+
+class IgnoredKey(LoaderRule):
+    """A key changes nothing here.
+
+    ## What it does
+
+    Finds keys that blueprints of flujo may carry and that have no effect here, each with the reason, and values that
+    are better written in another way.
+
+    ## Why is this bad
+
+    Who reads the key believes that it does something.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+        validate_fields: true
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: greet
+        uses: agents.greeter
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know what was meant.
+    """
+
+    code: ClassVar[str] = "V-B3"
+    name: ClassVar[str] = "ignored-key"
+    severity: ClassVar[Severity] = Severity.WARNING
+    about: ClassVar[Code] = Code.IGNORED
+
+
+class InvalidBlueprint(LoaderRule):
+    """The blueprint cannot be loaded.
+
+    ## What it does
+
+    Finds what the loader refuses and no other rule explains: unknown keys, missing keys, values of the wrong kind,
+    schemas that cannot be compiled.
+
+    ## Why is this bad
+
+    A blueprint that cannot be loaded cannot be run. What is linted is what the runner loads, so nothing slips through.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: classify
+        uses: agents.classifier
+        procesing:
+          structured_output: openai_json
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: classify
+        uses: agents.classifier
+        processing:
+          structured_output: openai_json
+    ```
+
+    ## Fix safety
+
+    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
+    """
+
+    code: ClassVar[str] = "V-B1"
+    name: ClassVar[str] = "invalid-blueprint"
+    severity: ClassVar[Severity] = Severity.ERROR
+    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    about: ClassVar[Code] = Code.INVALID
+
+
+LOADER_RULES: Final[tuple[type[LoaderRule], ...]] = (
+    UnreadableYaml,
+    ImportCycle,
+    InvalidImport,
+    MissingImport,
+    UnknownFilter,
+    UnknownStepReference,
+    DuplicateStepName,
+    BrokenTemplate,
+    UnknownAgent,
+    StepWithoutAgent,
+    IgnoredKey,
+    InvalidBlueprint,
+)
+"""One for each code, in the order in which their findings are listed."""

@@ -1,0 +1,59 @@
+"""Errors of a blueprint are data: what kind, where, in words, and which name was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from flujo_aros.blueprint.load import inspect_blueprint, parse_blueprint
+from flujo_aros.errors import BlueprintError, Code, Suggestion
+from flujo_aros.lint.rules.loader import LOADER_RULES
+
+AGENT = "agents: {reader: {model: local:smollm2}}\nsteps:\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "path", "suggestion"),
+    [
+        ("{name: s, uses: agents.raeder}", Code.UNKNOWN_AGENT, "steps[0].uses", Suggestion("raeder", "reader")),
+        ("{name: s, uses: agents.reader, inptu: x}", Code.INVALID, "steps[0].inptu", Suggestion("inptu", "input")),
+        ("{name: s, uses: agents.reader, input: '{{ x'}", Code.INVALID_TEMPLATE, "steps[0].input", None),
+        (
+            "{name: s, uses: agents.reader, input: '{{ inptu }}'}",
+            Code.INVALID_TEMPLATE,
+            "steps[0].input",
+            Suggestion("inptu", "input"),
+        ),
+        (
+            "{name: s, uses: agents.reader, input: {x: ['{{ steps.t.output }}']}}",
+            Code.UNKNOWN_STEP,
+            "steps[0].input",
+            None,
+        ),
+        ("{name: s, uses: agents.reader, sink_to: 'a b'}", Code.INVALID, "steps[0].sink_to", None),
+    ],
+)
+def test_a_problem_says_what_kind_it_is_and_where_and_what_may_have_been_meant(
+    step: str, code: Code, path: str, suggestion: Suggestion | None
+) -> None:
+    (problem,) = inspect_blueprint(f"{AGENT}  - {step}").findings
+    assert (problem.code, problem.path, problem.suggestion) == (code, path, suggestion)
+
+
+def test_a_filter_that_is_not_there_is_known_by_its_code() -> None:
+    (problem,) = inspect_blueprint(
+        f"{AGENT}  - {{name: s, uses: agents.reader, input: '{{{{ input | uper }}}}'}}"
+    ).warnings
+    assert (problem.code, problem.suggestion) == (Code.UNKNOWN_FILTER, Suggestion("uper", "upper"))
+
+
+def test_an_error_has_the_end_of_the_key_or_value_that_it_is_about() -> None:
+    with pytest.raises(BlueprintError) as caught:
+        parse_blueprint(f"{AGENT}  - {{name: s, uses: agents.raeder}}")
+    (problem,) = caught.value.findings
+    assert problem.place is not None
+    assert problem.end is not None
+    assert problem.end.column - problem.place.column == len("agents.raeder")
+
+
+def test_each_kind_of_problem_has_one_rule_of_the_linter() -> None:
+    assert sorted(rule.about for rule in LOADER_RULES) == sorted(Code)

@@ -21,7 +21,7 @@ from flujo_aros.reading.grammar import LEFT_OUT
 _DOUBLE: Final = "\x00"
 _SINGLE: Final = "\x01"
 _ESCAPED: Final = "\x02"  # an escaped quotation mark
-_HARD: Final = re.compile(r"[\x00\x02\\\\]")
+_HARD: Final = (_DOUBLE, _ESCAPED, "\\")
 """In single quotes, what a plain string has not: a string, or a backslash."""
 _COMMENT: Final = re.compile(r"(/(?:/[^\n]*+|\*[^*]{0,2000}\*/)(?:[ \t\r\n]*+:)?)")
 # Plain sets of ASCII characters are much quicker than classes such as `\w`; other letters are left to the machine.
@@ -47,11 +47,12 @@ class Rewritten(NamedTuple):
 
 def rewrite(text: str) -> Rewritten | None:
     """Mend common damage in a text that holds one value; None where something stands in it that takes more."""
-    if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or '\\\\"' in text:
+    if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or ("\\" in text and '\\\\"' in text):
         return None
     double = text.replace('\\"', _ESCAPED).split('"')
     single = _DOUBLE.join(double[0::2]).split("'")
-    if not len(double) % 2 or not len(single) % 2 or _HARD.search("'".join(single[1::2])):
+    quoted = "'".join(single[1::2])
+    if not len(double) % 2 or not len(single) % 2 or any(char in quoted for char in _HARD):
         return None
     rest = _without_comments(_SINGLE.join(single[0::2]))
     if rest is None:

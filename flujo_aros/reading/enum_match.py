@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold
@@ -113,16 +114,27 @@ _WRAPS: Final = (("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"),
 _MORE_WRAPS: Final = (("[", "]"), ("“", "”"), ("„", "“"), ("‘", "’"), ("«", "»"), ("「", "」"), ("<", ">"), ("{", "}"))
 _LEADS: Final = re.compile(r"(?:[-*•·–—]\s+|(?:👉|➡️?|✅|✔️?|☑️?|🔴|🟠|🟡|🟢|🔵|🟣|⚪|⚫|🟥|🟧|🟨|🟩|🟦|→|=>|->|:)\s*)+")
 _TAGGED: Final = re.compile(r"<([A-Za-z][\w-]{0,30})>\s*(.*?)\s*</\1>", re.S)
-_TOKEN: Final = re.compile(
-    r"[⺀-鿿぀-ヿ가-힯]+"
-    r"|[^\W_⺀-鿿぀-ヿ가-힯]+(?:[-‐‑'’][^\W_⺀-鿿぀-ヿ가-힯]+)*(?:[+#]+(?!\w))?|[^\s_]"
-)
 _HYPHEN: Final = re.compile("[-‐‑]")
-_CJK: Final = re.compile(r"[⺀-鿿぀-ヿ가-힯]")
 _STOPS: Final = frozenset(".,;:!…。，、；：！\"'“”„‘’«»「」`*()（）[]【】{}|=→–—-•·")
 _EMPHASIS: Final = frozenset("*_`\"'”’.!")
 _COLONS: Final = frozenset(":：=→")
 _OPENS_REMARK: Final = frozenset("([（-–—,，;；")
+
+
+@cache  # wide ranges take milliseconds to compile, and few replies are searched for words
+def _token_pattern() -> re.Pattern[str]:
+    """A run of Chinese, Japanese or Korean characters, a word, or a sign."""
+    cjk = "".join(f"{first}-{last}" for first, last in _CJK)
+    word = rf"[^\W_{cjk}]+"
+    return re.compile(rf"[{cjk}]+|{word}(?:[-‐‑'’]{word})*(?:[+#]+(?!\w))?|[^\s_]")
+
+
+_CJK: Final = (("\u2e80", "\u9fff"), ("\uac00", "\ud7af"))
+
+
+def _is_cjk(word: str) -> bool:
+    """Whether a word begins with a Chinese, Japanese or Korean character."""
+    return any(first <= word[:1] <= last for first, last in _CJK)
 
 
 class Choice(NamedTuple):
@@ -310,7 +322,7 @@ def _tokens(text: str, named: dict[str, set[str]], company: Company) -> Iterator
     """The words, as keys, and the signs of a text; what is written without spaces is cut where all parts are known."""
     known = named.keys() | _GLUE | _ANSWER | company.names | company.described
     before = ""
-    for match in _TOKEN.finditer(text):
+    for match in _token_pattern().finditer(text):
         part = match[0]
         if not part[0].isalnum():
             # A sign at the beginning of a word belongs to it (`-active`, `!true`), and a dash at its end (`high-`).
@@ -321,7 +333,7 @@ def _tokens(text: str, named: dict[str, set[str]], company: Company) -> Iterator
             yield f"{part}?" if glued else part
         elif _key(part) in known:
             yield _key(part)
-        elif _CJK.match(part):
+        elif _is_cjk(part):
             yield from _segments(fold(part), known)
         elif _HYPHEN.search(part):
             yield from (_key(piece) for piece in _HYPHEN.split(part))
@@ -333,7 +345,7 @@ def _tokens(text: str, named: dict[str, set[str]], company: Company) -> Iterator
 
 def _segments(run: str, known: Iterable[str]) -> Iterator[str]:
     """The words of a run of Chinese or Japanese characters, longest first."""
-    longest = max((len(word) for word in known if _CJK.match(word)), default=1)
+    longest = max((len(word) for word in known if _is_cjk(word)), default=1)
     at = 0
     while at < len(run):
         length = next(
@@ -357,7 +369,7 @@ def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str,
     It counts alone, in brackets, or behind a label: `(B)`, `Answer: B`, `Option B`.
     """
     letter = "".join(tokens[at : at + length])
-    if len(letter) > 1 or not letter.isalpha() or _CJK.match(letter):
+    if len(letter) > 1 or not letter.isalpha() or _is_cjk(letter):
         return False
     words = [token for token in tokens if token[:1].isalnum()]
     if len(words) == 1:

@@ -11,6 +11,7 @@ full-width `：`, `=` or `=>`.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from flujo_aros.reading.lookahead import Ahead, begun, certain
@@ -59,10 +60,27 @@ _DOUBLE: Final = r'"([^"\\\x00-\x1f]*)"'
 _SINGLE: Final = r"'([^'\"\\\x00-\x1f]*)'"
 _BARE: Final = r"[A-Za-z_$][\w$-]*"
 _QUOTED_KEY: Final = r"""(?: "[^"\\\n]*" | '[^'"\\\n]*' )"""
+_QUOTED_OR_BARE_KEY: Final = rf"(?: {_QUOTED_KEY} | {_BARE} )"
 
 
-def _member_pattern(next_key: str) -> str:
+@cache
+def member(*, bare: bool, growing: bool) -> re.Pattern[str]:
     """A key and a scalar whose end is beyond doubt, or an opening bracket, in one match.
+
+    `bare`: the object has bare keys, so that a word before a colon is one. Groups: three kinds of keys, five of values.
+    """
+    pattern = _member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY)
+    return re.compile(certain(pattern) if growing else pattern, re.X)
+
+
+@cache
+def member_begun(*, bare: bool) -> re.Pattern[str]:
+    """What may become a `member` in a text that grows."""
+    return re.compile(begun(certain(_member(_QUOTED_OR_BARE_KEY if bare else _QUOTED_KEY))), re.X)
+
+
+def _member(next_key: str) -> str:
+    """The expression for a member, where a key such as `next_key` may follow.
 
     A string has ended where its object closes or another key follows: a quote before anything else may be a part of
     the text. A number has ended at a closer, or at a comma before which no digits follow (`1,234` is one number).
@@ -79,17 +97,6 @@ def _member_pattern(next_key: str) -> str:
           | ([\[{{])                                                    # [
         )"""
 
-
-def _twice(pattern: str) -> dict[bool, re.Pattern[str]]:
-    """For a text that is complete, and for one that grows."""
-    return {False: re.compile(pattern, re.X), True: re.compile(certain(pattern), re.X)}
-
-
-# What a bare word before a colon means depends on whether the object has bare keys at all.
-_KEYS: Final = {False: _QUOTED_KEY, True: rf"(?: {_QUOTED_KEY} | {_BARE} )"}
-MEMBER: Final = {bare: _twice(_member_pattern(key)) for bare, key in _KEYS.items()}
-"""By whether the object has bare keys, and whether the text grows. Groups: three kinds of keys, five of values."""
-MEMBER_BEGUN: Final = {bare: re.compile(begun(certain(_member_pattern(key))), re.X) for bare, key in _KEYS.items()}
 
 _ELEMENT_ENDS: Final = rf"(?= {_GAP}(?: \] | ,{_GAP}[\"'{{\[\]\-0-9] ) )"
 ELEMENT: Final = re.compile(

@@ -55,7 +55,11 @@ class Ahead:
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self.pattern = pattern
         self.flags = flags | re.X
-        self.now = re.compile(pattern, self.flags)
+
+    @cached_property
+    def now(self) -> re.Pattern[str]:
+        """Matches in a text that is complete."""
+        return re.compile(self.pattern, self.flags)
 
     @cached_property
     def sure(self) -> re.Pattern[str]:

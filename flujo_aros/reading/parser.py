@@ -23,7 +23,6 @@ from flujo_aros.contract import ANY, Shape, fold
 from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar
-from flujo_aros.reading.ambiguity import JSON_MARK, is_doubtful
 from flujo_aros.reading.as_is import FOREIGN_KEYS, OTHER_KEYS, fit
 from flujo_aros.reading.json_scan import Scanned, Unreadable, scan
 from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_mark
@@ -42,7 +41,17 @@ from flujo_aros.reading.node import (
 )
 from flujo_aros.reading.repairs import INFERRED, LOSSLESS, LOSSY, Edit, new_edit
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
-from flujo_aros.reading.strings import QUOTES, StringEnd, Surroundings, find_end, is_prose_behind, open_at, open_still
+from flujo_aros.reading.strings import (
+    JSON_MARK,
+    QUOTES,
+    StringEnd,
+    Surroundings,
+    find_end,
+    is_doubtful,
+    is_prose_behind,
+    open_at,
+    open_still,
+)
 
 _PLAIN: Final = frozenset("\"'{}[]:,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _BEGINS: Final = frozenset("\"'{[abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
@@ -241,7 +250,7 @@ class Parser:
         text, frame = self.text, self.stack[-1]
         members, plain, keys = frame.items, frame.plain, frame.keys
         growing = self.growing
-        pattern = grammar.MEMBER[frame.bare][growing]
+        pattern = grammar.member(bare=frame.bare, growing=growing)
         fresh, self.expects_item = not members or self.expects_item, False
         while True:
             if not fresh and not self._separator("}"):
@@ -259,7 +268,7 @@ class Parser:
                 at = found.start(1) - 1
             else:
                 key, at = self._odd_key(found, frame)
-                pattern = grammar.MEMBER[frame.bare][growing]
+                pattern = grammar.member(bare=frame.bare, growing=growing)
             if keys and key not in keys and self._closes_before(frame, key, mark):
                 return
             group = found.lastindex
@@ -325,7 +334,7 @@ class Parser:
 
     def _await_member(self, frame: Frame) -> None:
         """Wait where more text may yet show the quick way that a string ends here."""
-        found = grammar.MEMBER_BEGUN[frame.bare].match(self.text, self.pos)
+        found = grammar.member_begun(bare=frame.bare).match(self.text, self.pos)
         group = found.lastindex if found is not None else None
         if found is None or group not in (4, 5) or self.doubled or self.opened is not None:
             return

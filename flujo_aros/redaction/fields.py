@@ -1,18 +1,61 @@
-"""Finds values that are secret because of their label in a text, or the name of their field or environment variable."""
+"""Finds values that are secret because of a name: their label in a text, their field, or their environment variable."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, cast
+from functools import cache
+from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
 from flujo_aros.json_data import is_dict
-from flujo_aros.redaction.labels import STRONG, Called, called_secret
+from flujo_aros.redaction.matcher import begins_word
 from flujo_aros.redaction.quoting import Quotes, unescaped
+
+# --- the names of secrets ---------------------------------------------------------------------------------------------
+
+_KEYS: Final = ("api", "access", "secret", "private", "signing", "encryption", "master", "account", "license")
+_TOKENS: Final = (
+    *("auth", "access", "refresh", "session", "bearer", "api", "id", "bot", "app", "csrf", "sas", "security"),
+    "personal",
+)
+_STEMS: Final = {
+    "pass": "(?:word|wd|phrase|code|wort)",
+    "contrase": r"(?:[ñn]|\\{1,2}u00f1)a",
+    "mot": "[ _-]de[ _-]passe",
+    "credential": "s?",
+    "secret": "",
+    "pwd": "",
+    "kennwort": "",
+    "senha": "",
+    "wachtwoord": "",
+    "lösenord": "",
+}
+_OTHER_LETTERS: Final = ("пароль", "密码", "密碼", "パスワード", "비밀번호")
+
+
+def _second(first: tuple[str, ...], last: str) -> str:
+    """The expression for a name of two words, such as `api_key`: it finds the last word and looks back."""
+    return f"{last}(?:{'|'.join(rf'(?<={word}[ _-]{last})|(?<={word}{last})' for word in first)})"
+
+
+_STRONG: Final = (
+    *(stem + rest for stem, rest in _STEMS.items()),
+    *(form for name in _OTHER_LETTERS for form in (name, json.dumps(name)[1:-1].replace("\\", r"\\{1,2}"))),
+    _second(_KEYS, "key"),
+    _second(_TOKENS, "token"),
+    _second(("connection",), "string"),
+)
+"""The names of secrets, in small letters. Each begins with letters that are fixed, so that it is found quickly."""
+_WEAK: Final = ("token", "key", r"auth(?:orization)?", "jwt", "sid", "cookie", "login", r"pin(?:[ _-]code)?", "otp")
+"""Names that often mean something else."""
+_IN_SENTENCES: Final = ("token", "pin")
+"""Of these, the ones that a sentence gives a value to: `the token is …`."""
+_NUMBERED: Final = r"(?:[_-]?(?:key|value|id|text|\d{1,3}))?"
 
 _BREAK: Final = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[nrt]|u000[9ad]|[\"'])")
 """What ends a word inside of a JSON string."""
@@ -22,7 +65,6 @@ _NO_SECRET: Final = re.compile(
     "|string|text|str|value|integer|int|number|object|field|input|basic|bearer|invalid|wrong|incorrect|expected"
 )
 """Words that occur in the place of a secret and are not one."""
-_FIELD: Final = re.compile(rf"(?i)(?:{'|'.join(STRONG)})(?:[_-]?(?:key|value|\d+))?$")
 _MAYBE: Final = re.compile(r"(?i)(?:^|[_-])(?:key|token|auth|authorization|pin|otp|dsn|cookie|jwt)$")
 _VARIABLE: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|credentials?|dsn)$")
 _PLACES: Final = frozenset({"PWD", "OLDPWD"})
@@ -34,6 +76,121 @@ _SHORTEST: Final = 4
 _SHORTEST_VARIABLE: Final = 8
 _MOST: Final = 10_000
 _DEEPEST: Final = 6
+
+# --- in a text --------------------------------------------------------------------------------------------------------
+
+_CLOSING: Final = r"\\?[\"'`*]{0,3}\s{0,3}"
+_WHOLE: Final = r"(?!(?<=[^\\]\\)[\"'])"
+"""Not the backslash of a quotation mark that is escaped."""
+_IN_QUOTES: Final = (
+    # Inside of a JSON string, where a quotation mark and a backslash of the value are escaped twice.
+    r"\\\"(?P<escaped>(?:[^\"\\\n]|\\\\\\[\"\\]|\\\\[a-z/]|\\[^\"\\\n]){3,200})"
+    r"|\"(?P<double>(?:[^\"\\\n]|\\.){3,200})|'(?P<single>(?:[^'\\\n]|\\[^\n]){3,200})"
+)
+_QUOTED: Final = ("escaped", "double", "single")
+
+
+class _Labelled(NamedTuple):
+    """A value behind the name of a secret, as it is written there."""
+
+    written: str
+    place: tuple[int, int]
+    sure: bool
+    """It is a secret even if it looks like a word."""
+    quoted: bool
+    """Quotation marks show where it ends."""
+
+
+@cache  # these expressions are a tenth of the time that an import takes, and many programs never hide a secret
+def _grammar() -> tuple[tuple[tuple[re.Pattern[str], ...], bool, tuple[tuple[re.Pattern[str], bool], ...]], ...]:
+    """Names, whether they must begin a word, and what follows them: each with whether that is secret for certain."""
+    value = re.compile(
+        rf"{_CLOSING}(?::=|=>|->|[:=：]|\\{{1,2}}uff1a)[*`]{{0,3}}\s{{0,3}}"
+        rf"(?:{_IN_QUOTES}|`?(?P<bare>[^\s\"'`,;(){{}}\[\]<>]{{3,200}}(?<![.:?]){_WHOLE}))"
+    )
+    element = re.compile(r">\s{0,3}(?P<bare>[^\s<>][^<>\n]{2,199})</")
+    in_sentence = re.compile(
+        rf"[\"'`]?(?:\s+(?i:is|was|are|ist|es|est)[:\s]\s{{0,3}}|\s{{0,3}}\|\s{{0,3}})[\"'`]?(?P<bare>[^\s\"'`,;|]{{4,200}}){_WHOLE}"
+    )
+    code = re.compile(
+        rf"{_CLOSING}[:=][*`]{{0,3}}\s{{0,3}}(?:(?i:bearer|basic)\s+)?(?:\\?[\"'`])?(?P<bare>[\w.+/=~!@#$%^&\\-]{{4,200}}){_WHOLE}"
+    )
+    header = re.compile(r"\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?i:bearer|basic|token)\s+(?P<bare>[^\s\"'\\]{4,400})")
+    return (
+        (_all_of(_STRONG, _NUMBERED), False, ((value, True), (element, True), (in_sentence, False))),
+        (_all_of(_IN_SENTENCES), False, ((in_sentence, False),)),
+        (_all_of(("authorization",)), False, ((header, True),)),
+        (_all_of(_WEAK), True, ((code, False),)),
+    )
+
+
+def _all_of(names: tuple[str, ...], rest: str = "") -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(name + rest) for name in names)
+
+
+def labelled_values(text: str) -> tuple[str, ...]:
+    """The values that a text labels as secret: after `password:`, `"api_key": `, `the token is`.
+
+    Labels that often mean something else, such as `key`, count only if the value does not look like a word.
+
+    >>> labelled_values('{"user": "ann", "password": "hunter2", "key": "colour"} The access token is t0ps3cret.')
+    ('hunter2', 't0ps3cret')
+    """
+    quotes = Quotes(text)
+    found = (
+        value
+        for label in _labelled(text)
+        for value in _spellings(label, quotes)
+        if _is_value(value) and (label.sure or _looks_random(value))
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
+    """A value as it is written, and decoded: a backslash may be literal, or begin an escape of JSON."""
+    written = label.written.strip() if label.quoted or label.sure else label.written.rstrip(".!?:")
+    if "\\" not in written:
+        yield written
+        return
+    mark = quotes.around(*label.place)
+    ends = None if label.quoted else _BREAK.search(written)
+    if ends is not None:
+        yield written[: ends.start()]
+        # Inside of JSON `\\n` is a new line, unless what stands behind it is no word: as in `ab\\n3w9`.
+        if mark is not None and _TAIL.fullmatch(written, ends.end()):
+            return
+    yield written
+    said = unescaped(written, mark or '"')
+    if said != written:
+        yield said
+
+
+def _labelled(text: str) -> Iterator[_Labelled]:
+    """Each value with the label of a secret, in any order."""
+    lowered = _lowered(text)
+    for names, at_word, behind in _grammar():
+        for name in names:
+            for found in name.finditer(lowered):
+                if not at_word or begins_word(text, found.start()):
+                    yield from _behind(text, found.end(), behind)
+
+
+def _behind(text: str, end: int, behind: tuple[tuple[re.Pattern[str], bool], ...]) -> Iterator[_Labelled]:
+    """The values after a label that ends there."""
+    for pattern, sure in behind:
+        value = pattern.match(text, end)
+        if value is not None:
+            part = str(value.lastgroup)
+            yield _Labelled(value[part], value.span(part), sure, part in _QUOTED)
+
+
+def _lowered(text: str) -> str:
+    """The text in lower case, of the same length."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
+
+
+# --- in values and the environment ------------------------------------------------------------------------------------
 
 
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -49,43 +206,6 @@ def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     secret = ((name, value) for name, value in environment.items() if _VARIABLE.search(name))
     named = (value.strip() for name, value in secret if name not in _PLACES)
     return tuple(value for value in named if len(value) >= _SHORTEST_VARIABLE)
-
-
-def labelled_values(text: str) -> tuple[str, ...]:
-    """The values that a text labels as secret: after `password:`, `"api_key": `, `the token is`.
-
-    Labels that often mean something else, such as `key`, count only if the value does not look like a word.
-
-    >>> labelled_values('{"user": "ann", "password": "hunter2", "key": "colour"} The access token is t0ps3cret.')
-    ('hunter2', 't0ps3cret')
-    """
-    quotes = Quotes(text)
-    found = (
-        value
-        for called in called_secret(text)
-        for value in _spellings(called, quotes)
-        if _is_value(value) and (called.sure or _looks_random(value))
-    )
-    return tuple(dict.fromkeys(found))
-
-
-def _spellings(called: Called, quotes: Quotes) -> Iterator[str]:
-    """A value as it is written, and decoded: a backslash may be literal, or begin an escape of JSON."""
-    written = called.written.strip() if called.marked or called.sure else called.written.rstrip(".!?:")
-    if "\\" not in written:
-        yield written
-        return
-    mark = quotes.around(*called.place)
-    ends = None if called.marked else _BREAK.search(written)
-    if ends is not None:
-        yield written[: ends.start()]
-        # Inside of JSON `\\n` is a new line, unless what stands behind it is no word: as in `ab\\n3w9`.
-        if mark is not None and _TAIL.fullmatch(written, ends.end()):
-            return
-    yield written
-    said = unescaped(written, mark or '"')
-    if said != written:
-        yield said
 
 
 def secrets_among(value: object) -> tuple[str, ...]:
@@ -133,10 +253,16 @@ def _texts_of(name: str, value: object, *, known: bool) -> Iterator[str]:
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     scheme, _, rest = text.strip().partition(" ")
     text = rest.strip() if rest and scheme.lower() in _SCHEMES else text.strip()
-    sure = known or _FIELD.search(_spelled(name)) is not None
+    sure = known or _field_name().search(_spelled(name)) is not None
     maybe = _MAYBE.search(_spelled(name)) is not None and _looks_random(text)
     if (sure or maybe) and _is_value(text) and len(text) >= _SHORTEST:
         yield text
+
+
+@cache
+def _field_name() -> re.Pattern[str]:
+    """The name of a field that holds a secret: one of the strong names, and perhaps a word or a number behind it."""
+    return re.compile(rf"(?i)(?:{'|'.join(_STRONG)})(?:[_-]?(?:key|value|\d+))?$")
 
 
 def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object]]:

@@ -23,7 +23,7 @@ _ENDS: Final = re.compile(r"(?![A-Za-z0-9])")
 
 @dataclass
 class Matcher:
-    """Matcher to be found in texts, prepared once.
+    """Known values, prepared once to be found in many texts.
 
     >>> list(Matcher(["hunter2", "1234"]).find_in("1234, 12345 and hunter2"))
     [(16, 23), (0, 4)]

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 
-from flujo_aros.cli.explain import repair_rows
 from flujo_aros.cli.journalled import RunArgument, open_to_read
-from flujo_aros.cli.marks import Mark, marked
+from flujo_aros.cli.render import reply_parts
 from flujo_aros.cli.screen import STYLES, Text, stdout_console, worded
-from flujo_aros.cli.show import reading_words
 from flujo_aros.errors import UsageError
-from flujo_aros.outcome import Reason, Repair, Risk
+from flujo_aros.outcome import Reason
 from flujo_aros.telemetry.formatting import clipped, counted, next_words, time_words, token_words
+from flujo_aros.telemetry.reply import ShownReply
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
-    from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalRepair, Part, Story
+    from flujo_aros.telemetry.records import Chapter, JournalAsk, Part, Story
 
 _INDENT = 2
 _FAULT = 300
@@ -84,16 +84,14 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
     running = {stage.stage for stage in chapter.stages if stage.outcome != "passed"}
     for part in chapter.parts:
         depth = 1 + (not hasattr(part, "because") and part.stage in running)
-        for line in _told(part, console, console.width - depth * _INDENT):
-            _print_indented(line, console, depth)
+        for shown in _part(part, console.width - depth * _INDENT):
+            _print_indented(shown, console, depth)
     for line in _ending(chapter):
         _print_indented(line, console)
 
 
-def _print_indented(line: Text, console: Console, depth: int = 1) -> None:
-    for row in line.wrap(console, console.width - depth * _INDENT):
-        row.rstrip()
-        console.print(Text(" " * depth * _INDENT) + row, soft_wrap=True)
+def _print_indented(part: RenderableType, console: Console, depth: int = 1) -> None:
+    console.print(Padding(part, (0, 0, 0, depth * _INDENT), expand=False))
 
 
 def _values(chapter: Chapter) -> Iterator[Text]:
@@ -123,13 +121,15 @@ def _ending(chapter: Chapter) -> Iterator[Text]:
         yield Text(next_words(Reason(step.reason), issues), style="dim")
 
 
-def _told(part: Part, console: Console, width: int) -> Iterator[Text]:
+def _part(part: Part, width: int) -> Iterator[RenderableType]:
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalAsk):
         yield _ask_words(part)
     elif isinstance(part, JournalReading):
-        yield from _reading_told(part, console, width)
+        reply = ShownReply.of_reading(part)
+        yield Text.assemble("read as ", worded(reply.outcome), f": {reply.words}")
+        yield from reply_parts(reply, width)
     elif part.outcome == "passed":
         yield Text.assemble((part.stage, "bold"), f" did not run: {part.why}")
     else:
@@ -147,27 +147,3 @@ def _ask_words(ask: JournalAsk) -> Text:
     grammar = ", with the schema enforced" if ask.constrained else ""
     end = f", ended by {ask.finish_reason}" if ask.finish_reason else ""
     return Text(f"{who} answered in {time_words(ask.seconds)}, {token_words(ask.usage)} tokens{grammar}{end}")
-
-
-def _reading_told(reading: JournalReading, console: Console, width: int) -> Iterator[Text]:
-    yield Text.assemble("read as ", worded(reading.outcome), f": {reading_words(reading)}")
-    repairs = sorted(reading.repairs, key=lambda repair: repair.span)
-    labelled = [(str(n), repair) for n, repair in enumerate(repairs, start=1)]
-    marks = [Mark(*repair.span, label, STYLES[repair.risk]) for label, repair in labelled]
-    if marks and reading.whole:
-        yield from marked(reading.text, marks, width)
-    elif reading.text.strip() and not marks:
-        yield Text(clipped(reading.text, _REPLY), style="dim")
-    if labelled:
-        with console.capture() as listed:
-            console.print(repair_rows([(label, as_repair(each)) for label, each in labelled], width), width=width)
-        yield Text.of_ansi(listed.get().rstrip("\n"))
-    for issue in reading.issues:
-        place = "" if issue.path in ("", "$") else f"{issue.path}: "
-        yield Text.assemble("- ", f"{place}{issue.message or issue.code}")
-
-
-def as_repair(repair: JournalRepair) -> Repair:
-    """A repair of the journal as one of the reader."""
-    risk = Risk[repair.risk.upper()]
-    return Repair(repair.code, risk, repair.path, repair.span, repair.before, repair.after)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 from pydantic_core import to_jsonable_python
+from rich.console import Console
 
-from flujo_aros.cli.explain import print_explanation
 from flujo_aros.cli.given import given_contract, given_text
 from flujo_aros.cli.options import ModulePath
-from flujo_aros.cli.screen import complain, print_json, stderr_console, stdout_console
+from flujo_aros.cli.render import reply_parts
+from flujo_aros.cli.screen import Text, complain, print_json, stderr_console, stdout_console, worded
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk
 from flujo_aros.reading.read import read
 from flujo_aros.telemetry.formatting import NEXT, counted, next_words
+from flujo_aros.telemetry.reply import ShownReply
 
 
 class RiskName(StrEnum):
@@ -87,14 +90,32 @@ def read_command(
     if as_json:
         print_json(outcome.to_dict())
     elif explain:
-        console = stdout_console()
-        print_explanation(outcome, console)
-        if not isinstance(outcome, Accepted):
-            console.print(_advice(_rejection(outcome), truncated=truncated), style="dim", soft_wrap=True)
+        _explain(outcome, stdout_console(), truncated=truncated)
     else:
         _print_plain(outcome, truncated=truncated)
     if not isinstance(outcome, Accepted):
         raise typer.Exit(1)
+
+
+def _explain(outcome: Outcome[Any], console: Console, *, truncated: bool | None) -> None:
+    """Print the verdict, the marked reply, and the value or what to do next."""
+    reply = ShownReply.of_outcome(outcome)
+    if isinstance(outcome, Accepted):
+        worth = worded(outcome.trust.value), f", {counted(len(reply.edits), 'repair')}"
+        console.print(Text.assemble(worded(outcome.kind), ", ", *worth))
+    else:
+        verdict, _, why = _rejection(outcome).explain().partition("\n")[0].partition(",")
+        console.print(Text.assemble(worded(verdict), f",{why}"), soft_wrap=True)
+    if reply.edits or not isinstance(outcome, Accepted):
+        for part in reply_parts(reply, console.width):
+            console.print()
+            console.print(part)
+    console.print()
+    if isinstance(outcome, Accepted):
+        value = to_jsonable_python(outcome.value, by_alias=True)
+        console.print(json.dumps(value, indent=2, ensure_ascii=not console.encoding.startswith("utf")), soft_wrap=True)
+    else:
+        console.print(_advice(_rejection(outcome), truncated=truncated), style="dim", soft_wrap=True)
 
 
 def _print_plain(outcome: Outcome[Any], *, truncated: bool | None) -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from rich.padding import Padding
 
-from flujo_aros.cli.fitted import figure, fitted_table
 from flujo_aros.cli.given import file_text, given_contract
 from flujo_aros.cli.journalled import RunArgument, open_to_read
 from flujo_aros.cli.options import Allow, ModulePath
+from flujo_aros.cli.render import figure, fitted_table, reply_parts
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract import Contract, path_of
 from flujo_aros.errors import UsageError
@@ -21,6 +22,7 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Degraded, Rejected
 from flujo_aros.pipeline.modules import use_folder
 from flujo_aros.settings import read_settings
+from flujo_aros.telemetry.reply import ShownReply
 
 if TYPE_CHECKING:  # the command imports them when it runs: `aros --help` need not load a database
     from flujo_aros.recovery import Ladder
@@ -140,7 +142,9 @@ def _print(found: list[Replayed]) -> None:
     for each in found:
         if isinstance(each.outcome, (Rejected, Degraded)):
             console.print()
-            console.print(Text(f"{each.step or '-'}: {each.outcome.explain()}"))
+            console.print(Text(f"{each.step or '-'}: {each.outcome.explain()}".partition("\n")[0]))
+            for part in reply_parts(ShownReply.of_outcome(each.outcome), console.width - 2):
+                console.print(Padding(part, (0, 0, 0, 2), expand=False))
     notes = stderr_console()
     if any(each.masked for each in found):
         notes.print("Secrets in the replies are masked in the journal: values have [secret-…] in their place.")

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from flujo_aros.cli.fitted import fitted_table
 from flujo_aros.cli.journalled import RunArgument, open_to_read
+from flujo_aros.cli.render import fitted_table
 from flujo_aros.cli.runs import run_dict
 from flujo_aros.cli.screen import STYLES, Text, print_json, stdout_console, worded
 from flujo_aros.telemetry.formatting import clipped, cost_words, counted, time_words, token_words
+from flujo_aros.telemetry.reply import ShownReply
 
 if TYPE_CHECKING:  # the command imports it when it runs: `aros --help` need not load a database
-    from flujo_aros.telemetry.records import Chapter, JournalReading, JournalStep, Part, Story
+    from flujo_aros.telemetry.records import Chapter, JournalStep, Part, Story
 
 _BAR: Final = 24
 _NARROW_BAR: Final = 12
@@ -167,7 +168,12 @@ def _part_row(part: Part, clock: _Clock, indent: str) -> dict[str, Text]:
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalReading):
-        return _row(f"{indent}read", Text.assemble(worded(part.outcome), *_also(reading_words(part))), Text(), None)
+        return _row(
+            f"{indent}read",
+            Text.assemble(worded(part.outcome), *_also(ShownReply.of_reading(part).words)),
+            Text(),
+            None,
+        )
     if isinstance(part, JournalAsk):
         failed = part.fault is not None
         spent = f"failed: {clipped(part.fault or '', _SHOWN)}" if failed else f"{token_words(part.usage)} tokens"
@@ -183,17 +189,6 @@ def _part_row(part: Part, clock: _Clock, indent: str) -> dict[str, Text]:
         clock.bar(part.started, part.seconds, "magenta"),
         part.seconds,
     )
-
-
-def reading_words(reading: JournalReading) -> str:
-    """What a reading came to, in a few words: its trust and repairs, or its reason and where."""
-    if reading.outcome != "rejected":
-        mended = f", {counted(len(reading.repairs), 'repair')}" if reading.repairs else ""
-        return f"{reading.trust or ''}{mended}"
-    told = [issue for issue in reading.issues if (issue.code, issue.path or "$") != (reading.reason, "$")]
-    places = ", ".join(f"{issue.code} at {issue.path or '$'}" for issue in told[:2])
-    more = f" and {len(told) - 2} more" if len(told) > 2 else ""
-    return f"{reading.reason} ({places}{more})" if places else reading.reason or ""
 
 
 def _worth(step: JournalStep) -> str | None:

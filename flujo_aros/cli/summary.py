@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -11,13 +10,14 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from flujo_aros.cli.explain import repair_rows
+from flujo_aros.cli.render import repair_rows, reply_parts
 from flujo_aros.cli.screen import STYLES, Text, worded
 from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass
 from flujo_aros.telemetry.formatting import cost_words, counted, next_words, seconds_words, token_words
+from flujo_aros.telemetry.reply import ShownReply, numbered
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a report has no need of
@@ -101,16 +101,10 @@ def _repairs(step: StepResult[object]) -> tuple[Repair, ...]:
     return tuple(step.outcome.repairs) if isinstance(step.outcome, Accepted) else ()
 
 
-def _shown(repair: Repair) -> Repair:
-    """A repair as it may stand on a screen: keys, too, may hold a secret."""
-    path, before, after = map(without_secrets, (repair.path, repair.before, repair.after))
-    return replace(repair, path=path, before=before, after=after)
-
-
 def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
-    repaired = [(step.name, repair) for step in result.steps for repair in _repairs(step)]
+    repaired = [(step.name, edit) for step in result.steps for edit in numbered(_repairs(step))]
     if repaired:
-        shown = [(name, _shown(repair)) for name, repair in repaired[:_LISTED]]
+        shown = [(name, edit.masked(without_secrets)) for name, edit in repaired[:_LISTED]]
         rows = [repair_rows(shown, console.width - 2)]
         more = [Text(f"and {len(repaired) - _LISTED} more: --json lists them all", style="dim")]
         yield _section("Repaired", *rows, *(more if len(repaired) > _LISTED else []))
@@ -124,7 +118,7 @@ def _notes(result: RunResult, console: Console) -> Iterator[RenderableType]:
         yield _section("Excused", *map(_excused_line, excused))
     for step in causes:
         if not step.excused_by:
-            yield _section(f"{step.name} {step.status.value}", *_trouble(step))
+            yield _section(f"{step.name} {step.status.value}", *_trouble(step, console.width - 2))
 
 
 def _section(title: str, *body: RenderableType) -> RenderableType:
@@ -154,11 +148,12 @@ def _stage_line(step: str, stage: StageRecord) -> Text:
     return Text.assemble(f"{step}: {stage.stage}, {counted(stage.calls, 'call')}, ", worded(stage.outcome), why)
 
 
-def _trouble(step: StepResult[object]) -> Iterator[Text]:
+def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
     """Why a step gave no value, and what to do next."""
     if isinstance(step.outcome, (Rejected, Degraded)):
         rejected = step.outcome.because if isinstance(step.outcome, Degraded) else step.outcome
-        yield Text(without_secrets(rejected.explain()))
+        yield Text(without_secrets(rejected.explain().partition("\n")[0]))
+        yield from reply_parts(ShownReply.of_outcome(rejected).masked(without_secrets), width, with_text=False)
         passing = may_pass(rejected) and step.attempts < 2
         yield Text(_REPEATED if passing else next_words(rejected.reason, rejected.issues), style="dim")
         return

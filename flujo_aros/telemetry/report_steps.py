@@ -12,7 +12,7 @@ from typing import Final
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.telemetry.formatting import next_words
 from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalStage, JournalStep, Part, Story
-from flujo_aros.telemetry.report_marks import Edit, Piece, numbered, pieces
+from flujo_aros.telemetry.reply import Edit, Piece, numbered, pieces
 from flujo_aros.telemetry.report_values import Shown, shown_value
 
 _LISTED: Final = 30
@@ -51,7 +51,7 @@ class Reply:
     @property
     def listed(self) -> tuple[Edit, ...]:
         """The repairs that are listed at once: all, or the riskiest of them."""
-        riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.repair.risk.upper()])[:_LISTED]
+        riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.risk.upper()])[:_LISTED]
         return tuple(sorted(riskiest, key=lambda edit: edit.number))
 
     @property
@@ -64,9 +64,7 @@ class Reply:
     def risks(self) -> tuple[str, ...]:
         """The risks that there are among the repairs."""
         return tuple(
-            risk
-            for risk in ("lossless", "inferred", "lossy")
-            if any(e.in_text and e.repair.risk == risk for e in self.edits)
+            risk for risk in ("lossless", "inferred", "lossy") if any(e.in_text and e.risk == risk for e in self.edits)
         )
 
 

@@ -25,7 +25,7 @@ def test_each_stage_says_why_it_ran_and_what_came_of_it(aros: Aros) -> None:
     told = aros("explain").stdout
     assert "llm_repair ran because the reply was invalid; it ended rejected, after 1 call" in told
     assert "degrade ran because the reply was invalid; it ended degraded" in told
-    assert "- $.crew: expected a whole number, found the string 'it is 3'" in told
+    assert "1  $.crew: expected a whole number, found the string 'it is 3'" in told
 
 
 def test_repairs_are_marked_in_the_reply_with_what_each_of_them_was(aros: Aros) -> None:

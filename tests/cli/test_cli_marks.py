@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from flujo_aros.cli.marks import Mark, marked
+from flujo_aros.cli.render import Mark, marked
 
 
 def rows(text: str, *spans: tuple[int, int], width: int = 60) -> list[str]:

@@ -25,9 +25,8 @@ from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.telemetry.journal import Journal
 from flujo_aros.telemetry.records import JournalRepair, Story
+from flujo_aros.telemetry.reply import WHY, numbered, pieces
 from flujo_aros.telemetry.report import report_html
-from flujo_aros.telemetry.report_marks import numbered, pieces
-from flujo_aros.telemetry.report_reasons import WHY
 from flujo_aros.testing import ScriptedModel, ScriptedModels, cut
 
 PACKAGE = Path(flujo_aros.__file__).parent

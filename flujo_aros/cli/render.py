@@ -1,4 +1,6 @@
-"""A text with places in it marked beneath, as compilers show their errors: line numbers, carets, numbered labels.
+"""How the command line shows replies with their repairs, and tables: one renderer for every command.
+
+A text is shown with places marked beneath, as compilers show their errors: line numbers, carets, numbered labels.
 
 ```
   2 | {"priority": "High", "tags": ["a",],}
@@ -9,15 +11,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table
 
-from flujo_aros.cli.screen import Text
+from flujo_aros.cli.screen import STYLES, Text, worded
+from flujo_aros.telemetry.formatting import clipped, repair_words
+from flujo_aros.telemetry.reply import Edit, ShownReply
 from flujo_aros.visible import visible_line
 
+_COLUMNS_FROM: Final = 70
+_UNMARKED: Final = 400
 _CONTEXT: Final = 1
 
 
@@ -127,3 +135,85 @@ def _columns(mark: Mark, row: _Row) -> tuple[int, int]:
     last = min(len(row.text), max(mark.start, mark.end) - row.start)
     start = cell_len(visible_line(row.text[:first]))
     return start, max(start + 1, cell_len(visible_line(row.text[:last])))
+
+
+def reply_parts(reply: ShownReply, width: int, *, with_text: bool = True) -> Iterator[RenderableType]:
+    """A reply for a person: its text with every repair or issue marked, then what each of them is."""
+    marks = [Mark(*edit.repair.span, str(edit.number), STYLES[edit.risk]) for edit in reply.edits]
+    issues = [(str(number), issue) for number, issue in enumerate(reply.issues, start=1)]
+    places = ((label, reply.place_of(issue)) for label, issue in issues)
+    marks += [Mark(*place, label, STYLES["failed"]) for label, place in places if place is not None]
+    if marks and reply.whole and with_text:
+        yield Group(*marked(reply.text, marks, width))
+    elif reply.text.strip() and not reply.edits and with_text:
+        yield Text(clipped(reply.text, _UNMARKED), style="dim")
+    if reply.edits:
+        yield repair_rows([(str(edit.number), edit) for edit in reply.edits], width)
+    lines = [
+        Text.assemble((label, STYLES["failed"]), f"  {_place(issue.path)}{issue.message or issue.code}")
+        for label, issue in issues
+    ]
+    lines += [Text(f"candidate {words}") for words in reply.candidates]
+    if lines:
+        yield Group(*lines)
+
+
+def _place(path: str) -> str:
+    return "" if path in ("", "$") else f"{path}: "
+
+
+def repair_rows(edits: Iterable[tuple[str, Edit]], width: int) -> RenderableType:
+    """One row for each repair: label, risk, path, what was done; sentences instead of columns where it is narrow."""
+    if width < _COLUMNS_FROM:
+        return Text("\n").join(
+            Text.assemble(f"{label} {edit.repair.path} ", _what(edit), ", ", worded(edit.risk)) for label, edit in edits
+        )
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    for _ in range(4):
+        table.add_column(overflow="fold")
+    for label, edit in edits:
+        table.add_row(Text(label, style=STYLES[edit.risk]), worded(edit.risk), Text(edit.repair.path), _what(edit))
+    return table
+
+
+def _what(edit: Edit) -> Text:
+    return Text.assemble((edit.name, "bold"), f": {repair_words(edit.repair)}")
+
+
+def fitted_table(
+    rows: Sequence[Mapping[str, Text]],
+    width: int,
+    *,
+    figures: Sequence[str] = (),
+    dropped_first: Sequence[str] = (),
+    folded: Mapping[str, int] | None = None,
+) -> Table:
+    """A table of these rows, whose keys are its headers.
+
+    `figures` stand right-aligned. Where the terminal is too narrow, columns of `dropped_first` go, in this order;
+    `folded` columns may be folded down to so many cells.
+    """
+    columns = list(rows[0])
+    folds = folded or {}
+    for name in dropped_first:
+        if name in columns and _width(rows, columns, folds) > width:
+            columns.remove(name)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for name in columns:
+        right = name in figures
+        table.add_column(
+            name, justify="right" if right else "left", no_wrap=name not in folds, overflow="fold", min_width=1
+        )
+    for row in rows:
+        table.add_row(*[row[name] for name in columns])
+    return table
+
+
+def figure(word: str) -> Text:
+    """A number, or the dash that stands for none."""
+    return Text(word, style="dim" if word == "-" else "")
+
+
+def _width(rows: Sequence[Mapping[str, Text]], columns: Sequence[str], folds: Mapping[str, int]) -> int:
+    widest = {name: max(cell_len(name), *(row[name].cell_len for row in rows)) for name in columns}
+    return sum(min(widest[name], folds.get(name, 10_000)) for name in columns) + 2 * (len(columns) - 1)

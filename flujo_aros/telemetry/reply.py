@@ -1,0 +1,286 @@
+"""A reply with its repairs: the one record from which the terminal and the HTML report present it."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Repair
+from flujo_aros.telemetry.formatting import code_words, counted, repair_words
+
+if TYPE_CHECKING:  # the records bring SQLAlchemy, which `aros read` does not need
+    from flujo_aros.telemetry.records import JournalReading, JournalRepair
+
+_OF_VALUE: Final = frozenset({"not-in-output", "dropped-item", "dropped-end", "synthesized", "no-contest"})
+"""Repairs of a value: they have no place in the text that it was read from."""
+_IN_PLACE: Final = 40
+"""The longest text that is written into the reply as what a stretch of it was read as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One repair, with its number in the reply."""
+
+    number: int
+    repair: Repair | JournalRepair
+
+    @property
+    def risk(self) -> str:
+        """Its risk, in lower case."""
+        risk = self.repair.risk
+        return risk if isinstance(risk, str) else risk.name.lower()
+
+    @property
+    def name(self) -> str:
+        """Its code in words."""
+        return code_words(self.repair.code)
+
+    @property
+    def why(self) -> str:
+        """Why it was made."""
+        return WHY.get(self.repair.code, "")
+
+    @property
+    def words(self) -> str:
+        """All of it in one line."""
+        return f"{self.number} {self.risk}: {self.name}: {repair_words(self.repair)}"
+
+    @property
+    def in_text(self) -> bool:
+        """Whether it has a place in the text."""
+        return self.repair.code not in _OF_VALUE
+
+    @property
+    def removes(self) -> bool:
+        """Whether the value holds nothing of what it replaces."""
+        return bool(self.repair.before) and not self.repair.after
+
+    @property
+    def insertion(self) -> str:
+        """What is written into the reply behind it: what it was read as, where that is short and something else."""
+        after = self.repair.after
+        changed = after != self.repair.before and after != self.repair.before.strip("\"'")
+        return after if changed and len(after) <= _IN_PLACE else ""
+
+    def masked(self, mask: Callable[[str], str]) -> Edit:
+        """The same with every string masked: paths hold keys, and keys may be secrets."""
+        path, before, after = map(mask, (self.repair.path, self.repair.before, self.repair.after))
+        return Edit(self.number, replace(self.repair, path=path, before=before, after=after))
+
+
+def numbered(repairs: Sequence[Repair | JournalRepair]) -> tuple[Edit, ...]:
+    """The repairs in the order of the text, counted from 1."""
+    ordered = sorted(repairs, key=lambda repair: repair.span)
+    return tuple(Edit(number, repair) for number, repair in enumerate(ordered, start=1))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReply:
+    """One reply, what it was read as, and every repair and issue, as people are shown them."""
+
+    text: str
+    outcome: str
+    trust: str | None
+    reason: str | None
+    edits: tuple[Edit, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    whole: bool = True
+    """Whether `text` is all of the reply."""
+    candidates: tuple[str, ...] = ()
+    """What was considered, where there was more than one candidate."""
+    read_from: tuple[int, int] | None = None
+    """The part of the text that the issues are about."""
+
+    @classmethod
+    def of_outcome(cls, outcome: Outcome[Any]) -> ShownReply:
+        """The reply of a reading."""
+        if isinstance(outcome, Accepted):
+            edits = numbered(tuple(outcome.repairs))
+            return cls(outcome.text, outcome.kind, outcome.trust.value, None, edits)
+        rejected = outcome.because if isinstance(outcome, Degraded) else outcome
+        return cls(
+            rejected.text,
+            rejected.kind,
+            None,
+            rejected.reason.value,
+            issues=rejected.issues,
+            candidates=rejected.seen if len(rejected.seen) > 1 else (),
+            read_from=None if rejected.draft is None else rejected.draft.span,
+        )
+
+    @classmethod
+    def of_reading(cls, reading: JournalReading) -> ShownReply:
+        """The reply of a reading that the journal has kept."""
+        edits = numbered(reading.repairs)
+        found = cls(reading.text, reading.outcome, reading.trust, reading.reason, edits, reading.issues)
+        return replace(found, whole=reading.whole)
+
+    def masked(self, mask: Callable[[str], str]) -> ShownReply:
+        """The same with every string masked; a mask keeps the length of what it hides."""
+        edits = (edit.masked(mask) for edit in self.edits)
+        issues = (replace(issue, path=mask(issue.path), message=mask(issue.message)) for issue in self.issues)
+        candidates = tuple(map(mask, self.candidates))
+        return replace(self, text=mask(self.text), edits=tuple(edits), issues=tuple(issues), candidates=candidates)
+
+    @property
+    def words(self) -> str:
+        """What it was read as, in a few words: trust and repairs, or the reason and the places of the issues."""
+        if self.outcome != "rejected":
+            repaired = f", {counted(len(self.edits), 'repair')}" if self.edits else ""
+            return f"{self.trust or ''}{repaired}"
+        named = [issue for issue in self.issues if (issue.code, issue.path or "$") != (self.reason, "$")]
+        places = ", ".join(f"{issue.code} at {issue.path or '$'}" for issue in named[:2])
+        more = f" and {len(named) - 2} more" if len(named) > 2 else ""
+        return f"{self.reason} ({places}{more})" if places else self.reason or ""
+
+    def place_of(self, issue: Issue) -> tuple[int, int] | None:
+        """Where an issue is in the text, if that is certain: a key that occurs once, or the end of a cut text."""
+        if self.reason == Reason.TRUNCATED and issue.path in ("", "$"):
+            return len(self.text), len(self.text)
+        keys = re.findall(r"\.(\w+)", issue.path)
+        start, end = self.read_from or (0, len(self.text))
+        if not keys:
+            return None
+        key = rf"(?<!\w){re.escape(keys[-1])}(?=['\"]?\s*[:=])"
+        found = list(re.finditer(key, self.text[start:end]))
+        return (start + found[0].start(), start + found[0].end()) if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a reply: the innermost edit that it is part of, if any, and the edits that end behind it."""
+
+    text: str
+    edit: Edit | None
+    ends: tuple[Edit, ...]
+
+
+def pieces(text: str, edits: Sequence[Edit]) -> Iterator[Piece]:
+    """The text in stretches that belong to the same edits; together they are the whole text.
+
+    >>> from flujo_aros.outcome import Risk
+    >>> edit = Repair("quotes", Risk.LOSSLESS, "$", (1, 4), "'a'", "a")
+    >>> [(piece.text, piece.edit.number if piece.edit else 0) for piece in pieces("['a']", numbered([edit]))]
+    [('[', 0), ("'a'", 1), (']', 0)]
+    """
+    size = len(text)
+    placed = ((*edit.repair.span, edit) for edit in edits if edit.in_text)
+    spans = [(min(start, size), min(stop, size), edit) for start, stop, edit in placed]
+    begins = deque(sorted(spans, key=lambda each: (each[0], each[2].number)))
+    ends: dict[int, list[Edit]] = {}
+    for _, stop, edit in spans:
+        ends.setdefault(stop, []).append(edit)
+    edges = sorted({0, len(text), *(start for start, _, _ in spans), *ends})
+    open_edits: list[tuple[int, int, int, Edit]] = []  # the shortest first: what is inside of another stays seen
+    if ends.get(0):
+        yield Piece("", None, tuple(ends[0]))
+    for start, stop in pairwise(edges):
+        while begins and begins[0][0] <= start:
+            begin, end, edit = begins.popleft()
+            heappush(open_edits, (end - begin, edit.number, end, edit))
+        while open_edits and open_edits[0][2] <= start:
+            heappop(open_edits)
+        yield Piece(text[start:stop], open_edits[0][3] if open_edits else None, tuple(ends.get(stop, ())))
+
+
+WHY: Final = {
+    "fence": "The answer stood in a code fence.",
+    "prose-around": "The answer stood among prose.",
+    "reasoning": "The model thought aloud before it answered.",
+    "bom": "A mark of the byte order is no part of the answer.",
+    "picked-last": "Several answers were given: the last one counts.",
+    "picked-first": "Several answers were given: the first one counts.",
+    "collected": "A list was asked for, and its elements stood one after the other.",
+    "double-encoded": "The answer was JSON written as a text.",
+    "escaped": "The quotes of the answer were escaped.",
+    "html-entities": "The answer was escaped as HTML.",
+    "doubled-braces": "The braces were doubled, as in templates.",
+    "key-value-lines": "The answer was written as lines of `key: value`.",
+    "envelope": "The answer stood inside of another object.",
+    "trailing-comma": "JSON allows no comma after the last member.",
+    "extra-comma": "There was a comma too many.",
+    "odd-comma": "Another sign stood for a comma.",
+    "missing-comma": "Two members stood next to each other without a comma.",
+    "missing-colon": "A key and its value stood next to each other without a colon.",
+    "odd-colon": "Another sign stood for a colon.",
+    "missing-closer": "A bracket was never closed.",
+    "wrong-closer": "A bracket was closed by one of another kind.",
+    "extra-closer": "There was a closing bracket too many.",
+    "extra-opener": "There was an opening bracket too many.",
+    "early-closer": "A bracket was closed before the object ended.",
+    "missing-opener": "The first bracket was missing.",
+    "tuple": "JSON has no tuples: it was read as a list.",
+    "comment": "JSON allows no comments.",
+    "odd-space": "A space that JSON does not know.",
+    "escaped-space": "A line end was written as an escape outside of a text.",
+    "truncated": "The reply was cut off here: what is missing was completed or left out.",
+    "quotes": "JSON wants double quotes.",
+    "doubled-quotes": "The quotes were doubled.",
+    "inner-quote": "A quote inside of a text was not escaped.",
+    "missing-quote": "A text had no closing, or no opening, quote.",
+    "control-character": "A control character in a text must be escaped.",
+    "invalid-escape": "JSON does not know this escape: the backslash was meant.",
+    "control_escape": "The backslash was meant, and not the control character that it spells.",
+    "concatenation": "JSON cannot join texts: they were written one after the other.",
+    "unquoted-key": "A key had no quotes.",
+    "rewritten": "The whole was read as an object of another notation, and written anew as JSON.",
+    "unquoted-value": "A text had no quotes.",
+    "call-around": "The value stood inside of a call.",
+    "block-quote": "The answer stood in a quotation, behind the marks of one.",
+    "moved_key": "The key stood in another object than the one that it belongs to.",
+    "near_miss_key": "The key differs only in its spelling from the one that was asked for.",
+    "alias": "The key is another name of the one that was asked for.",
+    "duplicate_key": "The key was given twice with the same value.",
+    "ignored_key": "Nobody asked for this key: it was left out.",
+    "foreign-literal": "A literal of another language, such as Python.",
+    "loose-number": "The number was written in a way that JSON does not know.",
+    "digit-groups": "The digits of the number were written in groups.",
+    "decimal-comma": "The number was written with a decimal comma.",
+    "odd-digits": "The number was written with digits or signs that JSON does not know.",
+    "currency": "A currency stood beside the number.",
+    "percent": "A percent sign stood behind the number.",
+    "unit": "The unit that the field's name says stood beside the number.",
+    "magnitude": "Thousands or millions were written as a word.",
+    "fraction": "The number was written as a fraction.",
+    "hex-number": "The number was written in hexadecimal.",
+    "leading-zeros": "The number was written with zeros in front.",
+    "written-date": "The date was written out, or in another order.",
+    "written-time": "The time was written as people say it.",
+    "no-value": "A word said that there is no value.",
+    "string-to-number": "A number was asked for and came as text.",
+    "string-to-boolean": "True or false was asked for and came as a word.",
+    "string-to-null": "Nothing was meant, and came as a word.",
+    "number-to-string": "A text was asked for and came as a number.",
+    "number-to-boolean": "True or false was asked for and came as a number.",
+    "literal-to-string": "A text was asked for and came as a literal.",
+    "boolean-word": "The answer was a word for true or false.",
+    "whole-number": "A whole number was written with a decimal point.",
+    "rounded": "A whole number was asked for, and a fraction came.",
+    "enum-case": "The value differs only in upper and lower case from an allowed one.",
+    "enum-word": "The allowed value stood among other words.",
+    "wrapped-in-list": "A list was asked for, and one element came.",
+    "unwrapped-list": "One value was asked for, and a list with only that came.",
+    "stringified": "The value was JSON written as a text.",
+    "lax-conversion": "The type takes this spelling of the value.",
+    "emphasis": "The answer was emphasised as in Markdown.",
+    "picked-place": "The answer stood in the place that was asked for; what is elsewhere does not count.",
+    "tag-form": "The tag was written in another form than the one that was asked for.",
+    "repeats-example": "It is the example of the prompt, word for word: asked once more, the model stayed with it.",
+    "earlier-tag": "The tag came more than once: the last one counts.",
+    "missing-field": "A field that was asked for is missing.",
+    "fallback-kind": "The kind of the event was missing: the one for everything else was taken.",
+    "simplified": "The answer was asked for in a simpler form, and made into the one that was wanted.",
+    "synthesized": "There was no answer: this was made up of what was there, to be told apart from one.",
+    "no-contest": "There was no winner to be found in the reply.",
+    "dropped-item": "The element did not fit, and was left out.",
+    "dropped-end": "What came after the last whole element was left out.",
+    "not-in-output": "The model that repaired the reply stated a value that the reply did not hold.",
+    "cleaned": "It did not fit where it stood and is of no weight: it was left out, or made what fits.",
+    "prose-wrapped": "Prose came in place of an event: it was wrapped as the text of one.",
+}
+"""By the code of the repair."""

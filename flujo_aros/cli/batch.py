@@ -24,10 +24,8 @@ from rich.progress import (
 from flujo_aros.cli.execute import journal
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import blamed
-from flujo_aros.cli.results_file import Done, ResultsFile
-from flujo_aros.cli.rows import Row, read_rows
-from flujo_aros.cli.screen import stderr_console, stdout_reserved
-from flujo_aros.cli.secrecy import new_mask, without_secrets
+from flujo_aros.cli.rows import Done, ResultsFile, Row, read_rows
+from flujo_aros.cli.screen import new_mask, stderr_console, stdout_reserved, without_secrets
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.telemetry.formatting import counted
 from flujo_aros.usage import Usage

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flujo_aros.cli.given import file_text
+from flujo_aros.cli.arguments import file_text
 from flujo_aros.contract import Contract, compile_contract
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.json_data import is_dict, is_list

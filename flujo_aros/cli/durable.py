@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 from rich.table import Table
 
+from flujo_aros.cli.arguments import given_input, given_pairs
 from flujo_aros.cli.execute import execute, finish
-from flujo_aros.cli.given import given_input, given_pairs
 from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, Blueprint, Input, InputJsonl, ModulePath, Pairs
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.rows import read_rows
@@ -170,7 +170,7 @@ def worker_command(
     Example: aros worker --db postgresql://aros@db/runs --concurrency 16
     """
     from flujo_aros.cli.execute import journal
-    from flujo_aros.cli.secrecy import new_mask
+    from flujo_aros.cli.screen import new_mask
     from flujo_aros.durable import PerMinute
     from flujo_aros.pipeline.runner import Runner
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flujo_aros.cli.arguments import given_input
 from flujo_aros.cli.execute import execute, finish, watched
-from flujo_aros.cli.given import given_input
 from flujo_aros.cli.options import Allow, AsJson, Blueprint, Input, ModulePath
 from flujo_aros.cli.plan import check_modules, check_ready, load
 from flujo_aros.errors import UsageError

@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from flujo_aros.cli.debug import show_traceback
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.plan import blamed
 from flujo_aros.cli.progress import Board, progress
 from flujo_aros.cli.question import asked, example_answer
-from flujo_aros.cli.screen import print_json, print_result, stderr_console, stdout_reserved
-from flujo_aros.cli.secrecy import new_mask, without_secrets
+from flujo_aros.cli.screen import (
+    new_mask,
+    print_json,
+    print_result,
+    show_traceback,
+    stderr_console,
+    stdout_reserved,
+    without_secrets,
+)
 from flujo_aros.cli.summary import print_summary
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
 from flujo_aros.events import Observer, RunFinished

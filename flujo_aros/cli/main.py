@@ -18,10 +18,15 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from flujo_aros.cli import command_function
-from flujo_aros.cli.debug import show_traceback, tracebacks_wanted, want_tracebacks
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted
-from flujo_aros.cli.screen import complain, for_people
-from flujo_aros.cli.secrecy import forget_secrets
+from flujo_aros.cli.screen import (
+    complain,
+    for_people,
+    forget_secrets,
+    show_traceback,
+    tracebacks_wanted,
+    want_tracebacks,
+)
 from flujo_aros.errors import ArosError, BlueprintError, LocalModelError, UsageError
 
 FAILED, USAGE, INVALID_BLUEPRINT = 1, 2, 4

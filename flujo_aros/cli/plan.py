@@ -7,10 +7,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
+from pydantic import BaseModel
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -240,7 +242,6 @@ def _step(step: PipelineStep) -> dict[str, Any]:
 
 def _said(step: PipelineStep) -> dict[str, Any]:
     """What the author has said of a step beyond its defaults, in plain values."""
-    from flujo_aros.cli.words import plain_words
 
     hidden = {"name", "kind", "input", "agent", "contract", "processing", "function", "params", "on_degraded"}
     hidden |= {"message", "iterable_input"}  # shown as templates
@@ -410,3 +411,27 @@ def _ladder_words(ladder: dict[str, Any]) -> str:
         for stage in ladder["stages"]
     ]
     return f"{' → '.join(stages)}, at most {counted(ladder['max_calls'], 'call')}"
+
+
+def plain_words(value: Any) -> Any:
+    """A value of an option as plain JSON that says something; None for what is shown in another way.
+
+    >>> plain_words(len), plain_words((1, None)), plain_words(Decimal)
+    ('len', [1, None], 'Decimal')
+    """
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, Mapping):
+        members = cast("Mapping[object, Any]", value)
+        found = {str(key): plain_words(each) for key, each in members.items()}
+        return found if all(each is not None for each in found.values()) else None
+    if isinstance(value, (list, tuple)):
+        return [plain_words(each) for each in cast("list[Any]", value)]
+    if dataclasses.is_dataclass(value) and not callable(value):
+        fields = {each.name: plain_words(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {key: each for key, each in fields.items() if each is not None}
+    if isinstance(value, BaseModel):
+        return plain_words(value.model_dump(mode="json", exclude_defaults=True))
+    return str(getattr(value, "__name__", "")) or None

@@ -13,8 +13,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 
-from flujo_aros.cli.screen import Text, worded
-from flujo_aros.cli.secrecy import without_secrets
+from flujo_aros.cli.screen import Text, without_secrets, worded
 from flujo_aros.events import (
     AskStarted,
     Event,

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from flujo_aros.cli.screen import stderr_console
-from flujo_aros.cli.secrecy import without_secrets
+from flujo_aros.cli.screen import stderr_console, without_secrets
 from flujo_aros.contract import Invalid, compile_contract
 from flujo_aros.errors import ContractError
 from flujo_aros.json_data import References

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
+from flujo_aros.cli.arguments import file_text, given_input
 from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
-from flujo_aros.cli.given import file_text, given_input
 from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, ModulePath, RunDb
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import ask, asked, at_a_terminal

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from flujo_aros.cli.arguments import given_input, given_pairs
 from flujo_aros.cli.batch import Batch, run_batch
 from flujo_aros.cli.execute import Task, allowing, execute, finish, keep_paused, watched
-from flujo_aros.cli.given import given_input, given_pairs
 from flujo_aros.cli.options import (
     Allow,
     AllowDegraded,

@@ -6,16 +6,42 @@ import json
 import os
 import re
 import sys
+import traceback
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stdout
-from typing import IO, Any, Final, Self, TextIO, cast
+from contextvars import ContextVar
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TextIO, cast
 
 from rich import text as rich_text
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from flujo_aros.cli.secrecy import without_secrets
 from flujo_aros.visible import visible, visible_json
+
+if TYPE_CHECKING:
+    from flujo_aros.telemetry.masking import Mask
+
+_mask: ContextVar[Mask | None] = ContextVar("flujo_aros_cli_mask", default=None)
+
+
+def forget_secrets() -> None:
+    """Begin a command without the secrets of the one before; those of the environment are read when one is needed."""
+    _mask.set(None)
+
+
+def new_mask() -> Mask:
+    """Return the mask of a run that begins: the secrets of the environment, and those of the events it receives."""
+    from flujo_aros.telemetry.masking import Mask  # here: a command that prints only its help needs none
+
+    mask = Mask.of_environment()
+    _mask.set(mask)
+    return mask
+
+
+def without_secrets(text: str) -> str:
+    """A text as it may stand on a screen, and in the log of a build."""
+    return (_mask.get() or new_mask())(text)
+
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
@@ -216,3 +242,22 @@ def _encoding() -> str:
 
 def _ascii_only() -> bool:
     return not _encoding().lower().replace("-", "").startswith("utf")
+
+
+_wanted: ContextVar[bool] = ContextVar("flujo_aros_cli_debug", default=False)
+
+
+def want_tracebacks(value: bool) -> None:
+    """What the option calls with what was typed."""
+    _wanted.set(value)
+
+
+def tracebacks_wanted() -> bool:
+    """Whether `--debug` was given."""
+    return _wanted.get()
+
+
+def show_traceback(error: BaseException) -> None:
+    """The traceback of an error on stderr, if tracebacks are wanted."""
+    if tracebacks_wanted():
+        sys.stderr.write(for_people(without_secrets("".join(traceback.format_exception(error)))))

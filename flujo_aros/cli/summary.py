@@ -11,8 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from flujo_aros.cli.render import repair_rows, reply_parts
-from flujo_aros.cli.screen import STYLES, Text, worded
-from flujo_aros.cli.secrecy import without_secrets
+from flujo_aros.cli.screen import STYLES, Text, without_secrets, worded
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Repair, Trust
 from flujo_aros.pipeline.results import RunResult, RunStatus, StepResult, StepStatus, may_pass

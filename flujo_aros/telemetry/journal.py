@@ -21,9 +21,8 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import Event, RunStarted
 from flujo_aros.recovery import Evidence
 from flujo_aros.telemetry import queries
-from flujo_aros.telemetry.diagnosis import Span, diagnose
 from flujo_aros.telemetry.engine import DEFAULT, open_database, said, shown
-from flujo_aros.telemetry.health import Health
+from flujo_aros.telemetry.health import Health, Span, diagnose
 from flujo_aros.telemetry.masking import Mask
 from flujo_aros.telemetry.recorder import Recorder
 from flujo_aros.telemetry.records import RUNS, WITH_IDS, JournalNote, JournalRun, Story

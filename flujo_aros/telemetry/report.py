@@ -2,23 +2,263 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, Final
+from itertools import count
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeAlias
 
 import jinja2
 from markupsafe import Markup
 
-from flujo_aros.outcome import Trust
-from flujo_aros.telemetry.formatting import code_words, cost_words, counted, repair_parts, time_words, token_words
-from flujo_aros.telemetry.records import Chapter, Story
-from flujo_aros.telemetry.report_steps import Section, sections
-from flujo_aros.telemetry.report_timeline import bars, seconds_of
+from flujo_aros.outcome import Reason, Risk, Trust
+from flujo_aros.telemetry.formatting import (
+    code_words,
+    cost_words,
+    counted,
+    next_words,
+    repair_parts,
+    time_words,
+    token_words,
+)
+from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, JournalStage, JournalStep, Part, Story
+from flujo_aros.telemetry.reply import Edit, Piece, numbered, pieces
+from flujo_aros.telemetry.report_values import Shown, shown_value
 from flujo_aros.visible import visible
+
+_LISTED: Final = 30
+"""How many repairs of a reply are listed before the rest is folded away."""
+_LONGEST_PROMPT: Final = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A model call."""
+
+    ask: JournalAsk
+    kind: str = "call"
+
+    @property
+    def prompt(self) -> str:
+        """What the model was told, as far as it is shown."""
+        return self.ask.prompt[:_LONGEST_PROMPT]
+
+    @property
+    def more(self) -> int:
+        """How many characters of the prompt are left out."""
+        return max(0, len(self.ask.prompt) - _LONGEST_PROMPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply as it was written, with its repairs in place."""
+
+    reading: JournalReading
+    edits: tuple[Edit, ...]
+    marked: tuple[Piece, ...]
+    anchor: str
+    kind: str = "reply"
+
+    @property
+    def listed(self) -> tuple[Edit, ...]:
+        """The repairs that are listed at once: all, or the riskiest of them."""
+        riskiest = sorted(self.edits, key=lambda edit: -Risk[edit.risk.upper()])[:_LISTED]
+        return tuple(sorted(riskiest, key=lambda edit: edit.number))
+
+    @property
+    def folded(self) -> tuple[Edit, ...]:
+        """The repairs that are listed only when asked for."""
+        listed = {edit.number for edit in self.listed}
+        return tuple(edit for edit in self.edits if edit.number not in listed)
+
+    @property
+    def risks(self) -> tuple[str, ...]:
+        """The risks that there are among the repairs."""
+        return tuple(
+            risk for risk in ("lossless", "inferred", "lossy") if any(e.in_text and e.risk == risk for e in self.edits)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A stage of the ladder that ran, with the calls and replies that were its own."""
+
+    stage: JournalStage
+    inside: list[Call | Reply] = field(default_factory=list[Call | Reply])
+    kind: str = "stage"
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Stages in a row that did not run."""
+
+    stages: list[JournalStage]
+    kind: str = "passed"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """All that is shown of one step."""
+
+    anchor: str
+    name: str
+    depth: int
+    chapter: Chapter
+    step: JournalStep | None
+    entries: tuple[Call | Reply | Rung | Passed, ...]
+    value: Shown | None
+    schemas: tuple[str, ...]
+    has_steps: bool
+
+    @property
+    def repairs(self) -> int:
+        """How many repairs were made in it."""
+        return sum(len(reading.repairs) for reading in self.chapter.readings)
+
+    @property
+    def advice(self) -> str:
+        """What a user can do about how it ended."""
+        reason = self.step.reason if self.step else None
+        issues = self.chapter.readings[-1].issues if self.chapter.readings else ()
+        return next_words(Reason(reason), issues) if reason in {each.value for each in Reason} else ""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing in it needs to be seen at once."""
+        return self.step is not None and self.step.status in ("success", "skipped") and not self.repairs
+
+
+def sections(story: Story) -> Iterator[Section]:
+    """One for each step, those inside of another right behind it."""
+    inside: defaultdict[int, list[Chapter]] = defaultdict(list)
+    for chapter in story.chapters:
+        inside[chapter.step.parent_id if chapter.step else 0].append(chapter)
+    numbers = count(1)
+
+    def below(parent: int, depth: int) -> Iterator[Section]:
+        for chapter in inside[parent]:
+            within = chapter.step.id if chapter.step else None
+            has_steps = within in inside
+            yield _section(chapter, story, f"s{next(numbers)}", depth=depth, has_steps=has_steps)
+            if within is not None and has_steps:
+                yield from below(within, depth + 1)
+
+    yield from below(0, 0)
+
+
+def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_steps: bool) -> Section:
+    hashes = dict.fromkeys(reading.schema_hash for reading in chapter.readings if reading.schema_hash)
+    return Section(
+        anchor=anchor,
+        name=chapter.name or story.run.pipeline,
+        depth=depth,
+        chapter=chapter,
+        step=chapter.step,
+        entries=tuple(_entries(chapter, anchor)),
+        value=shown_value(chapter, story),
+        schemas=tuple(_pretty(story.contracts[known]) for known in hashes if story.contracts.get(known)),
+        has_steps=has_steps,
+    )
+
+
+def _entries(chapter: Chapter, anchor: str) -> Iterator[Call | Reply | Rung | Passed]:
+    found: list[Call | Reply | Rung | Passed] = []
+    rung: Rung | None = None
+    for part in chapter.parts:
+        if isinstance(part, JournalStage):
+            if part.outcome != "passed":
+                rung = Rung(part)
+                found.append(rung)
+            elif found and isinstance(found[-1], Passed):
+                found[-1].stages.append(part)
+            else:
+                found.append(Passed([part]))
+            continue
+        entry = _entry(part, anchor)
+        if rung is not None and part.stage == rung.stage.stage:
+            rung.inside.append(entry)
+        else:
+            found.append(entry)
+    return iter(found)
+
+
+def _entry(part: Part, anchor: str) -> Call | Reply:
+    if isinstance(part, JournalAsk):
+        return Call(part)
+    assert isinstance(part, JournalReading)  # noqa: S101 - the stages were told apart before
+    edits = numbered(part.repairs)
+    return Reply(part, edits, tuple(pieces(part.text, edits)), f"{anchor}-{part.id}")
+
+
+def _pretty(spec: str) -> str:
+    return json.dumps(json.loads(spec), indent=2, ensure_ascii=False)
+
+
+_NARROWEST: Final = 0.5
+_Timed: TypeAlias = JournalStep | JournalAsk | JournalStage
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A line of the timeline: `left` and `width` are percents of the whole run."""
+
+    name: str
+    anchor: str
+    depth: int
+    kind: Literal["step", "call", "stage"]
+    ended: str
+    left: float
+    width: float
+    seconds: float | None
+
+
+def seconds_of(story: Story) -> float:
+    """How long all of it took, also where the run has not ended."""
+    ends = [story.run.started + (story.run.seconds or 0.0)]
+    for chapter in story.chapters:
+        ends += [each.started + (each.seconds or 0.0) for each in _timed(chapter)]
+    return max(max(ends) - story.run.started, 1e-6)
+
+
+def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
+    """One for each step, and under it one for each of its calls and the stages that ran; up to the end of the run
+    where something did not end itself.
+    """
+    total = seconds_of(story)
+    for section in sections:
+        ran = {stage.stage for stage in section.chapter.stages if stage.outcome != "passed"}
+        for each in _timed(section.chapter):
+            since = each.started - story.run.started
+            left = min(max(since / total * 100, 0.0), 100 - _NARROWEST)
+            lasted = total - since if each.seconds is None else each.seconds
+            width = min(max(lasted / total * 100, _NARROWEST), 100 - left)
+            name, kind, ended = _told(each, ran)
+            depth = section.depth + (kind != "step")
+            yield Bar(name, section.anchor, depth, kind, ended, round(left, 2), round(width, 2), each.seconds)
+
+
+def _timed(chapter: Chapter) -> list[_Timed]:
+    within: list[JournalAsk | JournalStage] = [*chapter.asks]
+    within += [stage for stage in chapter.stages if stage.outcome != "passed"]
+    return [*([chapter.step] if chapter.step else []), *sorted(within, key=attrgetter("id"))]
+
+
+def _told(each: _Timed, ran: set[str]) -> tuple[str, Literal["step", "call", "stage"], str]:
+    if isinstance(each, JournalStep):
+        return each.name, "step", each.status
+    if isinstance(each, JournalStage):
+        return each.stage, "stage", each.outcome
+    words = [each.stage if each.stage in ran else "", f"call {each.attempt}", each.model]
+    ended = "failed" if each.fault else "running" if each.seconds is None else "answered"
+    return " ".join(word for word in words if word), "call", ended
+
 
 _FEW: Final = 5
 """Of so many steps all are open that a model was asked in."""

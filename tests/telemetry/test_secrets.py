@@ -24,7 +24,7 @@ from rich.console import Console
 
 from flujo_aros import Aros, Call, Runner, Step
 from flujo_aros.cli.main import main
-from flujo_aros.cli.secrecy import new_mask
+from flujo_aros.cli.screen import new_mask
 from flujo_aros.cli.summary import print_summary
 from flujo_aros.events import observing
 from flujo_aros.telemetry.journal import Journal

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from flujo_aros.errors import UsageError
+from flujo_aros.events import PartialValue, TextReplaced
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.budget import Budget, StepAllowance
 from flujo_aros.pipeline.cached import Cached
@@ -281,7 +282,7 @@ class Execution:
             said=frame.said,
             name=slot.name,
             variables=frame.variables,
-            live=None if self.live is None else partial(self.live, slot.name),
+            live=None if self.live is None else partial(self._show, self.live, slot, retry),
             allowance=None if frame.budget is None else StepAllowance(frame.budget),
             answer=self.answer if slot.name == self.asked else None,
             shared=frame.shared,
@@ -297,6 +298,17 @@ class Execution:
             waits = step.fallback is not None and _gives_way(step, settlement)
             attempt.settlement = settlement if waits else self._written(step, settlement, frame, slot)
         return attempt.settlement
+
+    async def _show(self, live: LiveOf, slot: Slot, retry: int, event: LiveEvent) -> None:
+        """Show a piece of a reply. The first of a further attempt replaces what the attempt before it has shown."""
+        if slot.shown_by not in (None, retry):
+            slot.shown_anew = True
+            if not isinstance(event, TextReplaced):
+                await live(slot.name, TextReplaced(text=""))
+        slot.shown_by = retry
+        if slot.shown_anew and isinstance(event, PartialValue):
+            event, slot.shown_anew = replace(event, restarted=True), False
+        await live(slot.name, event)
 
     def _written(self, step: PipelineStep, settlement: Settlement[Any], frame: Frame, slot: Slot) -> Settlement[Any]:
         """The settlement, with all that a step that went well puts into the context put there. Raises `UsageError`."""

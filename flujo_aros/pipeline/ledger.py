@@ -103,6 +103,9 @@ class Slot:
         self._started = 0.0
         self._result: StepResult[Any] | None = None
         self._messages: Conversation = ()
+        self.shown_by: int | None = None
+        self.shown_anew = False
+        """Which attempt has written the text that is shown, and whether no value of it has been shown yet."""
         self.read_trust = self.input_trust = Trust.CLEAN
         self.write_trusts: dict[Path, Trust] = {}
         """What the values are worth that the steps inside it have put into the context."""

@@ -19,6 +19,7 @@ from flujo_aros.contract import (
     written_contract,
 )
 from flujo_aros.errors import UsageError
+from flujo_aros.events import TextReplaced
 from flujo_aros.host import AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.callables import resolved
@@ -160,7 +161,9 @@ class Step(Common):
         stages: tuple[StageRecord, ...] = ()
         told = signal.instruction()
         text = f"{prompt}\n\n{told}" if isinstance(prompt, str) else [*prompt, told]
-        for _ in range(self.max_iterations):
+        for turn in range(self.max_iterations):
+            if turn and context.live is not None:
+                await context.live(TextReplaced(text=""))  # what was shown is not the last word
             run = await self._ask(text, context, ())  # what is not the last word is not judged
             calls, stages = calls + run.calls, (*stages, *run.stages)
             said = run.outcome.text

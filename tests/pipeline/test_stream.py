@@ -17,7 +17,16 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from flujo_aros.errors import UsageError
-from flujo_aros.events import PartialValue, RunFinished, RunStarted, StepFinished, StepStarted, TextDelta
+from flujo_aros.events import (
+    PartialValue,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    TextAppended,
+    TextDelta,
+    TextReplaced,
+)
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.model import Pipeline
@@ -269,3 +278,41 @@ def test_a_typed_agent_shows_its_value_while_it_grows_as_a_step_with_a_contract_
 
 def values_in(events: list[StreamEvent]) -> list[Any]:
     return [each.event.value for each in events if isinstance(each.event, PartialValue)]
+
+
+def test_the_text_of_an_attempt_that_broke_off_is_replaced_when_the_next_one_writes() -> None:
+    attempts = iter([ConnectionResetError("reset"), None])
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        error = next(attempts)
+        yield REPLY[:20]
+        if error is not None:
+            raise error
+        yield REPLY[20:]
+
+    step = Step("ask", agent=Agent(FunctionModel(stream_function=stream)), contract=SCHEMA, retries=1)
+    assert _shown_last(Pipeline([step])) == REPLY
+
+
+def test_the_text_of_an_iteration_that_was_not_the_last_is_replaced() -> None:
+    model = Streaming("I am not done", "All done <promise>COMPLETE</promise>")
+    agent = Agent(FunctionModel(stream_function=model.stream))
+    step = Step("work", agent=agent, max_iterations=3, completion_signal="<promise>COMPLETE</promise>")
+    assert _shown_last(Pipeline([step])) == "All done <promise>COMPLETE</promise>"
+
+
+def _shown_last(pipeline: Pipeline) -> str:
+    """What a person sees in the end, who follows the stream."""
+
+    async def main() -> str:
+        shown = ""
+        async for each in Runner(pipeline, sleep=lambda _: asyncio.sleep(0)).stream("go"):
+            if isinstance(each.event, TextReplaced):
+                shown = each.event.text
+            elif isinstance(each.event, (TextDelta, TextAppended)):
+                shown += each.event.text
+        assert isinstance(each.result, RunResult)
+        assert each.result.status is RunStatus.COMPLETED, each.result.error
+        return shown
+
+    return asyncio.run(main())

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from flujo_aros.durable.handle import ENDED, result_of
-from flujo_aros.durable.store import Store, workflow_of
+from flujo_aros.durable.store import RunRow, StepRow, Store, workflow_of
 from flujo_aros.pipeline.results import run_status
 
 
 def violations(store: Store, run_id: str) -> list[str]:
-    """What is against the laws in the rows of a run, one sentence each; nothing for a run that is as it must be.
+    """What is against the laws in the rows of a run, one sentence each; nothing for a run that is as it must be."""
+    row = store.run(run_id)
+    segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
+    offsets = [text.seq for text in store.texts(row.run_id)]
+    return broken_laws(row, store.steps(row.run_id), offsets, store.calls(segments)[0])
+
+
+def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]) -> list[str]:
+    """The same for a run whose rows are at hand: itself, its steps, the offsets of its texts, the keys of its calls.
 
     Every step that started has settled once, a completed run has no step that counts against it, every nested step
     stands inside one that started, events have offsets of their own, and every recorded call belongs to a step.
     """
-    row = store.run(run_id)
-    steps = store.steps(row.run_id)
     names = {step.name for step in steps}
     found: list[str] = []
     if row.status in ENDED:
@@ -29,15 +36,14 @@ def violations(store: Store, run_id: str) -> list[str]:
         for step in steps
         if step.name.partition("/")[0] not in tops
     ]
-    offsets = Counter([step.seq for step in steps] + [s.settled_seq for s in steps if s.settled_seq is not None])
-    offsets.update(text.seq for text in store.texts(row.run_id))
-    found += [f"{count} events have the offset {at}" for at, count in offsets.items() if count > 1]
+    taken = Counter([step.seq for step in steps] + [s.settled_seq for s in steps if s.settled_seq is not None])
+    taken.update(offsets)
+    found += [f"{count} events have the offset {at}" for at, count in taken.items() if count > 1]
     ended = result_of(row, steps, None) if row.status in ENDED else None
     if ended is not None and row.status == "completed" and run_status(ended.steps).value != "completed":
         wrong = [step.name for step in ended.steps if step.counts_against]
         found.append(f"the run is completed, and these steps did not do what they promised: {', '.join(wrong)}")
-    segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
-    for key in store.calls(segments)[0]:
+    for key in calls:
         step_name = key.removeprefix("aros:").partition("#")[0]
         if step_name not in names:
             found.append(f"a call of step {step_name!r} is recorded, and no such step started")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded, TextRow
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
@@ -20,6 +20,9 @@ from flujo_aros.pipeline.pause import has_conversation, is_final, slots_of
 from flujo_aros.pipeline.recorded import as_saved, recorded_step
 from flujo_aros.pipeline.results import RecordedStep, RecordedWork, RunResult, StepResult, StepStatus, Work
 from flujo_aros.pipeline.step import Step
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _FLUSH_SECONDS: Final = 0.25
 """Live text is kept in pieces of about this length of time: a reply that comes at once is one write less."""
@@ -94,12 +97,12 @@ class RunRecording:
 
     async def started(self, name: str, kind: str) -> None:
         """Keep that a step starts, before any of its work."""
-        self._left_open.discard(name)
         self._stands_in(name)
         async with self._turn:
             await self._flush()
             self._seq += 1
-            await asyncio.to_thread(self._store.started, self._run.run_id, self._run.epoch, name, kind, self._seq)
+            self._left_open.add(name)  # until it settles: one that is cancelled before its work begins never does
+            await _written(self._store.started, self._run.run_id, self._run.epoch, name, kind, self._seq)
 
     def _stands_in(self, name: str) -> None:
         """Note which steps have this one inside: with them is kept what is inside and was not kept by itself."""
@@ -136,12 +139,13 @@ class RunRecording:
             ]
         async with self._turn:
             await self._flush()
+            self._left_open.difference_update(each.name for each in changed)
             rows = [self._row(recorded_step(each, talks=self._talks)) for each in changed]
             for name in sorted(name for name in self._left_open if name.startswith(inside)):
                 self._left_open.discard(name)
                 rows.append(self._row(_abandoned(name, slot.name)))
             await self._observed()
-            await asyncio.to_thread(self._store.settled, self._run.run_id, self._run.epoch, rows)
+            await _written(self._store.settled, self._run.run_id, self._run.epoch, rows)
         self._written.update((each.name, _state(each.result)) for each in changed)
 
     async def _observed(self) -> None:
@@ -171,10 +175,11 @@ class RunRecording:
         async with self._turn:
             await self._flush()
             rows = [self._row(recorded_step(Slot.replayed(step, ()), talks=False)) for step in changed]
+            self._left_open.difference_update(step.name for step in changed)
             rows += [self._row(_abandoned(name, name)) for name in sorted(self._left_open)]
             paused = result.paused
             await self._observed()
-            return await asyncio.to_thread(
+            return await _written(
                 self._store.finish,
                 self._run.run_id,
                 self._run.epoch,
@@ -219,7 +224,7 @@ class RunRecording:
             self._seq += 1
             rows.append({"seq": self._seq, "step": step, "kind": kind, "text": text})
         if rows:
-            await asyncio.to_thread(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
+            await _written(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
 
     async def call(
         self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int
@@ -292,9 +297,23 @@ def _state(result: StepResult[Any]) -> tuple[str, str | None]:
     return result.status.value, result.excused_by
 
 
+async def _written(write: Callable[P, T], *given: P.args, **options: P.kwargs) -> T:
+    """Write in a thread, to the end: a write that a cancelled step no longer waits for would overtake the next."""
+    writing = asyncio.ensure_future(asyncio.to_thread(write, *given, **options))
+    cancelled: asyncio.CancelledError | None = None
+    while not writing.done():
+        try:
+            await asyncio.wait([writing])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    return writing.result()
+
+
 def _abandoned(name: str, by: str) -> RecordedStep:
-    """A step that was under way at a crash, and that the run has not come to again."""
-    error = "its process ended, and the run went another way after that"
+    """A step that a crash or a cancellation has interrupted, and that the run has not come to again."""
+    error = "it was interrupted, and the run went another way after that"
     return RecordedStep(name=name, kind="step", status=StepStatus.CANCELLED, error=error, excused_by=by)
 
 

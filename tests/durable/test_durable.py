@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,16 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, UsageError
+from flujo_aros import Accepted, Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, Trust, UsageError
+from flujo_aros.pipeline.ledger import RunLedger, Settlement
 from flujo_aros.pipeline.results import RunStatus
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
 from flujo_aros.durable import Durable
+from flujo_aros.durable.audit import broken_laws
+from flujo_aros.durable.recorder import RunRecording
+from flujo_aros.durable.store import RunRow, Store
 from tests.durable.steps import steps
 
 # Threads of the engine may hold a connection when a test ends.
@@ -376,3 +381,31 @@ def test_runs_of_one_partition_share_a_limit_and_a_priority_comes_first(url: str
     asyncio.run(main())
     assert most["a"] == 1
     assert [each for each in order if each != "alone"] == ["urgent", "a", "a"]
+
+
+def test_a_step_that_is_cancelled_before_its_work_begins_does_not_stay_open(tmp_path: Path) -> None:
+    async def main(store: Store) -> tuple[str, list[str]]:
+        with store.connection() as connection:
+            given = RunRow(run_id="run-1", pipeline="p", version="1", request="1", status="running")
+            store.add(connection, given)
+        row = store.claim("run-1", 1, "here")
+        assert row is not None
+        recording = RunRecording(store, row, Pipeline([Call("fan", function=len)]), [], {}, _never)
+        await recording.started("fan", "parallel")
+        inside = asyncio.create_task(recording.started("fan/b/work", "step"))
+        await asyncio.sleep(0)
+        inside.cancel()
+        with suppress(asyncio.CancelledError):
+            await inside
+        ledger = RunLedger("run-1", "p", [("fan", "parallel")])
+        with ledger, ledger.open("fan", "parallel") as slot:
+            slot.report(Settlement(Accepted(1, Trust.CLEAN, "first", (), "")))
+        await recording.settled(slot, ledger)
+        status = await recording.finish(ledger.result)
+        return status, broken_laws(store.run("run-1"), store.steps("run-1"), [], [])
+
+    assert asyncio.run(main(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}"))) == ("completed", [])
+
+
+async def _never(key: str, make: object) -> dict[str, object]:
+    raise AssertionError(key)

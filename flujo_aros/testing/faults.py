@@ -1,0 +1,383 @@
+"""A provider that fails the way real ones do, from a seed: the same seed gives the same faults at the same calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.messages import (
+    FinishReason,
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+from pydantic_ai.usage import RequestUsage
+
+from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict
+from flujo_aros.testing.noise import NOISES
+from flujo_aros.testing.scripted import PROFILE
+
+Reply: TypeAlias = "str | Mapping[str, Any] | Callable[[str], str | Mapping[str, Any]]"
+"""What the provider says when nothing is wrong: a string, an object to write as JSON, or a function of the prompt."""
+
+_HOUR: Final = 3600.0
+_BUSY: Final = (500, 502, 503, 529)
+_LONGEST_PIECE: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call as it will go: when something comes, what comes, and how it ends. A fault changes some of it.
+
+    `text` is the reply; `tool` the tool that it is an argument of. `wait` and `pause` are seconds before the reply and
+    between two pieces of it; `stall` are seconds once, in the middle. `error` ends it: before anything has come, or,
+    with `sent` (a share of the text, 0 to 1), after that much of a streamed reply. `cancelled`: whoever asks is
+    cancelled while it waits.
+    """
+
+    text: str
+    tool: str | None = None
+    wait: float = 0.0
+    pause: float = 0.0
+    stall: float = 0.0
+    error: Exception | None = None
+    sent: float = 0.0
+    cancelled: bool = False
+    finish_reason: FinishReason | None = "stop"
+    usage: RequestUsage = field(default_factory=RequestUsage)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a fault may go by: the value of the reply, if it is JSON, what the request asks for, and what huge means."""
+
+    value: Any
+    parameters: ModelRequestParameters
+    huge: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way in which a provider fails. `happen` turns an exchange that would have gone well into this one."""
+
+    name: str
+    what: str
+    happen: Callable[[Exchange, Asking, random.Random], Exchange]
+
+
+def _failing(make: Callable[[random.Random], Exception]) -> Callable[[Exchange, Asking, random.Random], Exchange]:
+    def happen(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
+        return replace(exchange, error=make(rng))
+
+    return happen
+
+
+def _lost(rng: random.Random) -> Exception:
+    if rng.random() < 0.5:
+        return ConnectionResetError("the connection was reset by the other side")
+    return ModelAPIError("faulty", "the connection to the provider was lost")
+
+
+def _cut_stream(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
+    return replace(exchange, error=_lost(rng), sent=rng.random())
+
+
+def _rate_limited(rng: random.Random) -> Exception:
+    wait = rng.choice([None, round(rng.uniform(0.5, 90), 1)])
+    body = {"error": {"message": "Rate limit reached", "type": "rate_limit_error"}}
+    return ModelHTTPError(429, "faulty", body, retry_after=wait)
+
+
+def _server_error(rng: random.Random) -> Exception:
+    return ModelHTTPError(rng.choice(_BUSY), "faulty", {"error": {"message": "overloaded"}})
+
+
+def _page(_: random.Random) -> Exception:
+    body = "<html><body><h1>502 Bad Gateway</h1></body></html>"
+    return UnexpectedModelBehavior("Invalid response from the provider", body=body)
+
+
+def _schema_refused(exchange: Exchange, asking: Asking, _: random.Random) -> Exchange:
+    if asking.parameters.output_mode == "text":
+        return exchange
+    body = {"error": {"message": "The compiled grammar is too large.", "type": "invalid_request_error"}}
+    return replace(exchange, error=ModelHTTPError(400, "faulty", body))
+
+
+def _malformed(exchange: Exchange, asking: Asking, rng: random.Random) -> Exchange:
+    names = list(NOISES)
+    rng.shuffle(names)
+    for name in names:
+        reply = None if asking.value is None else NOISES[name].reply(asking.value, rng)
+        if reply is not None:
+            return replace(exchange, text=reply.text, finish_reason=reply.finish_reason)
+    return replace(exchange, text=exchange.text.replace('"', "'"))
+
+
+def _truncated(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
+    kept = rng.randrange(len(exchange.text)) if exchange.text else 0
+    return replace(exchange, text=exchange.text[:kept], finish_reason="length")
+
+
+def _huge(exchange: Exchange, asking: Asking, rng: random.Random) -> Exchange:
+    filler = rng.choice([" ", "\n", "blah ", "{", "[[", '"', "\\", "9"])
+    flood = filler * (asking.huge // len(filler))
+    text = rng.choice([exchange.text + flood, flood + exchange.text, flood])
+    return replace(exchange, text=text, finish_reason=rng.choice(["stop", "length"]))
+
+
+def _wrong_schema(exchange: Exchange, asking: Asking, rng: random.Random) -> Exchange:
+    others: list[Any] = [[], 0, "ok", None, {"error": "not found"}, {"data": [1, 2, 3]}, [[asking.value]] * 2]
+    return replace(exchange, text=json.dumps(rng.choice(others)))
+
+
+def _wrong_tool(exchange: Exchange, _: Asking, __: random.Random) -> Exchange:
+    return replace(exchange, tool="no_such_tool", finish_reason="tool_call")
+
+
+def _wrong_usage(exchange: Exchange, _: Asking, rng: random.Random) -> Exchange:
+    usage = rng.choice(
+        [
+            RequestUsage(),
+            RequestUsage(input_tokens=-7, output_tokens=-1),
+            RequestUsage(input_tokens=10**12, output_tokens=10**12),
+            RequestUsage(output_tokens=3),
+        ]
+    )
+    return replace(exchange, usage=usage)
+
+
+def _refused(rng: random.Random) -> Exception:
+    return ContentFilterError("the reply was withheld", body=rng.choice([None, '{"category": "violence"}']))
+
+
+_ALL: Final = (
+    Fault("slow", "a minute or two before anything comes", lambda e, _, r: replace(e, wait=r.uniform(10, 120))),
+    Fault("hang", "nothing for an hour, then the reply", lambda e, _, __: replace(e, wait=_HOUR)),
+    Fault("stall", "an hour of silence in mid-stream", lambda e, _, __: replace(e, stall=_HOUR)),
+    Fault("lost", "the connection is lost before anything has come", _failing(_lost)),
+    Fault("cut_stream", "the connection is lost in mid-stream", _cut_stream),
+    Fault("rate_limited", "429, half of them with Retry-After", _failing(_rate_limited)),
+    Fault("server_error", "500, 502, 503 or 529", _failing(_server_error)),
+    Fault("gateway_page", "200 with the HTML page of a gateway", _failing(_page)),
+    Fault("schema_refused", "400: the schema is too large for the provider", _schema_refused),
+    Fault("malformed", "the answer under one of the noises of `NOISES`", _malformed),
+    Fault("truncated", "cut by the token limit", _truncated),
+    Fault("huge", "flooded with as many characters as `huge` says", _huge),
+    Fault("empty", "nothing at all, and the model stopped by itself", lambda e, _, __: replace(e, text="")),
+    Fault("wrong_schema", "valid JSON that is not what was asked for", _wrong_schema),
+    Fault("wrong_tool", "a call of a tool that does not exist", _wrong_tool),
+    Fault("wrong_usage", "usage that is missing, negative, absurd or half there", _wrong_usage),
+    Fault("content_filter", "the reply is withheld by a filter", _failing(_refused)),
+    Fault("cancelled", "whoever asks is cancelled while it waits", lambda e, _, __: replace(e, cancelled=True)),
+)
+FAULTS: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _ALL}
+"""Every fault by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyCall:
+    """What happened at one call: its number from 0, the fault (None: it went well), the prompt, whether it streamed."""
+
+    number: int
+    fault: str | None
+    prompt: str
+    streamed: bool
+
+
+class FaultyModel(Model):
+    """A pydantic-ai model that fails the way providers do, and the same way for the same seed.
+
+    `reply` is what it says when nothing is wrong. `rate` is the share of calls at which something is; what, is drawn
+    from `faults`, names of `FAULTS` (all of them by default). What happens at call n depends on the seed and on n
+    alone. Every call takes a little time, streamed replies come in pieces with pauses, and some faults wait for an
+    hour: run it with `run_virtual`. `calls` is the tape: what happened at each call. `huge` is how many characters a
+    flood has.
+
+    Raises `UsageError` for a fault that does not exist.
+
+    >>> from pydantic_ai import Agent
+    >>> from flujo_aros.testing import FaultyModel, run_virtual
+    >>> model = FaultyModel({"name": "Ada"}, seed=3, faults=["slow"], rate=1.0)
+    >>> run_virtual(Agent(model).run("Who?")).output, [call.fault for call in model.calls]
+    ('{"name": "Ada"}', ['slow'])
+    """
+
+    def __init__(
+        self,
+        reply: Reply,
+        *,
+        seed: int,
+        faults: Iterable[str] | None = None,
+        rate: float = 0.5,
+        huge: int = 1_000_000,
+        name: str = "faulty",
+        profile: ModelProfile = PROFILE,
+    ) -> None:
+        super().__init__(profile=profile)
+        names = list(FAULTS if faults is None else faults)
+        unknown = [each for each in names if each not in FAULTS]
+        if unknown or not names:
+            raise UsageError(f"there is no fault {', '.join(map(repr, unknown))}; there are: {', '.join(FAULTS)}")
+        self._reply = reply
+        self._seed = seed
+        self._faults = [FAULTS[each] for each in names]
+        self._rate = rate
+        self._huge = huge
+        self._name = name
+        self.calls: list[FaultyCall] = []
+
+    @property
+    def model_name(self) -> str:
+        """The name that was given."""
+        return self._name
+
+    @property
+    def system(self) -> str:
+        """The name of the provider."""
+        return "faulty"
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """The whole reply, or what goes wrong. A connection that is lost in mid-stream is lost here, too."""
+        _, parameters = self.prepare_request(model_settings, model_request_parameters)
+        exchange, _ = self._next(messages, parameters, streamed=False)
+        await _begin(exchange)
+        await asyncio.sleep(exchange.stall)
+        if exchange.error is not None:
+            raise exchange.error
+        part = TextPart(exchange.text) if exchange.tool is None else ToolCallPart(exchange.tool, exchange.text)
+        response = ModelResponse(parts=[part], model_name=self._name, finish_reason=exchange.finish_reason)
+        response.usage = exchange.usage
+        return response
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,  # noqa: ARG002 - the signature of the host
+    ) -> AsyncGenerator[StreamedResponse]:
+        """The reply in pieces, as far as it comes."""
+        _, parameters = self.prepare_request(model_settings, model_request_parameters)
+        exchange, rng = self._next(messages, parameters, streamed=True)
+        await _begin(exchange)
+        if exchange.error is not None and not exchange.sent:
+            raise exchange.error
+        yield _FaultyStream(parameters, exchange=exchange, rng=rng, name=self._name)
+
+    def _next(
+        self, messages: list[ModelMessage], parameters: ModelRequestParameters, *, streamed: bool
+    ) -> tuple[Exchange, random.Random]:
+        """How the next call goes."""
+        number = len(self.calls)
+        rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
+        prompt = "\n".join(str(getattr(part, "content", "")) for message in messages for part in message.parts)
+        reply = self._reply(prompt) if callable(self._reply) else self._reply
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        value = _json(text) if isinstance(reply, str) else dict(reply)
+        tool = parameters.output_tools[0].name if parameters.output_tools else None
+        exchange = Exchange(
+            text,
+            tool,
+            wait=rng.uniform(0.1, 5),
+            pause=rng.choice([0.0, 0.0, rng.uniform(0, 0.5)]),
+            finish_reason="stop" if tool is None else "tool_call",
+            usage=RequestUsage(input_tokens=len(prompt) // 4 + 1, output_tokens=len(text) // 4 + 1),
+        )
+        fault = rng.choice(self._faults) if rng.random() < self._rate else None
+        self.calls.append(FaultyCall(number, None if fault is None else fault.name, prompt, streamed))
+        if fault is not None:
+            exchange = fault.happen(exchange, Asking(value, parameters, self._huge), rng)
+        return exchange, rng
+
+
+async def _begin(exchange: Exchange) -> None:
+    await asyncio.sleep(exchange.wait)
+    task = asyncio.current_task()
+    if exchange.cancelled and task is not None:
+        task.cancel()
+        await asyncio.sleep(0)
+
+
+@dataclass
+class _FaultyStream(StreamedResponse):
+    """One streamed reply."""
+
+    exchange: Exchange = field(kw_only=True)
+    rng: random.Random = field(kw_only=True)
+    name: str = field(kw_only=True)
+    began: datetime = field(kw_only=True, default_factory=lambda: datetime.now(UTC))
+
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        exchange, text = self.exchange, self.exchange.text
+        end = len(text) if exchange.error is None else int(len(text) * exchange.sent)
+        stalls_at = self.rng.randrange(end + 1) if exchange.stall else -1
+        at = 0
+        while at < end or not end:
+            size = self.rng.randint(1, max(_LONGEST_PIECE, end // 50))
+            if exchange.pause:
+                await asyncio.sleep(exchange.pause)
+            if at <= stalls_at < at + size:
+                await asyncio.sleep(exchange.stall)
+            for event in self._events(text[at : min(at + size, end)], first=not at):
+                yield event
+            at += size
+            if not end:
+                break
+        if exchange.error is not None:
+            raise exchange.error
+        self.finish_reason = exchange.finish_reason
+        self._usage = exchange.usage
+
+    def _events(self, piece: str, *, first: bool) -> list[ModelResponseStreamEvent]:
+        if self.exchange.tool is None:
+            return list(self._parts_manager.handle_text_delta(vendor_part_id="content", content=piece))
+        event = self._parts_manager.handle_tool_call_delta(
+            vendor_part_id="tool", tool_name=self.exchange.tool if first else None, args=piece
+        )
+        return [] if event is None else [event]
+
+    @property
+    def model_name(self) -> str:
+        return self.name
+
+    @property
+    def provider_name(self) -> str:
+        return "faulty"
+
+    @property
+    def provider_url(self) -> None:
+        return None
+
+    @property
+    def timestamp(self) -> datetime:
+        return self.began
+
+
+def _json(text: str) -> Any:
+    """The object that a text is as JSON; None for any other text."""
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return None
+    return value if is_dict(value) else None

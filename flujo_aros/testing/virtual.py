@@ -1,0 +1,118 @@
+"""Virtual time: an event loop whose clock jumps to the next timer, so that hours of waiting take no time.
+
+Why not a library: `async-solipsism` refuses threads, which every synchronous function of a pipeline runs in, and
+`looptime` waits for them in real time, so that what they do interleaves differently from run to run. Here such a
+function runs at once, with the clock stopped: the same program does the same things in the same order, every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_REAL_PATIENCE: Final = 1.0
+"""Real seconds to wait for a thread or a socket, where nothing inside the loop will ever wake it up."""
+_SHOWN_TASKS: Final = 5
+
+
+class Hang(AssertionError):
+    """A program that waits for ever, or beyond its virtual deadline; the message names the tasks that wait."""
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock starts at 0 and jumps to the next timer as soon as nothing else is to be done.
+
+    Functions that were to run in a thread run at once, to their end. Raises `Hang` where nothing will
+    ever happen again, or where the clock would pass `deadline` (seconds).
+    """
+
+    def __init__(self, deadline: float) -> None:
+        self._clock = _Clock(deadline)
+        super().__init__(self._clock)
+        self._clock.tasks = lambda: asyncio.all_tasks(self)
+
+    def time(self) -> float:
+        """The virtual seconds since the loop was made."""
+        return self._clock.now
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        """Run a function to its end, while nothing else happens."""
+        done: asyncio.Future[T] = self.create_future()
+        asyncio._set_running_loop(None)  # as in a thread of its own, where no loop runs
+        try:
+            result = func(*args) if executor is None else executor.submit(func, *args).result()
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
+            self.call_soon(_end, done, done.set_exception, error)
+        else:
+            self.call_soon(_end, done, done.set_result, result)
+        finally:
+            asyncio._set_running_loop(self)
+        return done
+
+
+def _end(done: asyncio.Future[Any], end: Callable[[Any], None], what: Any) -> None:
+    if not done.done():
+        end(what)
+
+
+class _Clock(selectors.DefaultSelector):
+    """Where a loop waits: instead of waiting for a timer, the time of the timer comes."""
+
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.deadline = deadline
+        self.tasks: Callable[[], set[asyncio.Task[Any]]] = set
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """What is ready; else the time goes on."""
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            ready = super().select(_REAL_PATIENCE)
+            if not ready:
+                raise Hang(f"nothing will ever happen again; {self._waiting()}")
+            return ready
+        if self.now + timeout > self.deadline:
+            raise Hang(f"not done within {self.deadline:g} virtual seconds; {self._waiting()}")
+        self.now += max(0.0, timeout)
+        return ready
+
+    def _waiting(self) -> str:
+        tasks = sorted(map(_described, self.tasks()))
+        more = f" and {len(tasks) - _SHOWN_TASKS} more" if len(tasks) > _SHOWN_TASKS else ""
+        return f"these tasks wait: {'; '.join(tasks[:_SHOWN_TASKS])}{more}" if tasks else "no task is left"
+
+
+def _described(task: asyncio.Task[Any]) -> str:
+    """The name of a task, and the innermost line that it waits in."""
+    frames = task.get_stack()
+    where = f" at {frames[-1].f_code.co_qualname}, line {frames[-1].f_lineno}" if frames else ""
+    return f"{task.get_name()}{where}"
+
+
+def run_virtual(main: Coroutine[Any, Any, T], *, deadline: float = 86_400.0) -> T:
+    """`asyncio.run` in virtual time: sleeps, timeouts and retries of hours take no time, and happen in order.
+
+    `asyncio` sees the virtual clock (`asyncio.sleep`, `asyncio.timeout`, `loop.time()`); `time.monotonic()` and
+    `time.sleep` stay real. Sockets and other processes are not waited for: the clock would jump past them.
+
+    Raises `Hang`, an `AssertionError`, where the program waits for ever, or is not done within `deadline` virtual
+    seconds.
+
+    >>> import asyncio
+    >>> async def patient() -> float:
+    ...     await asyncio.sleep(3600)
+    ...     return asyncio.get_running_loop().time()
+    >>> run_virtual(patient())
+    3600.0
+    """
+    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(deadline)) as runner:
+        return runner.run(main)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Check: TypeAlias = Callable[[Any], Any]
 """Judges a value: None or True if it is right, a sentence, an `Issue` or False if it is wrong, or the value made clean.
 
-A wrong value is asked for again; a value that the check has cleaned is taken, and the cleaning is told as a repair.
+A wrong value is asked for again; a value that the check has cleaned is taken, and the cleaning is reported as a repair.
 It may be async on an agent and on a step of a pipeline, which await it.
 """
 

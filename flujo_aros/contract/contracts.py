@@ -55,7 +55,7 @@ PLACEHOLDER: Final = "…"
 class Event(BaseModel):
     """One event: its kind, its text, and whatever else the model said about it.
 
-    Further keys are kept as attributes and in `model_extra`. `winner` and `scores` are typed where they stand.
+    Further keys are kept as attributes and in `model_extra`. `winner` and `scores` are typed where they occur.
     """
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
@@ -71,10 +71,12 @@ class Event(BaseModel):
             """A further key, as the model wrote it."""
 
     @model_serializer(mode="wrap")
-    def _as_told(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
-        """Without the fields of a verdict that nobody has written: most events are none."""
-        told: JsonObject = plain(self)
-        return {name: value for name, value in told.items() if name in self.model_fields_set or name not in WELL_KNOWN}
+    def _without_empty_verdict(self, plain: SerializerFunctionWrapHandler) -> JsonObject:
+        """Without the fields of a verdict that were not written: most events have none."""
+        dumped: JsonObject = plain(self)
+        return {
+            name: value for name, value in dumped.items() if name in self.model_fields_set or name not in WELL_KNOWN
+        }
 
     @property
     def is_raw_fallback(self) -> bool:
@@ -128,7 +130,7 @@ WELL_KNOWN: Final[dict[str, Any]] = {"winner": (str | None, None), "scores": (di
 
 
 def event_model(kinds: tuple[str, ...], fields: tuple[str, ...]) -> type[Event]:
-    """A strict event: one of these kinds, a text, every further field a text as well.
+    """A strict event: one of these kinds, a text, every further field a string as well.
 
     Its schema has the fields of a verdict only where they are among `fields`: a model fills in what it is shown.
     """
@@ -210,7 +212,7 @@ OF_CONTRACT: Final = "__aros_contract__"
 
 
 class Counts(NamedTuple):
-    """Which keys of an object count; what stands under any other one is garnish.
+    """Which keys of an object count; all others are optional: what they hold may be repaired or left out.
 
     Where all the `needed` ones are known, what follows may be unreadable.
     """
@@ -230,11 +232,11 @@ class JsonContract(Generic[T_co]):
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
     """What a value must be beyond its schema; each is judged once a value could be read."""
     counts: Counts | None = field(default=None, kw_only=True)
-    """The keys of the root object that count, where all others are garnish; None: every key counts."""
+    """The keys of the root object that count, where all others are optional; None: every key counts."""
 
     @property
     def json_schema(self) -> JsonSchema:
-        """The JSON Schema of the payload; empty where anything may stand."""
+        """The JSON Schema of the payload; empty where any value is allowed."""
         return self.values.json_schema
 
     @property
@@ -248,7 +250,7 @@ class JsonContract(Generic[T_co]):
         return fingerprint({"mode": self.mode, "schema": self.json_schema, **self.where()})
 
     def where(self) -> JsonSchema:
-        """What beside the schema tells where the payload stands, as plain JSON."""
+        """Beside the schema, what says where the payload is, as plain JSON."""
         return {}
 
     def options(self) -> JsonSchema:
@@ -291,13 +293,13 @@ class JsonContract(Generic[T_co]):
 
 @dataclass(frozen=True)
 class TaggedContract(JsonContract[T_co]):
-    """The payload stands between `<tag>` and `</tag>`; the last complete pair counts. Made by `Output.tagged`."""
+    """The payload is between `<tag>` and `</tag>`; the last complete pair counts. Made by `Output.tagged`."""
 
     tag: str = ""
     strict: bool = True
     """Take the payload as valid JSON only (in one optional fence), without any repair."""
     max_retries: int = field(default=0, kw_only=True)
-    """How often a model is told what was wrong and asked again, in the same conversation."""
+    """How often the model is shown what was wrong and asked again, in the same conversation."""
 
     @property
     def opening(self) -> str:
@@ -342,7 +344,7 @@ class BlockContract(JsonContract[Block]):
         return {"type": "object", "properties": {key: {} for key in self.keys}, "required": list(self.keys)}
 
     def where(self) -> JsonSchema:
-        """The keys that must stand in the block."""
+        """The keys that the block must have."""
         return {"keys": list(self.keys)}
 
     @property
@@ -390,7 +392,7 @@ class EventContract(JsonContract[Event]):
 
     @cached_property
     def loose(self) -> JsonContract[LooseEvent]:
-        """The same event with anything in the places that can be cleaned: kind, winner and all garnish."""
+        """The same event with anything in the fields that can be cleaned: kind, winner and all optional fields."""
         needed = frozenset({"kind", "text", "winner"} if self.is_verdict else {"kind", "text"})
         counts = Counts(needed | {"winner"} if self.judges_winner else needed, needed)
         values = TypeValues[LooseEvent](written_model(self.fields, LooseEvent))
@@ -411,7 +413,7 @@ class EventContract(JsonContract[Event]):
         return self._model_schema
 
     def where(self) -> JsonSchema:
-        """The kinds, and which one stands in for a wrong one."""
+        """The kinds, and the one that replaces a wrong one."""
         return {"kinds": list(self.kinds), "fallback": self.fallback}
 
     def options(self) -> JsonSchema:
@@ -430,7 +432,7 @@ ContractLike: TypeAlias = Contract[T_co] | type[T_co] | TypeAdapter[T_co] | Json
 
 
 class Output:
-    """Makes contracts: each says where the payload stands and what it must satisfy."""
+    """Makes contracts: each says where the payload is and what it must satisfy."""
 
     @overload
     @staticmethod
@@ -473,7 +475,7 @@ class Output:
         """The payload is one JSON value between `<tag>` and `</tag>`; the last complete pair counts.
 
         One fence around the payload is fine; with `strict=False` it may also need lossless repairs. `max_retries`
-        says how often a model may be told what was wrong and asked again, in the same conversation. The prompt must
+        says how often a model may be shown what was wrong and asked again, in the same conversation. The prompt must
         name the opening tag. `like` as in `json`. Raises `ContractError` for a blank tag and for a `max_retries` that
         is not a whole number of at least 0.
         """
@@ -635,7 +637,7 @@ def compile_contract(like: Contract[T] | type[T] | TypeAdapter[T]) -> Contract[T
 @overload
 def compile_contract(like: Any) -> Contract[Any]: ...
 def compile_contract(like: Any) -> Contract[Any]:
-    """The contract for anything that can stand for one; compiled once for each content.
+    """The contract for anything that one can be made from; compiled once for each content.
 
     Raises `ContractError` when it cannot be compiled.
     """
@@ -666,7 +668,7 @@ def _is_contract(like: object) -> TypeGuard[Contract[Any]]:
 
 
 def _content_key(like: Any) -> object | None:
-    """What tells two contracts apart; None for a type that cannot be hashed, which is compiled each time."""
+    """What identifies a contract; None for a type that cannot be hashed, which is compiled each time."""
     if isinstance(like, (dict, bool)):
         try:
             return json.dumps(like, sort_keys=True)

@@ -47,7 +47,7 @@ _MOST_STATES: Final = 1 << 26
 
 
 def contains(source: str) -> Callable[[str], bool]:
-    """Tells whether a text contains a match of an expression, in one pass and some hundred times faster than `re`.
+    """Says whether a text contains a match of an expression, in one pass and some hundred times faster than `re`.
 
     The expression has no look-around. Compiling it takes milliseconds.
 
@@ -60,7 +60,7 @@ def contains(source: str) -> Callable[[str], bool]:
     def found(text: str) -> bool:
         try:
             return validator.is_valid(text)
-        except UnicodeEncodeError:  # half of a surrogate pair: nobody can tell
+        except UnicodeEncodeError:  # half of a surrogate pair, which the engine cannot read
             return True
 
     return found

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 REASONING_TAGS: Final = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad|internal_monologue"
-"""The names of the tags that reasoning stands between, for a regular expression."""
+"""The names of the tags around reasoning, for a regular expression."""
 
 END_OF_TURN: Final = (
     r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|return|call)\|>|<\|end\|>(?!\s*<\|start\|>assistant)"
@@ -27,7 +27,7 @@ _LEFT: Final = re.compile(rf"</(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|mes
 def mask_reasoning(text: str, *, unopened: bool = False) -> str:
     """The text with spaces in the place of reasoning blocks, so that all positions stay.
 
-    With `unopened`, what stands before a closing tag that nothing opened is reasoning as well.
+    With `unopened`, all text before a closing tag that nothing opened is reasoning as well.
 
     >>> mask_reasoning("<think>or 2?</think>1").strip()
     '1'
@@ -40,7 +40,7 @@ def mask_reasoning(text: str, *, unopened: bool = False) -> str:
 
 
 def without_reasoning(text: str) -> str:
-    """The text without reasoning blocks, and without what stands before a closing tag that nothing opened.
+    """The text without reasoning blocks, and without the text before a closing tag that nothing opened.
 
     >>> without_reasoning("hm</think>Yes<think>or no?</think>, I do.")
     'Yes, I do.'
@@ -50,7 +50,7 @@ def without_reasoning(text: str) -> str:
 
 
 def reasoning_in(text: str) -> str:
-    """What stands inside of the reasoning blocks of a text, or before a closing tag that nothing opened.
+    """The content of the reasoning blocks of a text, or the text before a closing tag that nothing opened.
 
     >>> reasoning_in("<think>plan: stay vague</think> the clue")
     'plan: stay vague'

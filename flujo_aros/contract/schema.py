@@ -30,13 +30,13 @@ def fold(name: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """What a schema says about one place: `types` is empty where anything may stand."""
+    """What a schema says about one place: `types` is empty where any value is allowed."""
 
     types: frozenset[str] = frozenset()
     properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
     required: frozenset[str] = frozenset()
     patterns: tuple[tuple[Pattern, Shape], ...] = ()
-    """What stands under keys that `properties` does not name and that have a form (`patternProperties`)."""
+    """The values of keys that `properties` does not name and that have a form (`patternProperties`)."""
     additional: Shape | bool | None = None
     """`None`: the schema does not say (extra keys are allowed, and a pydantic model ignores them)."""
     items: Shape | None = None
@@ -61,15 +61,15 @@ class Shape:
     has_only_aliases: bool = False
     """At the root: some real name below may not be written."""
     may_elide: bool = True
-    """At the root: some place below takes texts in a list or keys of any name, so that dots can stand there."""
+    """At the root: some place below takes strings in a list or keys of any name, where dots may mark an omission."""
     may_mix: bool = True
     """At the root: some list below may hold lists beside other items."""
     has_aliases: bool = False
-    """At the root: some place below has keys that stand for others."""
+    """At the root: some place below has keys that are aliases."""
     has_times: bool = False
-    """At the root: some text below is a date, time or duration."""
+    """At the root: some string below is a date, time or duration."""
     time_keys: tuple[str, ...] | None = None
-    """At the root: the keys, with their quotes, that all of these stand at; None where one stands at no key."""
+    """At the root: the keys, with their quotes, of all of these; None where one has no key."""
     plan: Any = None
     """What the reader has worked out about this place; kept here, so that it lives as long as the shape."""
     _keys: dict[str, str] | None = None
@@ -77,7 +77,7 @@ class Shape:
     _folded: dict[str, str] | None = None
 
     def allows(self, kind: str) -> bool:
-        """Whether a value of this JSON type may stand here."""
+        """Whether a value of this JSON type is allowed here."""
         if self.branches:
             return any(branch.allows(kind) for branch in self.branches)
         if not self.types:
@@ -92,7 +92,7 @@ class Shape:
 
     @property
     def time_forms(self) -> list[str]:
-        """The formats of dates, times and durations that a text may have here."""
+        """The formats of dates, times and durations that a string may have here."""
         if self.branches:
             return [form for branch in self.branches for form in branch.time_forms]
         return [self.format] if self.format in TIMES else []
@@ -104,7 +104,7 @@ class Shape:
 
     @property
     def keys(self) -> dict[str, str]:
-        """Every key that may be written here, alias or real, with the real name it stands for."""
+        """Every key that may be written here, alias or real, with the real name."""
         if self._keys is None:
             found = {
                 name: name for name, shape in self.properties.items() if not (shape.only_aliases and shape.aliases)
@@ -159,7 +159,7 @@ class Shape:
         return next(self._under(key), self.additional if isinstance(self.additional, Shape) else ANY)
 
     def keeps(self, key: str) -> bool:
-        """Whether the schema says of an undeclared key that it may stand here."""
+        """Whether the schema explicitly allows this undeclared key."""
         return self.additional is True or isinstance(self.additional, Shape) or next(self._under(key), None) is not None
 
     def _under(self, key: str) -> Iterator[Shape]:
@@ -359,7 +359,7 @@ class _Compiler:
 
 
 def _cut_loops(shapes: Iterable[Shape]) -> None:
-    """Let anything stand where an alternative leads back to itself, as the validator does."""
+    """Allow anything where an alternative leads back to itself, as the validator does."""
     open_shapes: set[int] = set()
     done: set[int] = set()
     pending = [(shape, False) for shape in shapes]
@@ -452,11 +452,11 @@ _DATED_OFFSET: Final = re.compile(r".{10}[Tt](\d\d:\d\d)-(\d\d:?\d\d)\Z")
 _NO_OFFSET: Final = "12:00"
 _BEGIN: Final = "0123456789+. -"
 BEGINS: Final = frozenset(_BEGIN)
-"""How such a text begins."""
+"""How such a string begins."""
 
 
 def is_misread(text: str, form: str) -> bool:
-    """Whether a text says another time than pydantic would take it for.
+    """Whether pydantic would read a string as another time than it says.
 
     Digits alone are no date (but a duration of `90` is none either), and `10:30-11:00` is a span, not a zone.
     """
@@ -473,9 +473,9 @@ def is_misread(text: str, form: str) -> bool:
 
 
 def misreadable(keys: Iterable[str]) -> re.Pattern[str]:
-    """Finds where such a text could stand behind one of these keys (with their quotes) in JSON.
+    """Finds where such a string may follow one of these keys (with their quotes) in JSON.
 
-    A quick look, which has to spare valid JSON its time: it knows ISO forms by where their marks stand.
+    A quick look, which has to spare valid JSON its time: it knows ISO forms by the positions of their marks.
     """
     names = "|".join(re.escape(key[1:-1]) for key in sorted(keys))
     return re.compile(rf'"(?:{names})"\s*:\s*"(?=[{_BEGIN}])(?![^"]{{4}}-(?![^"]{{11}}-))(?![^"]{{2}}:(?![^"]{{2}}-))')

@@ -15,11 +15,11 @@ from flujo_aros.contract.reasoning import mask_reasoning
 from flujo_aros.errors import ContractError, UsageError
 
 COMPLETE: Final = "<promise>COMPLETE</promise>"
-"""The signal where nobody has named another."""
+"""The default signal."""
 
 
 _GOES_ON: Final = r"[`*]{0,2}\s+(?:will|would|shall|should|must|can|may|means|is|was|when|once|only|if|until)\b"
-"""What stands behind a mark that is spoken of."""
+"""What follows a mark that is only mentioned."""
 _ANNOUNCED: Final = re.compile(
     r"(?:\b(?:will|would|shall|should|must|can|cannot|may|not|never|to|then|before|until|once|when|without)\b|'ll\b|n't\b)"
     r"[^.!?\n]{0,60}?\b(?:write|writing|say|saying|output|emit|print|send|sending|type|return|append|add)\b"
@@ -27,14 +27,14 @@ _ANNOUNCED: Final = re.compile(
     re.I,
 )
 _BEFORE: Final = 400
-"""How far back the words are looked at that stand before a mark."""
+"""How many characters before a mark are looked at."""
 _DENIED: Final = re.compile(
     r"(?:\b(?:not|no|never|without|cannot)\b|n't\b)"
     r"(?:\s+(?:yet|reached|ready|done|for|to|at|the|a|any|time|say|claim|give|it|is|this|still|mark)){0,4}[\s:`*\"']{0,4}\Z"
     r"|\b(?:when|once|if|until)\b[^.!?,:;\n]{0,60}[,:][ \t`*]{0,4}\Z",
     re.I,
 )
-"""What stands in a sentence right before a mark that is not reached, or on a condition."""
+"""What precedes, in its sentence, a mark that is not reached or has a condition."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class CompletionSignal:
 
     def __post_init__(self) -> None:
         if not self.mark.strip():
-            message = "a blank completion signal ends nothing: give it a text, such as <promise>COMPLETE</promise>"
+            message = "a blank completion signal ends nothing: give it a string, such as <promise>COMPLETE</promise>"
             raise ContractError(message)
 
     @cached_property

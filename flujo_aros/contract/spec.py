@@ -25,7 +25,7 @@ Form: TypeAlias = Literal["json", "tagged", "text", "block", "event"]
 
 @dataclass(frozen=True)
 class WrittenContract:
-    """Where in a reply the payload stands, as data; the schema comes from elsewhere. Made by `written_contract`."""
+    """Where in a reply the payload is, as data; the schema comes from elsewhere. Made by `written_contract`."""
 
     form: Form
     names: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def contract_from(written: str | Mapping[str, Any], like: Any = None) -> Contrac
 
 
 def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
-    """What is written, checked: a text (`tagged:result`) or a mapping (`{"tagged": "result", "strict": False}`).
+    """The written form, checked: a string (`tagged:result`) or a mapping (`{"tagged": "result", "strict": False}`).
 
     Raises `ContractError` with what may be written instead.
     """

@@ -24,7 +24,7 @@ class Effort:
         """The effort may double with each level of a value."""
 
     def exceeds(self, limit: int, value: object) -> bool:
-        """Whether a validator may have to look anew at places more than `limit` times. Takes time linear in the value.
+        """Whether a validator may have to look at places more than `limit` times. Takes time linear in the value.
 
         What is tried a few times at each place, as any union is, does not count, however large the value.
         """

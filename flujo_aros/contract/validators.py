@@ -56,7 +56,7 @@ _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "str
 _MAX_ISSUES: Final = 50
 _MOST_TRIED: Final = 60_000
 _MOST_EXPLAINED: Final = 1_000
-"""How many places are looked at to tell what is wrong, which is dearer than to tell that something is."""
+"""How many places are looked at to find what is wrong, which costs more than to find that something is."""
 
 
 class Valid(NamedTuple, Generic[T_co]):
@@ -86,7 +86,7 @@ class Values(Protocol[T_co]):
 
     @property
     def json_schema(self) -> JsonSchema:
-        """The schema of these values; empty where anything may stand."""
+        """The schema of these values; empty where any value is allowed."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class Values(Protocol[T_co]):
         ...
 
     def strict_json(self, text: str) -> Verdict[T_co] | None:
-        """Judge a JSON text as it stands, without lax conversions and without keys to ignore. Never raises.
+        """Judge a JSON text as it is, without lax conversions and without keys to ignore. Never raises.
 
         None where it is not JSON, where a key occurs twice in one object, or where a number is not finite. `Invalid`
         names no issues: to find all of them takes longer, and most texts are judged again after a repair.
@@ -103,7 +103,7 @@ class Values(Protocol[T_co]):
         ...
 
     def strict(self, value: object) -> Valid[T_co] | None:
-        """The value, if it satisfies everything as it stands, or None. Never raises for bad data."""
+        """The value, if it satisfies everything as it is, or None. Never raises for bad data."""
         ...
 
     def validate(self, value: object) -> Verdict[T_co]:
@@ -131,7 +131,7 @@ _HUGE: Final = (re.compile(r"e\+?[0-9]{3}"), re.compile(r"E\+?[0-9]{3}"))
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, or NOT_JSON; a key that stands twice and a number that is not finite are not taken."""
+    """The value of a JSON text, or NOT_JSON; keys that occur twice and numbers that are not finite are refused."""
     try:
         value = jiter.from_json(text.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError:
@@ -153,7 +153,7 @@ def _all_finite(value: Any) -> bool:
 
 
 def _overflows(value: Any, data: str | bytes) -> bool:
-    """Whether a whole number was too large for a float, and infinity stands in its place."""
+    """Whether a whole number was too large for a float and has become infinity."""
     if count_keys(value) >= 0:  # all numbers in it are known to be finite
         return False
     # So long a run of digits holds one of these parts whole.
@@ -287,7 +287,7 @@ class TypeValues(Generic[T]):
         return Valid(bent, (*kept.issues, *_ignored(lost)))
 
     def _by_its_own_rules(self, data: bytes, value: object) -> Verdict[T] | None:
-        """Judge strictly, but let each model keep or drop what it does not declare; None: nobody can tell which."""
+        """Judge strictly, but let each model keep or drop what it does not declare; None: which one is not known."""
         try:
             valid = self.adapter.validate_json(data, strict=True)
         except ValidationError as error:
@@ -308,7 +308,7 @@ def _from_pydantic(error: ValidationError) -> list[Issue]:
 
 
 class SchemaValues:
-    """The values of a JSON Schema, judged by jsonschema-rs. No reference leaves the machine."""
+    """The values of a JSON Schema, judged by jsonschema-rs. No reference is fetched from a network."""
 
     def __init__(self, schema: JsonSchema) -> None:
         self.json_schema = schema
@@ -373,7 +373,7 @@ Steps = tuple[str | int, ...]
 
 
 def lost_keys(data: Any, value: Any) -> list[Steps] | None:
-    """Where the keys stand that `value`, made of the JSON value `data`, does not hold. None: that cannot be told."""
+    """The paths of the keys of the JSON value `data` that `value`, made from it, lacks. None: not known."""
     lost: list[Steps] = []
     pending: list[tuple[Steps, Any, Any]] = [((), data, value)]
     while pending:
@@ -402,7 +402,7 @@ def _is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 
 def _members(here: dict[str, Any], made: Any) -> dict[str, Any] | None:
-    """What became of the members of an object, by their keys; None where that cannot be told."""
+    """What the members of an object have become, by their keys; None where that is not known."""
     if isinstance(made, BaseModel):
         return _members_of_model(here, made)
     if is_dict(made):

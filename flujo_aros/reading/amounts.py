@@ -1,7 +1,8 @@
 """A number as people write it: with groups, a decimal comma, a currency, a percent sign or its unit.
 
 It is read where one reading is possible, and never where digits or words would be dropped: a unit needs the field's
-name (or description) to say the same unit, a percent sign a scale that it fits, and `€1.200` is nobody's 1.2.
+name (or description) to say the same unit, and a percent sign a scale that it fits. `€1.200` may be 1200 or 1.2: it is
+not read.
 """
 
 from __future__ import annotations
@@ -286,7 +287,7 @@ class _Behind(NamedTuple):
 
 
 def _behind(before: str, after: str, scale: Scale) -> _Behind | None:
-    """What stands around the digits, or None where it could change what they mean."""
+    """What the words around the digits add, or None where they could change the meaning."""
     codes: list[str] = []
     factor = Decimal(1)
     lead, rest = _squeezed(before), after.strip()
@@ -384,7 +385,7 @@ def _stem(word: str) -> str:
 
 
 def _is_currency(sign: str, units: frozenset[str], scale: Scale) -> bool:
-    """Whether an amount of this currency may stand here: the name says no other unit, and no other currency."""
+    """Whether an amount of this currency is allowed here: the name says no other unit, and no other currency."""
     named = {_SIGNS[word] for word in scale.names if word in _SIGNS}
     return not units and (not named or sign in named)
 

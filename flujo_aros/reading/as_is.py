@@ -64,9 +64,9 @@ class Plan(NamedTuple):
     scalars: Scalars
     members: dict[Any, Place]
     required: frozenset[str] | None
-    """None: no object may stand here as it is."""
+    """None: no object fits here as it is."""
     array: bool
-    """A list may stand here as it is."""
+    """A list fits here as it is."""
     element: Place | None
     """None: it depends on the index."""
 

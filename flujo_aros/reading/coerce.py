@@ -50,13 +50,13 @@ _WORK_FOR_EACH_NODE: Final = 64
 _LEAST_WORK: Final = 4_000
 _MAX_BRANCHES: Final = 512
 _MOST_COMPARED: Final = 10_000
-"""How many pairs of a key that nobody asked for and a field without a value are compared in one object."""
+"""How many pairs of an undeclared key and a field without a value are compared in one object."""
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
 _GROUP_OR_ZEROS: Final = re.compile(r"[+-]?\d{1,3}\.000\Z", re.A)
 """Where a whole number is wanted: `12.000` is twelve to some, and twelve thousand to others."""
 _LEADING_ZERO: Final = re.compile(r"0\d+\Z", re.A)
-_BENT: Final = "a bracket is missing or too much, and it could stand elsewhere"
+_BENT: Final = "a bracket is missing or superfluous, and its place is not certain"
 LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
 """Edits that make a list of one item, or one item of a list."""
 _NEAR: Final = 200
@@ -103,7 +103,7 @@ class Coercion:
     ) -> None:
         self.text = text
         self.bent = sorted(bent)
-        """Where brackets were added or taken away: what stands in a list there is not known beyond doubt."""
+        """Where brackets were added or removed: which items belong to a list there is not certain."""
         self.ceiling = ceiling
         self.pristine = pristine
         """The text was JSON as it stood; a repaired one may not have duplicate keys."""
@@ -383,7 +383,7 @@ class Coercion:
         return names
 
     def _conflicts(self, member: Member, meant: str, members: list[Member], shape: Shape) -> bool:
-        """Whether another member stands for the same field and has another value."""
+        """Whether another member is meant for the same field and has another value."""
         mine = plain(member.node)
         return mine is not None and any(
             other is not member and shape.folded.get(fold(other.key)) == meant and plain(other.node) != mine
@@ -499,7 +499,7 @@ class Coercion:
         return 0 < lists < len(items) and shape.element(0).allows("array") and not shape.element(0).branches
 
     def _is_bent(self, node: Node) -> bool:
-        """Whether a bracket was mended inside of it, or right behind it."""
+        """Whether a bracket was repaired inside of it, or right behind it."""
         index = bisect_left(self.bent, node.start)
         if index == len(self.bent):
             return False
@@ -622,14 +622,14 @@ class Coercion:
         return [value]
 
     def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:
-        """A string that holds the JSON that should stand there itself."""
+        """A string that holds the wanted JSON, encoded once more."""
         inside: str = node.value.strip()
         if self.nested >= _MAX_NESTED or inside[:1] not in ("{", "["):
             return self._type_issue(node, shape, path, f"the string {inside[:40]!r}")
         parsed = Parser(inside, 0, shape, ends=False).parse()
         if isinstance(parsed, Failure) or parsed.end != len(inside) or parsed.cut:
             return self._issue(
-                path, "type", f"expected {_wanted(shape)}, found a text that cannot be read as such", node
+                path, "type", f"expected {_wanted(shape)}, found a string that cannot be read as one", node
             )
         inner = Coercion(
             inside, ceiling=self.ceiling, pristine=not parsed.edits, nested=self.nested + 1, drops=self.drops
@@ -693,7 +693,7 @@ class Coercion:
         outer, self.around = self.around, (path, shape)
         for branch in shape.branches[:_MAX_BRANCHES]:
             if blank and branch.types == _NOTHING:
-                continue  # the word is a choice, or text that may stand here
+                continue  # the word is a choice, or a string that is allowed here
             mark = self._mark()
             value = self.value(node, branch, path)
             edits, issues = self.edits[mark[0] :], self.issues[mark[1] :]
@@ -743,7 +743,7 @@ class Coercion:
     def _issue(self, path: Path, code: str, message: str, node: Node | None = None) -> Any:
         if self._counts is not None and path is not None and unlink(path)[0] not in self._counts.keys:
             start, end = (0, len(self.text)) if node is None else (node.start, node.end)
-            self._edit("cleaned", Risk.LOSSY, start, end, message, path)  # nobody is asked about garnish
+            self._edit("cleaned", Risk.LOSSY, start, end, message, path)  # a model is not asked about optional fields
             return plain(node) if node is not None else None
         if len(self.issues) < _MAX_ISSUES:
             self.issues.append(Issue(path_of(unlink(path)), code, message))
@@ -762,7 +762,7 @@ _WORDS: Final = {
 
 
 def _name_at(path: Path) -> tuple[str, ...]:
-    """The words of the key that a value stands at, or that its list stands at."""
+    """The words of the key of a value, or of the list that holds it."""
     while path is not None:
         path, step = path
         if isinstance(step, str):
@@ -771,7 +771,7 @@ def _name_at(path: Path) -> tuple[str, ...]:
 
 
 def _is_text(shape: Shape, text: str) -> bool:
-    """Whether a text may stand here as it is: where any text may, or as a choice."""
+    """Whether a string is allowed here as it is: because any string is, or as a choice."""
     if shape.branches:
         return any(_is_text(branch, text) for branch in shape.branches)
     if shape.choices is not None:

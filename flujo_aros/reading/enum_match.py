@@ -1,6 +1,6 @@
 """One of a fixed set of values, or a boolean, from what a model wrote for it.
 
-Beside the word that is chosen only neutral company may stand: the field's own name, words that announce an answer,
+Beside the word that is chosen only neutral words may occur: the field's own name, words that announce an answer,
 articles, copulas, emphasis, punctuation, the words of the schema's description before a colon or copula, and a remark
 on where the value was found. Any other word, sign or number could turn the meaning ("partially valid", "~~active~~",
 "2x daily"), so it refuses. What is not listed here is refused; no list of negations could be complete.
@@ -97,7 +97,7 @@ _NO_VALUE: Final = frozenset(
         *("нет данных", "未知", "不明", "无", "無", "不适用", "未提供", "なし", "該当なし"),
     }
 )
-"""Words for no value at all, where null may stand (the languages above)."""
+"""Words for no value at all, where null is allowed (the languages above)."""
 
 _SLOT: Final = re.compile(r"<[^<>]+>|\{\{.*\}\}|\$\{.*\}|\[[^\]]*\]", re.S)
 _TYPE_WORDS: Final = frozenset({"string", "str", "integer", "int", "float", "boolean", "bool"})
@@ -167,7 +167,7 @@ def name_words(name: str) -> list[str]:
 
 
 def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_COMPANY) -> Choice | None:
-    """The one choice that `value` (written as `source`) stands for, or None where it is none or could be several."""
+    """The one choice that `value` (written as `source`) means, or None where it means none or could mean several."""
     choices = shape.choices or ()
     for choice in choices:
         if choice == value and isinstance(choice, bool) == isinstance(value, bool):
@@ -180,7 +180,7 @@ def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_CO
 
 
 def match_boolean(text: str, company: Company = NO_COMPANY) -> bool | None:
-    """The boolean that a text is, as a whole word (`yes`, `off`, `[x]`), or None."""
+    """The boolean that a string says, as a whole word (`yes`, `off`, `[x]`), or None."""
     bare = text.strip()
     if bare in _BOXES:
         return _BOXES[bare]
@@ -199,20 +199,20 @@ def boolean_word(text: str, company: Company = NO_COMPANY) -> bool | None:
 
 
 def is_no_value(text: str) -> bool:
-    """Whether a text says that there is no value: `N/A`, `unknown`, `-`, or nothing at all."""
+    """Whether a string says that there is no value: `N/A`, `unknown`, `-`, or nothing at all."""
     word = text.strip().casefold()
     return word in _NO_VALUE or _unwrapped(word).casefold() in _NO_VALUE
 
 
 def is_placeholder(text: str, names: tuple[str, ...] = ()) -> bool:
-    """Whether a word without quotes stands for a value: `<name>`, `string`, or the name of its own field."""
+    """Whether a word without quotes is a placeholder for a value: `<name>`, `string`, or the name of its own field."""
     if _SLOT.fullmatch(text) or tuple(name_words(text)) == names:
         return True
     return text in _TYPE_WORDS and not _OF_TYPES.intersection(names)
 
 
 def _match_other(text: str, choices: tuple[Any, ...]) -> Choice | None:
-    """A choice that is no text: a number, a boolean or null."""
+    """A choice that is not a string: a number, a boolean or null."""
     amount = read_amount(text)
     if amount is not None:
         for choice in choices:
@@ -279,7 +279,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _match_word(text: str, named: dict[str, set[str]], company: Company) -> Choice | None:
-    """The one choice that stands in the text as a whole word or run of words, in neutral company."""
+    """The one choice that occurs in the text as a whole word or run of words, beside neutral words only."""
     if len(text) > _MAX_TEXT:
         return None
     tagged = _TAGGED.fullmatch(text.strip())
@@ -364,7 +364,7 @@ def _choice_at(tokens: list[str], at: int, named: dict[str, set[str]]) -> tuple[
 
 
 def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str, company: Company) -> bool:
-    """Whether a choice of one letter stands among words: an article or a pronoun, as far as anyone can tell.
+    """Whether a choice of one letter occurs among words, where it may be an article or a pronoun.
 
     It counts alone, in brackets, or behind a label: `(B)`, `Answer: B`, `Option B`.
     """
@@ -382,7 +382,7 @@ def _is_letter_in_a_sentence(tokens: list[str], at: int, length: int, text: str,
 
 
 def _announces(between: list[str]) -> bool:
-    """Whether a colon or copula stands between a described word and the choice."""
+    """Whether a colon or copula separates a described word from the choice."""
     return any(token in _COLONS or token in _COPULAS for token in between)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from flujo_aros.contract import PLACEHOLDER, WELL_KNOWN, Event, EventContract, WrittenEvent, fold, mask_reasoning
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.garnish import Look, tidied
+from flujo_aros.reading.optional_fields import Look, tidied
 from flujo_aros.reading.payload import cut_prose
 from flujo_aros.reading.scanner import FENCED
 

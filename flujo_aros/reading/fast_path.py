@@ -1,10 +1,10 @@
 """The quick way through common damage: rewrite what is odd beyond doubt, and let the C parser judge the result.
 
 Most damaged replies are Python or JavaScript literals: single quotes, bare keys, `True`, trailing commas, comments.
-The text is split at its quotation marks, and in what stands between the strings each kind of damage is mended
-everywhere at once, so that no Python runs for a single token. The result is either valid JSON that satisfies the
-contract strictly, or the text is left to the machine. This is no second parser: it accepts nothing that the machine
-reads otherwise (a property test holds them together), and the machine tells the repairs when somebody looks.
+The text is split at its quotation marks, and between the strings each kind of damage is repaired everywhere at once,
+so that no Python code runs for a single token. The result is either valid JSON that satisfies the contract strictly, or
+the text is left to the parser. This is not a second parser: it accepts nothing that the parser reads differently (a
+property test compares them), and the parser makes the list of repairs when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final, NamedTuple
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.grammar import LEFT_OUT
 
-# Control characters, which no text may hold here, stand for the strings while the rest is mended.
+# Control characters take the place of the strings while the rest is repaired; a text that has any is not read here.
 _DOUBLE: Final = "\x00"
 _SINGLE: Final = "\x01"
 _ESCAPED: Final = "\x02"  # an escaped quotation mark
 _HARD: Final = (_DOUBLE, _ESCAPED, "\\")
 """In single quotes, what a plain string has not: a string, or a backslash."""
 _COMMENT: Final = re.compile(r"(/(?:/[^\n]*+|\*[^*]{0,2000}\*/)(?:[ \t\r\n]*+:)?)")
-# Plain sets of ASCII characters are much quicker than classes such as `\w`; other letters are left to the machine.
+# Plain sets of ASCII characters are much quicker than classes such as `\w`; other letters are left to the parser.
 _BARE: Final = re.compile(r"([A-Za-z_$][A-Za-z0-9_$-]{0,60}+)(?=[ \t\r\n]*+:)")
 _GAP: Final = re.compile(
     r"[ \t\r\n](?<=[A-Za-z0-9_\"}\]\x00\x01][ \t\r\n])[ \t\r\n]*+(?=(?:[\x00\x01]|\"[^\"\n]*+\")[ \t\r\n]*+:)"
@@ -39,14 +39,14 @@ _WORDS: Final = tuple(
 
 
 class Rewritten(NamedTuple):
-    """A text with common damage mended, and the highest risk of what was mended."""
+    """A text with its common damage repaired, and the highest risk of these repairs."""
 
     text: str
     risk: Risk
 
 
 def rewrite(text: str) -> Rewritten | None:
-    """Mend common damage in a text that holds one value; None where something stands in it that takes more."""
+    """Repair the common damage of a text that holds one value; None where it holds anything that takes more."""
     if _DOUBLE in text or _SINGLE in text or _ESCAPED in text or ("\\" in text and '\\\\"' in text):
         return None
     double = text.replace('\\"', _ESCAPED).split('"')
@@ -80,7 +80,7 @@ def _keys_behind_gaps(parts: list[str], double: list[str]) -> Iterator[str]:
 
 
 def _without_comments(rest: str) -> str | None:
-    """A space in the place of each comment; None where one holds quotes, stands for something, or before a colon."""
+    """A space in the place of each comment; None where one holds quotes, marks an omission, or precedes a colon."""
     if "/" not in rest:
         return rest
     parts = _COMMENT.split(rest)

@@ -51,7 +51,7 @@ LEFT_OUT: Final = re.compile(
     """,
     re.X | re.I,
 )
-"""A comment that stands for something that was left out: the value is not all there."""
+"""A comment that marks an omission: the value is not complete."""
 ELLIPSIS: Final = re.compile(r"\.\.\.|…")
 
 # --- members and elements of plain JSON, and what departs from it without any doubt ----------------------------------
@@ -201,7 +201,7 @@ GLUED: Final = re.compile(
 """A number and what should not follow it."""
 LOST_BEGIN: Final = re.compile(
     r"""
-      [^'’‘\\]+ ['’]                                      # tea'   whose opening quote was lost
+      [^'’‘\\]+ ['’]                                      # tea'   whose opening quote is missing
     | [^“”«»\\]+ [”»]                                     # tea”
     """,
     re.X,

@@ -1,7 +1,7 @@
-"""The machine for an object of which only some keys count: once these are read, what follows may be unreadable.
+"""The parser for an object of which only some keys count: once these are read, the rest may be unreadable.
 
-It is the same machine, with another answer to a few of the things at which it stops. What it leaves out is the edit
-`cleaned`; nothing is taken in the place of it.
+It is the same parser, which answers differently where it would stop. What it leaves out is the edit `cleaned`; nothing
+takes its place.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from flujo_aros.reading.repairs import LOSSY, Edit, worst
 from flujo_aros.reading.scalars import SURROGATE
 
 _BETWEEN: Final = ("truncated", "elided")
-"""Where these stop the machine between two members, the member before has ended."""
+"""Where these stop the parser between two members, the member before has ended."""
 CLEANED: Final = "cleaned"
-"""The code of what was left out or changed because it is garnish."""
+"""The code of what was left out or changed because it is optional."""
 
 
 class LenientParser(Parser):
-    """Reads an object of which only the keys of `counts` count. A number that is none stays one that is not finite."""
+    """Reads an object of which only the keys of `counts` count. `NaN` and `Infinity` become numbers."""
 
     def __init__(
         self,
@@ -52,23 +52,23 @@ class LenientParser(Parser):
                 raise
             return self._without_rest(stop, end)
 
-    # --- what may stand in garnish --------------------------------------------------------------------------------
+    # --- what an optional field may hold ------------------------------------------------------------------------------
 
-    def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (nobody is told here)
+    def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (no message is made here)
         sign = -1 if raw.startswith("-") else 1
         return Node(NUMBER, nan if "a" in raw.lower() else sign * inf, pos, pos + len(raw))
 
     def _whole_characters(self, found: Unescaped, start: int) -> str:
-        if not found.lone or not self._in_garnish():
+        if not found.lone or not self._in_optional():
             return super()._whole_characters(found, start)
         whole = SURROGATE.sub("\ufffd", found.value)
         self.edits.append(Edit(CLEANED, LOSSY, start, start, whole, self._path()))
         return whole
 
-    def _in_garnish(self) -> bool:
-        return bool(self.stack) and self._is_garnish(self.stack[0])
+    def _in_optional(self) -> bool:
+        return bool(self.stack) and self._is_optional(self.stack[0])
 
-    def _is_garnish(self, root: Frame) -> bool:
+    def _is_optional(self, root: Frame) -> bool:
         """Whether the member that is being read is one that does not count."""
         return root.kind == OBJECT and bool(root.key) and root.keys.get(root.key, root.key) not in self._counts.keys
 
@@ -91,17 +91,17 @@ class LenientParser(Parser):
     # --- leaving out what follows ---------------------------------------------------------------------------------
 
     def _end_of_what_counts(self, stop: Stop) -> int | None:
-        """Where the last key that is needed ends, if it does so beyond doubt and what stopped here is garnish."""
+        """Where the last key that is needed ends, if that is certain and the parser stopped at what is optional."""
         root = self.stack[0] if self.stack else None
         if root is None or root.kind != OBJECT or not self._counts.needed <= root.plain.keys():
             return None
         end: int = max(member.node.end for member in root.items if member.key in self._counts.keys)
         sure = self.comma >= end and (worst(e for e in self.edits if e.start < end) or Risk.LOSSLESS) is Risk.LOSSLESS
         between = not root.key and len(self.stack) == 1 and stop.failure.code in _BETWEEN
-        return end if sure and (between or self._is_garnish(root)) else None
+        return end if sure and (between or self._is_optional(root)) else None
 
     def _end_of_object(self, stop: Stop, begin: int) -> int | None:
-        """Where the object ends. None where nobody can tell, or where what counts may stand in the rest once more."""
+        """Where the object ends. None where that is not certain, or where a key that counts may follow once more."""
         end, depth = len(self.text), 0
         cut = stop.failure.reason is Reason.TRUNCATED
         for found in BRACKETS.finditer(self.text, self.stack[0].start):
@@ -143,7 +143,7 @@ class LenientParser(Parser):
         self.stack[-1].key = ""
 
     def _path(self) -> str:
-        """Where in the value the machine is reading."""
+        """The path of what the parser is reading."""
         steps: list[str | int] = []
         for frame in self.stack:
             if frame.kind != OBJECT:

@@ -1,4 +1,4 @@
-"""Looks ahead in a text that may still grow: what cannot be decided yet waits, and is decided later.
+"""Looks ahead in a text that may still grow: what cannot be decided yet is decided when more has come.
 
 In a text that is complete these looks cost next to nothing. In one that grows, a decision that more text could change
 raises `NeedMoreInput`; the parser then goes back to the last thing that was certain, and on from there when more has

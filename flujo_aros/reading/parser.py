@@ -63,7 +63,7 @@ _LOOK: Final = 20_000
 _MOST_IN_ONE_PLACE: Final = 12
 """How many edits one damaged place may take: see `Parser.parse_from`."""
 DEPTH: Final = 200
-"""How deep containers may be nested, where nobody says otherwise."""
+"""How deep containers may be nested, by default."""
 _SPELLED: Final = {True: "true", False: "false", None: "null"}
 
 
@@ -211,7 +211,7 @@ class Parser:
         return self.root
 
     def go_on(self, text: str) -> Parsed | Failure | None:
-        """Read on in a text that has grown; None: more of it is needed to tell. Never raises."""
+        """Read on in a text that has grown; None: it takes more of the text to go on. Never raises."""
         self.text = text
         if self.opened is not None and open_still(text, self.opened):
             return None
@@ -707,7 +707,7 @@ class Parser:
         return value
 
     def _wants_text(self, shape: Shape) -> bool:
-        """Whether a text is asked for here. What an envelope, a key in another case or a list of one holds is unknown
+        """Whether a string is wanted here. What an envelope, a key in another case or a list of one holds is unknown
         here: where a contract says anything at all, it is taken for text."""
         if shape.anything:
             return self.guided
@@ -1082,7 +1082,7 @@ class Parser:
         return False
 
     def _is_whole(self) -> bool:
-        """Whether only closers are missing where a reply has ended by itself; behind a comma all fields must stand."""
+        """Whether only closers are missing where a reply ends by itself; behind a comma no field may be missing."""
         last = self.text[: self.pos].rstrip()[-1:]
         if last != ",":
             return last not in ":[{"
@@ -1200,7 +1200,7 @@ class Parser:
         return grammar.KEY_AHEAD.match(self.text, pos, growing=self.growing)
 
     def _key_ahead(self, pos: int) -> bool:
-        """Whether a key and its colon stand here; one of several words must be known to the schema."""
+        """Whether a key and its colon follow; one of several words must be known to the schema."""
         ahead = self._look_for_key(pos)
         if ahead is None:
             return False
@@ -1244,9 +1244,7 @@ class Parser:
         return Stop(Failure(reason, code, message, self.pos if at is None else at))
 
     def _end_of_text_stop(self, missing: str) -> None:
-        raise self._stop(
-            f"the text ends where {missing} should stand", "truncated", Reason.TRUNCATED, at=len(self.text)
-        )
+        raise self._stop(f"the text ends where {missing} is expected", "truncated", Reason.TRUNCATED, at=len(self.text))
 
 
 def _in_pairs(raw: str) -> bool:

@@ -29,10 +29,10 @@ from flujo_aros.contract import (
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import Following
-from flujo_aros.reading.garnish import Look
 from flujo_aros.reading.json_scan import find_json_end
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
 from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
+from flujo_aros.reading.optional_fields import Look
 from flujo_aros.reading.parser import DEPTH, Failure, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest

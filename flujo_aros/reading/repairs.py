@@ -120,8 +120,8 @@ def unlink(path: Path) -> tuple[str | int, ...]:
 def steps_to(root: Node | None, at: int, names: dict[int, str]) -> Iterator[str | int]:
     """The keys and indexes that lead to the innermost node which holds this position of the text.
 
-    Siblings stand in the order of the text, so that each level is searched by halves: a text may have as many edits as
-    a list has items.
+    Siblings are in the order of the text, so each level takes a binary search: a text may have as many edits as a list
+    has items.
     """
     node: Node | None = root
     while node is not None:

@@ -1,4 +1,4 @@
-"""Which members a Python type may write anew: what is shown of them while they stream is not what they will be."""
+"""Fields whose streamed value may differ from the final one, because a validator or serializer changes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flujo_aros.contract import TypeValues
 from flujo_aros.json_data import is_dict
 
 EVERYTHING: Final = frozenset({""})
-"""No member is certain before the whole is."""
+"""No field is certain before the whole value is."""
 
 _FIELDS: Final = ("model-field", "typed-dict-field", "dataclass-field")
 _FUNCTIONS: Final = ("function-before", "function-after", "function-wrap", "function-plain", "decimal")
@@ -23,7 +23,7 @@ _known: Final[WeakKeyDictionary[TypeValues[Any], frozenset[str]]] = WeakKeyDicti
 
 
 def written_anew(values: TypeValues[Any]) -> frozenset[str]:
-    """The names of the members that a validator, a serializer or a setting of the type may change.
+    """The names of the fields that a validator, a serializer or a setting of the type may change.
 
     >>> from pydantic import AfterValidator
     >>> from typing import Annotated

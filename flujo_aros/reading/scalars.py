@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from flujo_aros.outcome import Risk
 
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
-"""Half of a character: no file, socket or terminal could take a text with one."""
+"""Half of a surrogate pair: it cannot be encoded for a file, a socket or a terminal."""
 
 LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 

@@ -1,10 +1,10 @@
 """Repair a reply where it is damaged, and leave everything before and behind it to the C parsers.
 
-The C scanner says where JSON ends to be JSON. What came before is read by a second C parser (jiter, which takes a text
-that is cut), and gives the containers that are open there. In these the tolerant parser is put down one item before the
-damage, and taken up again at the first item behind it. Its items are written as JSON in the place of what was damaged,
-and the C scanner goes on from there. What comes out is valid JSON that satisfies the contract as it stands, or the
-whole is left to the tolerant parser: nothing is accepted here that it would read otherwise.
+The C scanner finds the first character that is not JSON. The text before it is read by a second C parser (jiter, which
+reads a text that is cut off), which gives the containers that are open there. In these the tolerant parser starts one
+item before the damage and stops at the first item behind it. The items that it read are written as JSON in the place of
+the damage, and the C scanner goes on from there. The result is valid JSON that satisfies the contract as it is, or the
+whole is left to the tolerant parser: nothing is accepted here that it would read differently.
 
 So one defect costs the same in every reply, but for the C parsers, which take about 10 µs for 2 KB.
 """
@@ -35,7 +35,7 @@ _MOST_NEAR: Final = 4
 _STRUCTURE: Final = frozenset("{}[],")
 _before = Node(LITERAL, None, 0, 0)
 _BEFORE: Final = {OBJECT: Member("", 0, _before), ARRAY: _before}
-"""What stands for an item before the damage: nobody looks at more than its end."""
+"""The place of an item before the damage: only its end is ever looked at."""
 _ESCAPE: Final = re.compile(r'(:?)\\([^"])')
 _COLON: Final = "\\u003a"
 """Before a backslash it looks like the drive of a path."""
@@ -61,15 +61,15 @@ class _Place(NamedTuple):
 
     @property
     def cut(self) -> int:
-        """Where what is written anew begins: with the comma, because no item may follow."""
+        """Where the rewritten part begins: at the comma, because no item may follow it."""
         return self.comma or self.start
 
 
 def splices(text: str, start: int, extent: JsonExtent, shape: Shape, *, ends: bool) -> Iterator[Spliced]:
     """The value at `start`, an opening bracket, with one more damaged place repaired each time.
 
-    `extent` is what the C scanner says of it, and `ends` tells that the text is known to be complete. Nothing more
-    comes where it takes more than a few local repairs.
+    `extent` is what the C scanner found, and `ends` says that the text is known to be complete. The iterator ends where
+    more than a few local repairs are needed.
     """
     edits: list[Edit] = []
     grown = done = 0  # how much longer the text has become, and up to where it is repaired
@@ -190,7 +190,7 @@ def _with_paths(parser: Parser, grown: int) -> list[Edit]:
 
 
 def _json(value: Any) -> str:
-    """A value whose strings are certain, so that no backslash in them is to be taken for a part of a text."""
+    """A value whose strings are certain, written so that none of its escapes can be read as a literal backslash."""
     written = to_json(value, inf_nan_mode="constants").decode()
     return _ESCAPE.sub(_as_code, written) if "\\" in written else written
 

@@ -62,11 +62,11 @@ _MAX_KEY: Final = 120
 _LOOK_BACK: Final = 2_000
 """How far back of a quote is looked: to go back to where the string began would be quadratic."""
 _INCH: Final = re.compile(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
-"""Behind a measure a quote stands for inches or feet."""
+"""Behind a number a quote means inches or feet."""
 
 
 class Surroundings(NamedTuple):
-    """Where a string stands: `role` is key, member or element; `knows` tells whether the schema has such a key."""
+    """The place of a string: `role` is key, member or element; `knows` says whether the schema has such a key."""
 
     text: str
     role: str
@@ -303,7 +303,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
 
     `"Hello, "world", she said", "b": 2`: behind the second quote comes `world`, which is no comma; behind the third
     comes a comma, but `she said` is neither a key with a colon nor a string, so that it is a comma of the text. Behind
-    the fourth comes `"b":`. Elements have no colon to tell by: there a quote, a bracket or a number is enough.
+    the fourth comes `"b":`. Elements have no colon to go by: there a quote, a bracket or a number is enough.
     """
     text = around.text
     after = _skip(text, pos)
@@ -350,7 +350,7 @@ def _comment_and_end(around: Surroundings, comment: int) -> bool:
 
 
 def _member_without_colon(around: Surroundings, at: int) -> bool:
-    """Whether a member stands here whose colon was forgotten, or the cut begin of one."""
+    """Whether a member begins here whose colon was forgotten, or whose text was cut."""
     text, shape = around.text, around.shape
     if _CUT_KEY.match(text, at):
         await_end(text, len(text), growing=around.growing)
@@ -363,7 +363,7 @@ def _member_without_colon(around: Surroundings, at: int) -> bool:
 
 
 def _next_element_after_comment(around: Surroundings, comment: int) -> bool:
-    """Whether another element, or the end of the list, stands on a line after a `# comment`."""
+    """Whether another element, or the end of the list, follows on a line after a `# comment`."""
     text = around.text
     line = text.find("\n", comment, comment + 200)
     await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)
@@ -494,7 +494,7 @@ JSON_MARK: Final = re.compile(r"[{\[:=]")
 _NO_BEGIN: Final = re.compile(r"\s*[\[{:=]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")
 _LONE: Final = re.compile(r"\"\s*,|,\s*\"")
 _CLOSES_FIRST: Final = re.compile(r"[^\"]*[^\s\d\"(\[{=:>,.-]\"(?:[\s,;.:)\w]|\Z)")
-"""The first quote in a text looks like the last of one: no pair stands there."""
+"""The first quote looks like a closing one, so that the quotes are not pairs."""
 _MORE_BEHIND: Final = re.compile(
     r",\s{0,40}(?:#|//|/\*)[^\n]{0,200}\Z|,[ \t]{0,40}\n\s{0,80}[\"']?\w{1,60}[\"']?\s{0,40}[:=]"
 )
@@ -505,7 +505,7 @@ _INCH_MARK: Final = re.compile(r"\d\"")
 def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool) -> bool:
     """Whether an edit of quotes could as well have been another.
 
-    `text` is what the string is said to hold, and `quotes` stand around it.
+    `text` is the content that the string would have, and `quotes` are the marks around it.
     """
     if code == "inner-quote":
         return _holds_json(text, *quotes) or (element and _is_odd(text))
@@ -515,7 +515,7 @@ def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool)
 
 
 def _lost_too_much(text: str) -> bool:
-    """Whether a string whose end was lost may have ended before: a quote, a bracket or a separator tells so."""
+    """Whether a string whose end was lost may have ended before: a quote, a bracket or a separator suggests it."""
     return (
         text.count('"') > text.count('\\"')
         or text.endswith((";", ","))
@@ -526,7 +526,7 @@ def _lost_too_much(text: str) -> bool:
 
 
 def _holds_json(text: str, quote: str, last: str) -> bool:
-    """Whether the quotes in a string look like JSON that went on: then nobody can tell where it ends."""
+    """Whether the quotes in a string look like JSON that went on: then its end is not certain."""
     if quote != '"' and quote in QUOTES:  # the quotes that matter are those of its own kind
         own = QUOTES[quote] if last == '"' else QUOTES[quote].replace('"', "")
         text = text.translate({34: 39} | dict.fromkeys(map(ord, own), 34))
@@ -538,5 +538,5 @@ def _holds_json(text: str, quote: str, last: str) -> bool:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether one quote has no partner; behind a digit it may stand for inches."""
+    """Whether one quote has no partner; behind a digit it may mean inches."""
     return text.count('"') % 2 == 1 and _INCH_MARK.search(text) is None

@@ -156,7 +156,7 @@ def _spellings(label: _Labelled, quotes: Quotes) -> Iterator[str]:
     ends = None if label.quoted else _BREAK.search(written)
     if ends is not None:
         yield written[: ends.start()]
-        # Inside of JSON `\\n` is a new line, unless what stands behind it is no word: as in `ab\\n3w9`.
+        # Inside of JSON `\\n` is a new line, unless what follows it is not a word: as in `ab\\n3w9`.
         if mark is not None and _TAIL.fullmatch(written, ends.end()):
             return
     yield written

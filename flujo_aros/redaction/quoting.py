@@ -32,7 +32,7 @@ class Quotes:
     def around(self, start: int, end: int) -> str | None:
         """The mark of the JSON string in which a place lies; None for any other place.
 
-        Exact for valid JSON. Of any other text a string is what its marks, and what stands beside them, make one.
+        Exact for valid JSON. In any other text, quotation marks and their neighbours decide what a string is.
 
         >>> text = '{"a": "b"}, he said "c"'
         >>> [Quotes(text).around(text.index(letter), text.index(letter) + 1) for letter in "bc"]

@@ -32,7 +32,7 @@ class Vault:
     """The secrets of one text, by label. `hide` takes them out, `restore` puts them back where a model copied a label.
 
     `named` are values that the caller knows to be secret, beside the kinds that are found by their looks. `labelled`:
-    what the text itself calls a password, a key or a token is one, too, wherever it stands.
+    what the text itself calls a password, a key or a token is one, too, wherever it occurs.
 
     A label stands for what the secret says, however it was written: inside of a JSON string its backslashes and
     quotation marks are escaped, elsewhere they are not, and both is so in the text and in the reply.

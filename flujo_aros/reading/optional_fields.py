@@ -1,4 +1,4 @@
-"""What is only garnish in an event is put right or left out, and told, so that nobody is asked again because of it."""
+"""Repairs or drops the optional fields of an event, so that the model is not asked again because of one of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Look(Protocol):
         ...
 
 
-_MAY_BE_GARNISH: Final = (
+_MAY_BE_OPTIONAL: Final = (
     Reason.INVALID,
     Reason.AMBIGUOUS,
     Reason.MALFORMED,
@@ -35,30 +35,30 @@ _OBJECT: Final = compile_contract({"type": "object"})
 
 
 def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look) -> Reading[WrittenEvent]:
-    """The outcome of an event that was rejected for its garnish, cleaned; any other outcome as it is.
+    """The outcome of an event that was rejected for its optional fields, with these cleaned; any other as it is.
 
-    A score that is no number is dropped, `scores` that name nobody are left out, a kind that is no text is a wrong
-    kind; a number that is not finite is null elsewhere, and what cannot be read behind all that counts is left out. A
-    winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and what names nobody stays
-    rejected. Elsewhere it is garnish, too.
+    A score that is not a number is dropped, so are `scores` that are not an object; a kind that is not a string counts
+    as a wrong kind; elsewhere a number that is not finite becomes null. What cannot be read behind the last field that
+    counts is dropped. A winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and
+    anything that names no one stays rejected. Elsewhere it is optional, too.
     """
-    if not isinstance(outcome, Rejected) or outcome.reason not in _MAY_BE_GARNISH:
+    if not isinstance(outcome, Rejected) or outcome.reason not in _MAY_BE_OPTIONAL:
         return outcome
     loose: Reading[LooseEvent] = look(text, contract.loose)
     if not isinstance(loose, Accepted):
-        return _without_garnish(outcome)
+        return _without_optional(outcome)
     cleaning = _Cleaning(loose.value, contract, look, len(text))
     if not cleaning.is_winner_clear:
-        return _without_garnish(outcome, _shown(cleaning.event["winner"]))
+        return _without_optional(outcome, _shown(cleaning.event["winner"]))
     repairs = (*loose.repairs, *cleaning.repairs)
     event = WrittenEvent.model_validate(cleaning.event)
     return Accepted(event, Trust.of(repairs), loose.origin, repairs, loose.text)
 
 
-def _without_garnish(outcome: Rejected, winner: str = "") -> Rejected:
-    """The rejection without issues about garnish, which nobody is to be asked about.
+def _without_optional(outcome: Rejected, winner: str = "") -> Rejected:
+    """The rejection without issues about optional fields, which a model is not asked to repair.
 
-    `winner` is what stands in the place of one and names nobody, where all else is clean.
+    `winner` is the value of a winner that names no one, where all other fields are clean.
     """
     if winner and not any(issue.path.startswith("$.winner") for issue in outcome.issues):
         issue = Issue("$.winner", "type", f"expected a name or null, found {winner}")
@@ -78,7 +78,7 @@ class _Cleaning:
         self._span = (0, size)
         kind = self.event.get("kind")
         if kind is not None and not isinstance(kind, str):
-            self.event["kind"] = _shown(kind)  # none of the kinds: the fallback stands in for it
+            self.event["kind"] = _shown(kind)  # not one of the kinds: the fallback replaces it
         self._clean_winner(judged=contract.judges_winner)
         self._clean_scores()
         self._clean_numbers()
@@ -95,7 +95,7 @@ class _Cleaning:
         else:
             self.event["winner"] = named
             code = "envelope" if isinstance(given, (dict, list)) else "number-to-string"
-            self._tell(code, Risk.INFERRED, "$.winner", given, named)
+            self._log(code, Risk.INFERRED, "$.winner", given, named)
 
     def _clean_scores(self) -> None:
         given = self.event.get("scores")
@@ -108,7 +108,7 @@ class _Cleaning:
             self._drop("scores")
             return
         if given is not self.event["scores"]:
-            self._tell("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _shown(given))
+            self._log("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _shown(given))
         numbers = {name: self._number(name, score) for name, score in given.items()}
         self.event["scores"] = {name: number for name, number in numbers.items() if number is not None}
 
@@ -116,7 +116,7 @@ class _Cleaning:
         path = path_of(("scores", name))
         found = self._look(json.dumps(score), _NUMBER, whole=True)
         if not isinstance(found, Accepted):
-            self._tell(CLEANED, Risk.LOSSY, path, score, "")
+            self._log(CLEANED, Risk.LOSSY, path, score, "")
             return None
         self.repairs += [replace(repair, path=path, span=self._span) for repair in found.repairs]
         return float(found.value)
@@ -135,17 +135,17 @@ class _Cleaning:
                 pending += [(value, index, (*steps, index)) for index in range(len(value))]
             elif isinstance(value, float) and not isfinite(value):
                 holder[key] = None
-                self._tell(CLEANED, Risk.LOSSY, path_of(steps), value, _shown(None))
+                self._log(CLEANED, Risk.LOSSY, path_of(steps), value, _shown(None))
 
     def _drop(self, name: str) -> None:
-        self._tell(CLEANED, Risk.LOSSY, f"$.{name}", self.event.pop(name), "")
+        self._log(CLEANED, Risk.LOSSY, f"$.{name}", self.event.pop(name), "")
 
-    def _tell(self, code: str, risk: Risk, path: str, before: Any, after: str) -> None:
+    def _log(self, code: str, risk: Risk, path: str, before: Any, after: str) -> None:
         self.repairs.append(Repair(code, risk, path, self._span, _shown(before), after[:80]))
 
 
 def _name_in(given: Any) -> str | None:
-    """The one text that stands in a list or an object in the place of a name; None where it is not clear."""
+    """The name that a list or an object holds in the place of one; None where it is not clear."""
     if isinstance(given, (bool, int, float)):
         return json.dumps(given) if isfinite(given) else None
     held = list(given.values()) if is_dict(given) else given if is_list(given) else []

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _FLUSH_SECONDS: Final = 0.25
 """Live text is kept in pieces of about this length of time: a reply that comes at once is one write less."""
-_LONGEST_FLUSH: Final = 2.0
+_LONGEST_FLUSH: Final = 10.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 

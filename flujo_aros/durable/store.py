@@ -192,6 +192,10 @@ class Store:
         if self.is_sqlite and self.engine.url.database in (None, "", ":memory:"):
             raise UsageError("a database in memory does not survive a crash; name a file: sqlite:///FILE")
         self._prefix = "" if self.is_sqlite else "dbos."
+        mine = "FROM aros_durable_runs WHERE run_id = :run_id AND epoch = :epoch" + (
+            "" if self.is_sqlite else " FOR SHARE"  # in SQLite, a statement that writes has the whole file
+        )
+        self._start, self._settle = sa.text(_START.format(mine=mine)), sa.text(_SETTLE.format(mine=mine))
         with self.connection() as connection:
             self._prepare(connection, create=create)
 
@@ -381,42 +385,24 @@ class Store:
 
     def started(self, run_id: str, epoch: int, name: str, kind: str, seq: int) -> None:
         """Keep that a step starts; once more if it had not settled."""
-        now = time.time()
-        values = {"run_id": run_id, "name": name, "kind": kind, "seq": seq, "attempt": 1, "started": now}
+        row = {"run_id": run_id, "epoch": epoch, "name": name, "kind": kind, "seq": seq, "now": time.time()}
         with self.connection() as connection:
             if not self.is_sqlite:  # what commits after it takes it along
                 connection.execute(_LAZY_COMMIT)
-            self._own(connection, run_id, epoch)
-            again = connection.execute(
-                STEPS.update()
-                .where(STEPS.c.run_id == run_id, STEPS.c.name == name)
-                .values(attempt=STEPS.c.attempt + 1, started=now, settled=None, settled_seq=None, status=None)
-            )
-            if again.rowcount == 0:
-                connection.execute(STEPS.insert().values(values))
+            if connection.execute(self._start, row).rowcount == 0:
+                raise Superseded(run_id)
 
     def settled(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Keep how steps have settled, in one transaction."""
         with self.connection() as connection:
-            self._own(connection, run_id, epoch)
-            self._settle(connection, run_id, rows)
+            self._settled(connection, run_id, epoch, rows)
 
-    def _settle(self, connection: sa.Connection, run_id: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        now = time.time()
+    def _settled(self, connection: sa.Connection, run_id: str, epoch: int, rows: Iterable[Mapping[str, Any]]) -> None:
+        same = {"run_id": run_id, "epoch": epoch, "now": time.time()}
         for row in rows:
-            ended = {
-                "settled": now,
-                "settled_seq": sa.func.coalesce(STEPS.c.settled_seq, row["settled_seq"]),
-                "status": row["status"],
-                "record": row["record"],
-            }
-            changed = connection.execute(
-                STEPS.update().where(STEPS.c.run_id == run_id, STEPS.c.name == row["name"]).values(ended)
-            )
-            if changed.rowcount == 0:
-                begun = {"kind": row["kind"], "seq": row["seq"], "attempt": 1, "started": now}
-                ended["settled_seq"] = row["settled_seq"]
-                connection.execute(STEPS.insert().values(run_id=run_id, name=row["name"], **begun, **ended))
+            record = json.dumps(row["record"], ensure_ascii=False)
+            if connection.execute(self._settle, {**same, **row, "record": record}).rowcount == 0:
+                raise Superseded(run_id)
 
     def finish(
         self,
@@ -436,7 +422,7 @@ class Store:
         """
         with self.connection() as connection:
             self._own(connection, run_id, epoch)
-            self._settle(connection, run_id, rows)
+            self._settled(connection, run_id, epoch, rows)
             unsettled = self._unsettled(connection, run_id)
             note = None
             if unsettled and status not in ("cancelled", "paused"):
@@ -538,6 +524,20 @@ class Store:
         self.engine.dispose()
 
 
+# Twice for each step, so that each is one statement that is made once: it writes only where the run is ours still.
+_START: Final = """
+INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started)
+SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1, CAST(:now AS DOUBLE PRECISION) {mine}
+ON CONFLICT (run_id, name) DO UPDATE SET attempt = aros_durable_steps.attempt + 1, started = excluded.started,
+settled = NULL, settled_seq = NULL, status = NULL
+"""
+_SETTLE: Final = """
+INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started, settled, settled_seq, status, record)
+SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1, CAST(:now AS DOUBLE PRECISION),
+CAST(:now AS DOUBLE PRECISION), CAST(:settled_seq AS BIGINT), CAST(:status AS TEXT), CAST(:record AS TEXT) {mine}
+ON CONFLICT (run_id, name) DO UPDATE SET settled = excluded.settled, status = excluded.status,
+record = excluded.record, settled_seq = COALESCE(aros_durable_steps.settled_seq, excluded.settled_seq)
+"""
 _LAZY_COMMIT: Final = sa.text("SET LOCAL synchronous_commit TO off")
 
 

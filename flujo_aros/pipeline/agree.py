@@ -15,7 +15,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep, StepContext, as_body
-from flujo_aros.pipeline.option_types import one_of
+from flujo_aros.pipeline.options import one_of
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.telling import tell_note

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
+from flujo_aros.pipeline.model import BodyLike, Branches, Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.names import Where, nearest
-from flujo_aros.pipeline.option_types import known_options
+from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.parallel import check_scopes
 from flujo_aros.pipeline.step import REFERENCE
+
+ConditionLike: TypeAlias = Annotated[Callable[..., Any] | str, Option("condition", fits=anything)]
+"""An expression, a function, or where to import one from."""
 
 _DEFAULT: Final = "default"
 
@@ -35,9 +38,9 @@ class Branch(Common):
     """
 
     name: str
-    branches: Mapping[str, BodyLike]
+    branches: Branches
     _: KW_ONLY
-    condition: FunctionLike
+    condition: ConditionLike
     default_branch: BodyLike | None = None
     kind: str = field(default="conditional", init=False, repr=False)
 

@@ -9,19 +9,18 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.model import Common, Pipeline, StepContext, as_body
-from flujo_aros.pipeline.option_types import known_options
+from flujo_aros.pipeline.model import STEP, Common, Pipeline, PipelineStep, StepContext, as_body
+from flujo_aros.pipeline.options import Option, has, known_options
 from flujo_aros.pipeline.pause import fingerprint, has_conversation
 from flujo_aros.pipeline.values import as_plain
 
 if TYPE_CHECKING:
-    from flujo_aros.pipeline.model import PipelineStep
     from flujo_aros.pipeline.shared import Write
 
 
@@ -80,6 +79,9 @@ _Running: TypeAlias = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asy
 """For each loop the keys whose step runs now, and what is set when it has ended."""
 
 
+_CACHE: Final = Option("hidden", "an object with `get` and `put`", fits=has("get", "put"))
+
+
 @known_options
 @dataclass(frozen=True)
 class Cached(Common):
@@ -97,8 +99,8 @@ class Cached(Common):
     """
 
     name: str
-    step: PipelineStep
-    cache: Cache = field(default_factory=MemoryCache, kw_only=True, compare=False, repr=False)
+    step: Annotated[PipelineStep, STEP]
+    cache: Annotated[Cache, _CACHE] = field(default_factory=MemoryCache, kw_only=True, compare=False, repr=False)
     kind: str = field(default="cache", init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, cast
 
 from flujo_aros.errors import UsageError
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.options import function_option
 
-FunctionLike: TypeAlias = "Callable[..., Any] | str"
+FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]
 """A function, or where to import it from: "package.module:name"."""
 
 

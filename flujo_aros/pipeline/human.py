@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import Where
-from flujo_aros.pipeline.option_types import known_options
+from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
@@ -35,8 +35,8 @@ class Human(Common):
     """
 
     name: str
-    message: str = "{{ previous_step }}"
-    input_schema: Any = None
+    message: Annotated[str, Option(words="a template")] = "{{ previous_step }}"
+    input_schema: Annotated[Any, Option("schema", fits=anything)] = None
     kind: str = field(default="hitl", init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
@@ -13,7 +13,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, Pipeline, StepContext
 from flujo_aros.pipeline.names import Where
-from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, known_options, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
@@ -41,6 +41,18 @@ class OutputMapping:
         refuse_wrong_options(self, "outputs: ")
 
 
+def _are_outputs(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        named = cast("Mapping[object, object]", value)
+        return all(isinstance(each, str) for each in (*named, *named.values()))
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(each, OutputMapping) for each in cast("list[Any]", value)
+    )
+
+
+_OUTPUTS: Final = Option("special", "a mapping from paths to paths, or a list of OutputMapping", fits=_are_outputs)
+
+
 @known_options
 @dataclass(frozen=True)
 class Import(Common):
@@ -60,13 +72,13 @@ class Import(Common):
     """
 
     name: str
-    pipeline: Pipeline
+    pipeline: Annotated[Pipeline, Option("hidden", fits=anything)]
     _: KW_ONLY
-    alias: str = ""
+    alias: Annotated[str, Option("hidden")] = ""
     input: InputLike = PREVIOUS
     input_to: InputTo = "initial_prompt"
     inherit_context: bool = False
-    outputs: Sequence[OutputMapping] | Mapping[str, str] | None = None
+    outputs: Annotated[Sequence[OutputMapping] | Mapping[str, str], _OUTPUTS] | None = None
     on_failure: OnFailure = "abort"
     default: Any = None
     propagate_hitl: bool = True
@@ -76,10 +88,6 @@ class Import(Common):
         super().__post_init__()
         if not isinstance(cast("object", self.pipeline), Pipeline):
             self.refuse(f"an import takes a Pipeline, not {self.pipeline!r}")
-        for key, valid in (("input_to", get_args(InputTo)), ("on_failure", get_args(OnFailure))):
-            wrong = one_of(key, getattr(self, key), valid)
-            if wrong is not None:
-                self.refuse(wrong, key)
         if isinstance(self.outputs, Mapping):
             pairs = tuple(OutputMapping(child, parent) for child, parent in self.outputs.items())
             object.__setattr__(self, "outputs", pairs)

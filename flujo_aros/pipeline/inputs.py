@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Annotated, Any, Protocol, TypeAlias, cast
 
 from flujo_aros.errors import TemplateError
 from flujo_aros.host import Prompt
 from flujo_aros.pipeline.names import Where
+from flujo_aros.pipeline.options import Option, anything
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.pipeline.values import as_parts, as_text
 
-InputLike: TypeAlias = "str | Mapping[str, Any] | list[Any]"
+InputLike: TypeAlias = Annotated[str | Mapping[str, Any] | list[Any], Option("template", fits=anything)]
 """What may be written as the input of a step."""
 
 

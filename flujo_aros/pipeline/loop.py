@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, cast
+
+from annotated_types import Ge
 
 from flujo_aros.contract import CompletionSignal
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
-from flujo_aros.pipeline.branch import as_condition, judged
+from flujo_aros.pipeline.branch import ConditionLike, as_condition, judged
 from flujo_aros.pipeline.callables import FunctionLike, called, resolved
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
@@ -18,7 +20,7 @@ from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import worst_trust
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, StepOutputs, as_body
 from flujo_aros.pipeline.names import StepReference, Where
-from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, anything, known_options, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
@@ -50,6 +52,13 @@ class StateUpdate:
         refuse_wrong_options(self, "state: ")
 
 
+def _are_updates(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(each, StateUpdate) for each in cast("list[Any]", value))
+
+
+_STATE: Final = Option("special", "a list of StateUpdate", fits=_are_updates)
+
+
 @known_options
 @dataclass(frozen=True)
 class Loop(Common):
@@ -72,14 +81,14 @@ class Loop(Common):
     name: str
     body: BodyLike
     _: KW_ONLY
-    exit: FunctionLike | None = None
-    max_loops: int = 5
+    exit: ConditionLike | None = None
+    max_loops: Annotated[int, Ge(1)] = 5
     completion_signal: str | None = None
     on_max_loops: OnMaxLoops = "fail"
-    init: BodyLike | None = None
-    state: tuple[StateUpdate, ...] = ()
-    next_input: str = "auto"
-    output: InputLike | None = None
+    init: Annotated[BodyLike, Option("special", fits=anything)] | None = None
+    state: Annotated[tuple[StateUpdate, ...], _STATE] = ()
+    next_input: Annotated[str, Option("special", "a template")] = "auto"
+    output: Annotated[InputLike, Option("special", fits=anything)] | None = None
     initial_input_mapper: FunctionLike | None = None
     iteration_input_mapper: FunctionLike | None = None
     loop_output_mapper: FunctionLike | None = None
@@ -90,9 +99,6 @@ class Loop(Common):
         object.__setattr__(self, "body", as_body(self.body, name="body"))
         if self.init is not None:
             object.__setattr__(self, "init", as_body(self.init, name="init"))
-        wrong = one_of("on_max_loops", self.on_max_loops, get_args(OnMaxLoops))
-        if wrong is not None:
-            self.refuse(wrong, "on_max_loops")
         _ = self._exit, self._signal, self._following, self._made, self._updates  # so that what is wrong is found now
 
     @cached_property

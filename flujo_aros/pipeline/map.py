@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, cast, get_args
+from typing import Annotated, Any, Final, cast
+
+from annotated_types import Ge
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
@@ -15,7 +17,7 @@ from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import MergeStrategy, merged_writes, worst_trust
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where
-from flujo_aros.pipeline.option_types import known_options, one_of
+from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext
@@ -43,10 +45,10 @@ class Map(Common):
     name: str
     body: BodyLike
     _: KW_ONLY
-    iterable_input: str
-    init: BodyLike | None = None
-    finalize: BodyLike | None = None
-    max_concurrency: int = 8
+    iterable_input: Annotated[str, Option(words="a template, or a path such as previous_step.lines")]
+    init: Annotated[BodyLike, Option("special", fits=anything)] | None = None
+    finalize: Annotated[BodyLike, Option("special", fits=anything)] | None = None
+    max_concurrency: Annotated[int, Ge(1)] = 8
     merge_strategy: MergeStrategy = "error_on_conflict"
     kind: str = field(default="map", init=False, repr=False)
 
@@ -56,11 +58,6 @@ class Map(Common):
             given = getattr(self, key)
             if given is not None:
                 object.__setattr__(self, key, as_body(given, name=key))
-        if self.max_concurrency is None:  # pyright: ignore[reportUnnecessaryComparison]  # what types forbid can be given
-            self.refuse("max_concurrency must be a whole number of 1 or more, not None", "max_concurrency")
-        wrong = one_of("merge_strategy", self.merge_strategy, get_args(MergeStrategy))
-        if wrong is not None:
-            self.refuse(wrong, "merge_strategy")
         _ = self._items  # so that a wrong template is found now
 
     @property

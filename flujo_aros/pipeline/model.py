@@ -12,14 +12,35 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, cast, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    NoReturn,
+    Protocol,
+    TypeAlias,
+    cast,
+    runtime_checkable,
+)
+
+from annotated_types import Ge, Gt
 
 from flujo_aros.contract import Check
 from flujo_aros.errors import Code, Suggestion, UsageError
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.names import StepReference, Where, nearest, short
-from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong, refuse_wrong_options, wrong_options
+from flujo_aros.pipeline.options import (
+    Option,
+    anything,
+    has,
+    is_a,
+    known_options,
+    refuse_wrong,
+    refuse_wrong_options,
+    wrong_options,
+)
 from flujo_aros.pipeline.results import BodyResult, OnDegraded
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import InputTemplate
@@ -295,17 +316,40 @@ MAX_LEVELS: Final = 64
 """A place in the context: names joined by dots."""
 
 
+def _is_money(value: Any) -> bool:
+    number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+    return number and not (isinstance(value, Decimal) and value.is_nan()) and value >= 0
+
+
+def _is_steps(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+
+
 @known_options
 @dataclass(frozen=True, slots=True)
 class StepLimits:
     """The most that a step may use. Checked before each model call; None: no limit."""
 
-    max_requests: int | None = None
-    max_tokens: int | None = None
-    max_cost: Decimal | None = None
+    max_requests: Annotated[int, Ge(0)] | None = None
+    max_tokens: Annotated[int, Ge(0)] | None = None
+    max_cost: Annotated[Decimal, Option(words="a number of US dollars of 0 or more", fits=_is_money)] | None = None
 
     def __post_init__(self) -> None:
         refuse_wrong_options(self, "usage_limits.")
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+STEP: Final = Option("step", "a step", fits=has("name", "kind", "run"))
+"""An option that is a step."""
+_CHECKS: Final = Option("special", "a list of functions", "`checks=[function]`, also for one alone", fits=_is_list)
+_LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` makes them", fits=is_a("StepLimits"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,13 +371,15 @@ class Common:
     on_degraded: OnDegraded | None = None
     updates_context: bool = False
     mergeable_output: bool | None = None
-    sink_to: str | None = None
-    checks: Sequence[Check] = ()
-    fallback: PipelineStep | None = None
-    usage_limits: StepLimits | None = None
-    retries: int = 0
-    timeout: float | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    sink_to: Annotated[str, Option(words="a dotted path in the context such as result.text")] | None = None
+    checks: Annotated[Sequence[Check], _CHECKS] = ()
+    fallback: Annotated[PipelineStep, STEP] | None = None
+    usage_limits: Annotated[StepLimits, _LIMITS] | None = None
+    retries: Annotated[int, Ge(0)] = 0
+    timeout: Annotated[float, Gt(0), Option(words="a number of seconds above 0")] | None = None
+    meta: Annotated[Mapping[str, Any], Option(words="a mapping", fits=_is_mapping)] = field(
+        default_factory=dict[str, Any]
+    )
 
     def __post_init__(self) -> None:
         check_name(getattr(self, "name", None))
@@ -402,9 +448,6 @@ def check_name(name: object) -> None:
 
 
 def _problems(step: Common) -> Iterator[tuple[str, str]]:
-    wrong = None if step.on_degraded is None else one_of("on_degraded", step.on_degraded, get_args(OnDegraded))
-    if wrong is not None:
-        yield "on_degraded", wrong
     if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
         yield "sink_to", f"sink_to has at most {MAX_LEVELS} names with dots between them"
     elif step.sink_to is not None and not SINK.fullmatch(step.sink_to):
@@ -424,6 +467,12 @@ class Mistake:
     message: str
     code: Code
     suggestion: Suggestion | None = None
+
+
+_OF_PIPELINES: Final = {
+    "steps": Option(words="a list of steps", hint="`Pipeline([step])`, also for one", fits=_is_steps),
+    "description": Option(words="a text", fits=lambda value: isinstance(value, str)),
+}
 
 
 @known_options
@@ -458,7 +507,7 @@ class Pipeline:
         body: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        refuse_wrong("Pipeline", steps=steps, description=description)
+        refuse_wrong("Pipeline", _OF_PIPELINES, steps=steps, description=description)
         if not isinstance(cast("object", name), str):
             raise UsageError(f"Pipeline: name must be a text, not {name!r}")
         object.__setattr__(self, "steps", tuple(steps))
@@ -489,8 +538,13 @@ class Pipeline:
         return frozenset(model for step in self.steps for model in step.models)
 
 
-BodyLike: TypeAlias = "Pipeline | PipelineStep | Sequence[PipelineStep]"
+BodyLike: TypeAlias = Annotated[Pipeline | PipelineStep | Sequence[PipelineStep], Option("body", fits=anything)]
 """What may be given as the body of a step: a pipeline, one step, or a list of steps."""
+
+Branches: TypeAlias = Annotated[
+    Mapping[str, BodyLike], Option("branches", "a mapping from names to steps", fits=_is_mapping)
+]
+"""Bodies by name."""
 
 
 def as_body(steps: object, *, name: str) -> Pipeline:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+from annotated_types import Ge
 
 from flujo_aros.errors import UsageError
 from flujo_aros.host import USED_UP
 from flujo_aros.outcome import Accepted
-from flujo_aros.pipeline.callables import FunctionLike, called, resolved
+from flujo_aros.pipeline.callables import called, resolved
 from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
-from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
+from flujo_aros.pipeline.model import Branches, Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.names import Where, nearest
-from flujo_aros.pipeline.option_types import known_options, one_of
+from flujo_aros.pipeline.options import Option, function_option, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of
@@ -25,6 +27,9 @@ from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
 from flujo_aros.pipeline.template import InputTemplate
 
 OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
+
+
+_FIELD_MAPPING: Final = Option(words="a mapping from branches to lists of names")
 
 
 @known_options
@@ -49,16 +54,16 @@ class Parallel(Common):
     """
 
     name: str
-    branches: Mapping[str, BodyLike]
+    branches: Branches
     _: KW_ONLY
     merge_strategy: MergeStrategy = "error_on_conflict"
     on_branch_failure: OnBranchFailure = "propagate"
     context_include_keys: Sequence[str] | None = None
-    field_mapping: Mapping[str, Sequence[str]] | None = None
+    field_mapping: Annotated[Mapping[str, Sequence[str]], _FIELD_MAPPING] | None = None
     ignore_branch_names: bool = False
-    reduce: FunctionLike | None = None
+    reduce: Annotated[Callable[..., Any] | str, function_option("reducer")] | None = None
     input: InputLike = PREVIOUS
-    max_concurrency: int | None = None
+    max_concurrency: Annotated[int, Ge(1)] | None = None
     kind: str = field(default="parallel", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -171,13 +176,6 @@ class Parallel(Common):
         if not self.branches:
             yield "name", "it has no branches"
         yield from (("name", problem) for problem in check_scopes(self.branches))
-        for key, valid in (
-            ("merge_strategy", get_args(MergeStrategy)),
-            ("on_branch_failure", get_args(OnBranchFailure)),
-        ):
-            wrong = one_of(key, getattr(self, key), valid)
-            if wrong is not None:
-                yield key, wrong
         for name in self.field_mapping or ():
             if name not in self.branches:
                 near = nearest(name, self.branches)

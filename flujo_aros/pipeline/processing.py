@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
-from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
 
 from pydantic import ConfigDict, ValidationError
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Risk
 from flujo_aros.pipeline.names import nearest
-from flujo_aros.pipeline.option_types import known_options, one_of, refuse_wrong_options
+from flujo_aros.pipeline.options import Option, is_a, known_options, one_of, refuse_wrong_options
 from flujo_aros.recovery import Ladder
 
 Enforcement: TypeAlias = Literal["off", "validate", "repair", "validate+repair"]
@@ -83,6 +83,21 @@ class Coercion:
                 raise UsageError(f"coercion.allow.{kind} may name {CONVERSIONS[kind]!r} only, not {wrong!r}")
 
 
+def _are_stages(value: Any) -> bool:
+    stages = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else None
+    return stages is not None and all(isinstance(each, (str, Mapping)) or hasattr(each, "stage") for each in stages)
+
+
+_COERCION: Final = Option(words="a Coercion", hint="`Coercion(tolerant_level=1)` makes one", fits=is_a("Coercion"))
+_STAGES: Final = Option(
+    words="a list of stages, each a name or a mapping",
+    hint='`stages=["retry"]`, also for one alone',
+    fits=_are_stages,
+)
+_CHECKED: Final = frozenset({"schema", "coercion", "enforce_grammar", "stages", "adaptive", "reasoning_precheck"})
+"""What is checked by its type; words, limits and what stands in a stage are judged with the ladder."""
+
+
 @known_options
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processing:
@@ -100,23 +115,23 @@ class Processing:
     """
 
     structured_output: StructuredOutput = "auto"
-    schema: dict[str, Any] | None = None
+    schema: Annotated[dict[str, Any], Option(words="a JSON Schema, which is a mapping")] | None = None
     enforcement: Enforcement = "repair"
     aop: Aop | None = None
-    coercion: Coercion = field(default_factory=Coercion)
+    coercion: Annotated[Coercion, _COERCION] = field(default_factory=Coercion)
     enforce_grammar: bool = False
     risk: RiskWord | None = None
-    stages: tuple[str | dict[str, Any], ...] | None = None
+    stages: Annotated[tuple[str | dict[str, Any], ...], _STAGES] | None = None
     max_stages: int | None = None
     max_calls: int | None = None
     max_cost: Decimal | None = None
     deadline: float | None = None
     adaptive: bool | None = None
-    reasoning_precheck: dict[str, Any] | None = None
+    reasoning_precheck: Annotated[dict[str, Any], Option(words="a mapping")] | None = None
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        refuse_wrong_options(self, "processing.")
+        refuse_wrong_options(self, "processing.", _CHECKED)
         for name, valid in _WORDS.items():
             value = getattr(self, name)
             wrong = one_of(name, value, valid) if value is not None or name in _ALWAYS else None

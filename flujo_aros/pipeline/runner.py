@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from uuid import uuid4
 
 from pydantic import BaseModel
@@ -18,7 +18,7 @@ from flujo_aros.pipeline.budget import Budget
 from flujo_aros.pipeline.execution import Execution, Frame, LiveOf, Sleep
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
-from flujo_aros.pipeline.option_types import known_options, refuse_wrong
+from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import fingerprint, paused_run, recorded_slots
 from flujo_aros.pipeline.recording import Recording
 from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus, Work
@@ -102,6 +102,31 @@ class InProcess:
         )
 
 
+def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+def _are_observers(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(callable, cast("Sequence[Any]", value)))
+
+
+_OPTIONS: Final = {
+    "journal": Option(
+        words="a Journal, or any function of an event, or None",
+        hint='`Journal("runs.sqlite")` opens one in a file',
+        fits=_or_none(callable),
+    ),
+    "observers": Option(
+        words="a list of functions of an event", hint="`observers=[function]`, also for one", fits=_are_observers
+    ),
+    "on_result": Option(words="a function of a RunResult, or None", fits=_or_none(callable)),
+    "usage_limits": Option(
+        words="StepLimits, or None", hint="`StepLimits(max_requests=3)` makes them", fits=_or_none(is_a("StepLimits"))
+    ),
+    "models": Option(words="a source of models, which has `model(name)`, or None", fits=_or_none(has("model"))),
+}
+
+
 @known_options
 class Runner:
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
@@ -138,6 +163,7 @@ class Runner:
             raise UsageError(f"a Runner runs a Pipeline or a step, not {found}; make one: Pipeline([step, …])")
         refuse_wrong(
             "Runner",
+            _OPTIONS,
             journal=journal,
             observers=observers,
             on_result=on_result,

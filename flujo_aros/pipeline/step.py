@@ -8,7 +8,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast
+
+from annotated_types import Ge
 
 from flujo_aros.contract import (
     Check,
@@ -28,7 +30,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import Where
-from flujo_aros.pipeline.option_types import known_options
+from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.telling import tell_call
 from flujo_aros.pipeline.template import InputTemplate
@@ -43,6 +45,12 @@ PREVIOUS: Final = "{{ previous_step }}"
 
 REFERENCE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>_?[A-Za-z]\w*)", re.ASCII)
 """How a callable is named in a blueprint: one name of one module, and none with two underscores in front."""
+
+
+_IS_AGENT: Final = (is_a("AgentSpec"), has("iter", "run"))
+_AGENT: Final = Option("special", "an AgentSpec or an Agent", fits=lambda value: any(fits(value) for fits in _IS_AGENT))
+_PROCESSING: Final = Option("special", "a Processing", "`Processing(stages=[…])` makes one", fits=is_a("Processing"))
+_MODEL: Final = Option(words="the name of a model", fits=lambda value: isinstance(value, str) and value.strip() != "")
 
 
 @known_options
@@ -66,13 +74,13 @@ class Step(Common):
     """
 
     name: str
-    agent: AgentSpec | Any
-    contract: Any = None
+    agent: Annotated[AgentSpec | Any, _AGENT]
+    contract: Annotated[Any, Option("special", fits=anything)] = None
     input: InputLike = PREVIOUS
-    processing: Processing = field(default_factory=Processing)
-    model: str | None = field(default=None, kw_only=True)
+    processing: Annotated[Processing, _PROCESSING] = field(default_factory=Processing)
+    model: Annotated[str, _MODEL] | None = field(default=None, kw_only=True)
     model_settings: Mapping[str, Any] = field(default_factory=dict[str, Any], kw_only=True)
-    max_iterations: int = field(default=1, kw_only=True)
+    max_iterations: Annotated[int, Ge(1)] = field(default=1, kw_only=True)
     completion_signal: str | None = field(default=None, kw_only=True)
     use_history: bool = field(default=False, kw_only=True)
     kind: str = field(default="step", init=False, repr=False)
@@ -227,7 +235,7 @@ class Call(Common):
     """
 
     name: str
-    function: CallFunction | str
+    function: Annotated[CallFunction | str, Option("special", fits=anything)]
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     input: InputLike = PREVIOUS
     kind: str = field(default="step", init=False, repr=False)

@@ -1,0 +1,294 @@
+"""The options of steps: each is declared once, as a field of its kind, and everything else is derived from that.
+
+The type of the field, with `Option` for what a type cannot say, gives the check of what Python code hands in and the
+words of its errors. `flujo_aros.blueprint.forms` derives from the same field how a blueprint writes the option, the
+schema for editors, and how it is dumped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt
+from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError, core_schema
+from typing_extensions import TypedDict
+
+from flujo_aros.errors import Hint, UsageError
+from flujo_aros.pipeline.model_settings import wrong_settings
+from flujo_aros.pipeline.names import nearest
+
+_C = TypeVar("_C", bound=type)
+
+Form: TypeAlias = Literal[
+    "value", "body", "branches", "step", "function", "reducer", "condition", "template", "schema", "special", "hidden"
+]
+"""How a blueprint writes an option: as it is, or as steps, a reference, a template, a JSON Schema. `special`: the kind
+has a loader of its own for it; `hidden`: a blueprint cannot say it."""
+
+_MOST_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the type of an option does not say: its form in a blueprint, and what it must be in words.
+
+    `fits` is asked in the place of the type; `hint` says how a right value is made. Stands in `Annotated`.
+    """
+
+    form: Form = "value"
+    words: str = ""
+    hint: str = ""
+    fits: Callable[[Any], bool] | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        """The check of a value that Python code hands in."""
+        if self.fits is None:
+            return handler(source)
+        written = handler(source) if self.form == "value" else core_schema.any_schema()
+        return core_schema.json_or_python_schema(
+            json_schema=written, python_schema=core_schema.no_info_plain_validator_function(self._checked)
+        )
+
+    def _checked(self, value: Any) -> Any:
+        if self.fits is None or self.fits(value):
+            return value
+        raise PydanticCustomError("option", "not what the option must be")
+
+
+def anything(value: Any) -> bool:  # noqa: ARG001 - as all that ask about a value
+    """For options that are looked at when they are compiled."""
+    return True
+
+
+def has(*members: str) -> Callable[[Any], bool]:
+    """Whether a value is an object with these members, and not a class."""
+    return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in members)
+
+
+def is_a(*names: str) -> Callable[[Any], bool]:
+    """Whether a value is an object of one of these classes, which are not imported for that."""
+    return lambda value: not isinstance(value, type) and any(each.__name__ in names for each in type(value).__mro__)
+
+
+def is_function(value: Any) -> bool:
+    """Whether a value is a function, or where to import one from."""
+    return isinstance(value, str) or callable(value)
+
+
+def known_options(cls: _C) -> _C:
+    """Refuse options that this class does not have, with the nearest one; goes above `@dataclass`.
+
+    All options of such a class are checked; of a kind that somebody else has written only those of every kind.
+    """
+    made: Callable[..., None] = cast("Any", cls).__init__
+    names = [name for name in inspect.signature(made).parameters if name != "self"]
+    known = frozenset(names)
+
+    @wraps(made)
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        if not options.keys() <= known:
+            name = next(name for name in options if name not in known)
+            raise TypeError(f"{cls.__name__} has no option {name!r}{nearest(name, names)}")
+        made(self, *args, **options)
+
+    cast("Any", cls).__init__ = init
+    _checked.add(cls)
+    return cls
+
+
+_checked: Final[set[type]] = set()
+_FUNCTION: Final = 'a function, or "package.module:name"'
+
+
+def function_option(form: Form = "function") -> Option:
+    """An option that is a function."""
+    return Option(form, _FUNCTION, fits=is_function)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One option of a kind of step, as its field declares it."""
+
+    name: str
+    annotation: Any
+    default: Any
+    option: Option
+    required: bool
+    constraints: tuple[Any, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What the option must be."""
+        words = self.option.words or _words(self.annotation)
+        return f"{words}, or None" if words and self._may_be_none else words
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it may be, where it is one of several."""
+        return _choices(self.annotation)
+
+    @property
+    def _may_be_none(self) -> bool:
+        return types.NoneType in get_args(_bare(self.annotation))
+
+
+@cache
+def declared_options(kind: Any) -> Mapping[str, Declared]:
+    """The options of a kind of step by name, those of every kind first."""
+    hints = get_type_hints(kind, include_extras=True)
+    found: dict[str, Declared] = {}
+    for field in dataclasses.fields(kind):
+        if not field.init:
+            continue
+        annotation = hints[field.name]
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        made = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        option = next(_options_in(annotation), Option())
+        found[field.name] = Declared(field.name, annotation, None if required else made, option, required)
+    return found
+
+
+def wrong_options(step: object, shared: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Each option of a wrong type, with the sentence about it. `shared` are the options that every kind of step has.
+
+    A kind that somebody else has written may have other options of the same names: only the shared ones are looked at.
+    """
+    return _wrong(step, None if type(step) in _checked else shared)
+
+
+def refuse_wrong_options(given: object, what: str = "", names: frozenset[str] | None = None) -> None:
+    """Raise a `UsageError` for the first option of a wrong type; `what` stands before its name."""
+    for _, problem in _wrong(given, names):
+        raise UsageError(f"{what}{problem}", suggestion=getattr(problem, "suggestion", None))
+
+
+def refuse_wrong(what: str, options: Mapping[str, Option], **given: object) -> None:
+    """Raise a `UsageError` for the first of these options that does not fit."""
+    for name, value in given.items():
+        option = options[name]
+        if option.fits is not None and not option.fits(value):
+            hint = f"; {option.hint}" if option.hint else ""
+            raise UsageError(f"{what}: {name} must be {option.words}, not {shown(value)}{hint}")
+
+
+def _wrong(given: object, names: frozenset[str] | None) -> Iterator[tuple[str, str]]:
+    kind: Any = type(given)
+    values = {name: getattr(given, name) for name in _looked_at(kind, names)}
+    try:
+        _checks(kind, names).validate_python(values)
+    except ValidationError as error:
+        declared = declared_options(kind)
+        seen: set[str] = set()
+        for detail in error.errors(include_url=False, include_input=False):
+            name = str(detail["loc"][0])
+            if name not in seen:
+                seen.add(name)
+                yield name, _sentence(declared[name], values[name], detail["msg"])
+    settings = values.get("model_settings")
+    if isinstance(settings, Mapping):
+        yield from (("model_settings", wrong) for wrong in wrong_settings(cast("Mapping[str, Any]", settings)))
+
+
+@cache
+def _looked_at(kind: Any, names: frozenset[str] | None) -> tuple[str, ...]:
+    return tuple(name for name in declared_options(kind) if name != "name" and (names is None or name in names))
+
+
+@cache
+def _checks(kind: Any, names: frozenset[str] | None) -> Any:
+    """What checks the options as Python code gives them, all at once."""
+    declared = declared_options(kind)
+    fields = {name: declared[name].annotation for name in _looked_at(kind, names)}
+    given = TypedDict(f"{kind.__name__}Options", fields)  # type: ignore[misc]  # made of what was declared
+    cast("Any", given).__pydantic_config__ = ConfigDict(strict=True, arbitrary_types_allowed=True)
+    return TypeAdapter(given).validator
+
+
+def _sentence(declared: Declared, value: object, message: str) -> str:
+    if declared.choices:
+        return one_of(declared.name, value, declared.choices) or message
+    words = declared.words
+    if not words:
+        return f"{declared.name}: {message[:1].lower()}{message[1:]}, not {shown(value)}"
+    hint = f"; {declared.option.hint}" if declared.option.hint else ""
+    return f"{declared.name} must be {words}, not {shown(value)}{hint}"
+
+
+def one_of(what: str, value: object, valid: Sequence[str]) -> Hint | None:
+    """The sentence for a word that is none of the valid ones."""
+    if value in valid:
+        return None
+    near = nearest(value, valid) if isinstance(value, str) else Hint("")
+    near = near if near.suggestion is not None else Hint("")
+    return near.after(f"{what} must be one of {', '.join(valid)}, not {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in an error: not more of it than a line."""
+    text = value.__name__ if isinstance(value, type) else repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({type(value).__name__})"
+
+
+# What annotations say
+
+
+def _bare(annotation: Any) -> Any:
+    """An annotation without what `Annotated` adds to it."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _options_in(annotation: Any) -> Iterator[Option]:
+    """The `Option` of an annotation, that of a member of its union too."""
+    for each in getattr(annotation, "__metadata__", ()):
+        if isinstance(each, Option):
+            yield each
+    bare = _bare(annotation)
+    if get_origin(bare) in (Union, types.UnionType):
+        for member in get_args(bare):
+            yield from _options_in(member)
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    """The words of a `Literal`, with None or without."""
+    bare = _bare(annotation)
+    if get_origin(bare) is Literal:
+        return get_args(bare)
+    if get_origin(bare) in (Union, types.UnionType):
+        members = [each for each in get_args(bare) if each is not types.NoneType]
+        return _choices(members[0]) if len(members) == 1 else ()
+    return ()
+
+
+def _words(annotation: Any) -> str:
+    """What a value of this type is, in words; empty where there are none."""
+    bare = _bare(annotation)
+    bounds = [
+        bound
+        for each in getattr(annotation, "__metadata__", ())
+        for bound in (each.metadata if isinstance(each, FieldInfo) else [each])
+    ]
+    origin, arguments = get_origin(bare), get_args(bare)
+    if origin in (Union, types.UnionType):
+        members = [each for each in arguments if each is not types.NoneType]
+        return _words(members[0]) if len(members) == 1 else ""
+    if bare is bool:
+        return "True or False"
+    if bare is str:
+        return "a text"
+    if bare in (int, float):
+        least = next((f" of {each.ge} or more" for each in bounds if isinstance(each, Ge)), "")
+        above = next((f" above {each.gt}" for each in bounds if isinstance(each, Gt)), "")
+        return f"a {'whole ' if bare is int else ''}number{least}{above}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a mapping with texts as keys"
+    if isinstance(origin, type) and issubclass(origin, Sequence) and arguments[:1] == (str,):
+        return "a list of names"
+    return ""

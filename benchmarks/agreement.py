@@ -1,15 +1,20 @@
 #!/usr/bin/env python
-"""What agreement is worth, per field, on replies of many models to the same documents.
+"""What agreement is worth, per field, on replies of many models to the same documents; JSON lines on stdout.
 
 usage: agreement.py FILE [--rounds N] [--seed N]
 
 FILE has a document on each line: `schema`, `gold` and `values` (by model). Of each document, N times, some models are
-drawn at random; a field is a leaf of the gold, right if it is equal after folding case and space. Printed is:
-plurality   exact values at the same path, as in Counter(values).most_common(1): the share of the fields on which all
-            agree, and how many of those are right
-agree()     the same share, for the fields on which all that have a say agree (need=1.0), and those with need=2/3
-early stop  at five readings: the calls saved by not asking when nothing can change, with `contested="refuse"` (a run
-            ends when a field is contested for good) and for the whole result; and whether any result differs
+drawn at random; a field is a leaf of the gold, right if it is equal after folding case and space.
+
+`plurality`: exact values at the same path, as in Counter(values).most_common(1), where all agree. `agree`: `agree()`
+with this `need`. `coverage` is the share of all fields that are agreed, `right` the share of these that are right;
+`contested_named` says whether each contested field is named.
+
+`early stop`, at five readings: `calls_saved` by not asking what can change nothing any more, and `differ`, how many of
+the runs come to something else than all five do. The same `result` is: for `refuse` the value that is handed on, or the
+refusal; for `every field` which fields are contested, and what the others are agreed on, but for spelling.
+`field_readings_saved` is the share of single fields read after they were decided: what could be saved by asking for
+open fields alone, and is not.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flujo_aros.agreement import Agreement, agree, alike
+from flujo_aros.agreement import ABSENT, Agreement, agree, alike, text_key
 from flujo_aros.contract import path_of
 
 Place = tuple[str | int, ...]
@@ -65,24 +70,10 @@ def placed(gold: Any, draft: Any, path: Place = ()) -> Iterator[tuple[Place, Any
         yield path, folded(gold)
 
 
-class Share:
-    """How many of all fields, and how many of them are right."""
-
-    def __init__(self) -> None:
-        self.there = self.right = 0
-
-    def add(self, *, right: bool) -> None:
-        self.there += 1
-        self.right += right
-
-    def __format__(self, total: str) -> str:
-        right = 100 * self.right / self.there if self.there else 0.0
-        return f"{100 * self.there / int(total):5.1f} % of fields, {right:5.1f} % right"
-
-
-def rightness(rows: list[dict[str, Any]], size: int, rounds: int, chance: random.Random) -> None:
-    total, plurality, contested, named = 0, Share(), 0, 0
-    ours = {"all agree": Share(), "need=2/3": Share()}
+def rightness(rows: list[dict[str, Any]], size: int, rounds: int, chance: random.Random) -> Iterator[dict[str, Any]]:
+    total, contested, named = 0, 0, 0
+    ways: list[tuple[str, float]] = [("plurality", 1.0), ("agree", 1.0), ("agree", 2 / 3)]
+    found = {way: [0, 0] for way in ways}
     for row in rows:
         models, gold = sorted(row["values"]), dict(leaves(row["gold"]))
         flat = {model: dict(leaves(value)) for model, value in row["values"].items()}
@@ -92,43 +83,64 @@ def rightness(rows: list[dict[str, Any]], size: int, rounds: int, chance: random
             for path, want in gold.items():
                 value, votes = Counter(flat[model].get(path, "<absent>") for model in drawn).most_common(1)[0]
                 if votes == size:
-                    plurality.add(right=value == want)
-            for name, need in (("all agree", 1.0), ("need=2/3", 2 / 3)):
-                made = agree([row["values"][model] for model in drawn], row["schema"], need=need)
+                    found[ways[0]][0] += 1
+                    found[ways[0]][1] += value == want
+            for way in ways[1:]:
+                made = agree([row["values"][model] for model in drawn], row["schema"], need=way[1])
                 contested += sum(field.contested for field in made.fields.values())
                 named += len(made.contested)
                 for path, want in placed(row["gold"], made.draft):
                     field = made.fields.get(path_of(path))
                     if field is not None and field.agreed:
-                        ours[name].add(right=folded(field.value) == want)
-    print(f"{size} readings   plurality, all agree   {plurality:{total}}")
-    for name, share in ours.items():
-        print(f"             agree(), {name:<12} {share:{total}}")
-    print(f"             contested fields named  {named} of {contested}")
+                        found[way][0] += 1
+                        found[way][1] += folded(field.value) == want
+    for (way, need), (there, right) in found.items():
+        yield {
+            "readings": size,
+            "way": way,
+            "need": round(need, 2),
+            "fields": total,
+            "coverage": round(100 * there / total, 1),
+            "right": round(100 * right / there, 1),
+            **({"contested_named": named == contested} if way == "agree" else {}),
+        }
 
 
-def result(made: Agreement[Any]) -> tuple[bool, frozenset[str]]:
-    return made.value is not None, frozenset(made.contested)
+def result(made: Agreement[Any]) -> object:
+    """Whether there is a value, what the fields are agreed on, but for spelling, and which are contested."""
+    said = {
+        path: repr(field.value) for path, field in made.fields.items() if field.agreed and field.value is not ABSENT
+    }
+    return made.value is not None, made.contested, {path: text_key(value) for path, value in said.items()}
 
 
-def early_stop(rows: list[dict[str, Any]], rounds: int, chance: random.Random, size: int = 5) -> None:
-    calls = {"refuse": 0, "whole result": 0}
-    differ = {"refuse": 0, "whole result": 0}
-    documents = 0
+def early_stop(
+    rows: list[dict[str, Any]], need: float, rounds: int, chance: random.Random, size: int = 5
+) -> Iterator[dict[str, Any]]:
+    runs, refused, whole, differ, fields, read = 0, 0, 0, [0, 0], 0, 0
     for row in rows:
         for _ in range(rounds):
             drawn = [row["values"][model] for model in chance.sample(sorted(row["values"]), size)]
-            steps = [agree(drawn[:n], row["schema"], of=size) for n in range(1, size + 1)]
-            documents += 1
-            whole = next(n for n, made in enumerate(steps) if made.decided)
-            refused = next(n for n, made in enumerate(steps) if made.decided or made.surely_contested)
-            calls["whole result"] += whole + 1
-            calls["refuse"] += refused + 1
-            differ["whole result"] += result(steps[whole]) != result(steps[-1])
-            differ["refuse"] += (steps[refused].value is None) != (steps[-1].value is None)
-    for name, asked in calls.items():
-        saved = 100 - 100 * asked / documents / size
-        print(f"early stop, {name:<12} {saved:5.1f} % of calls saved, {differ[name]} of {documents} results differ")
+            steps = [agree(drawn[:n], row["schema"], need=need, of=size) for n in range(1, size + 1)]
+            runs += 1
+            at = next(n for n, made in enumerate(steps) if made.decided)
+            sure = next(n for n, made in enumerate(steps) if made.decided or made.surely_contested)
+            whole, refused = whole + at + 1, refused + sure + 1
+            differ[0] += to_value(steps[sure]) != to_value(steps[-1])
+            differ[1] += result(steps[at]) != result(steps[-1])
+            for path in steps[-1].fields:
+                fields += size
+                read += next(n for n, made in enumerate(steps, 1) if path in made.fields and not made.fields[path].open)
+    share = {"need": round(need, 2), "readings": size, "runs": runs}
+    for name, asked, other in (("refuse", refused, differ[0]), ("every field", whole, differ[1])):
+        saved = round(100 - 100 * asked / runs / size, 1)
+        yield {"early stop": name, **share, "calls_saved": saved, "differ": other}
+    yield {"early stop": "each field alone", **share, "field_readings_saved": round(100 - 100 * read / fields, 1)}
+
+
+def to_value(made: Agreement[Any]) -> object:
+    """What a step with `contested: refuse` hands on."""
+    return None if made.value is None else made.draft
 
 
 def main() -> None:
@@ -139,8 +151,11 @@ def main() -> None:
     given = parser.parse_args()
     rows = [json.loads(line) for line in given.file.read_text(encoding="utf-8").splitlines()]
     for size in (2, 3, 5):
-        rightness(rows, size, given.rounds, random.Random(given.seed))
-    early_stop(rows, given.rounds, random.Random(given.seed))
+        for row in rightness(rows, size, given.rounds, random.Random(given.seed)):
+            print(json.dumps(row), flush=True)
+    for need in (2 / 3, 0.6):
+        for row in early_stop(rows, need, given.rounds, random.Random(given.seed)):
+            print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.progress import PlainProgress
 from flujo_aros.ensemble.log import EventLog, LogEvent, fold
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
-from flujo_aros.ensemble.memory import Add, Beliefs, EpisodicMemory, Merge, ReflectionTracker, Retire
+from flujo_aros.ensemble.memory import MOST_BELIEFS, Add, Beliefs, EpisodicMemory, Merge, ReflectionTracker, Retire
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.ensemble.views import Stats, render_stats, stage, stats, transcript
 from flujo_aros.events import StepNoted
@@ -435,29 +435,46 @@ def test_beliefs_are_kept_across_restarts(tmp_path: Path) -> None:
     assert any(first.output["beliefs"]["actor"][0] in asked.prompt for asked in model.asked)
 
 
-def test_the_memory_of_a_turn_does_not_grow_with_the_log(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_neither_memory_nor_prompts_grow_with_the_log(tmp_path: Path) -> None:
     sizes: list[int] = []
     prompts: list[int] = []
-    talker = Talker()
 
-    def counted(prompt: str) -> str:
+    def line(prompt: str) -> str:
         model.asked.clear()  # the script's own memory
         prompts.append(len(prompt))
-        if len(prompts) in (300, 600):
+        if len(prompts) % 20 == 0:
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0])
-        return talker._line(prompt)
+        kind = "agent.reflected" if "ONE belief" in prompt else "agent.spoke"
+        return said(f"Leaf {len(prompts) % 9} falls.", kind)  # parsers keep strings
 
-    model = ScriptedModel(then=counted)
+    model = ScriptedModel(then=line)
     tracemalloc.start()
     try:
-        played(CAST, model, log=EventLog(f"sqlite:///{tmp_path}/events.sqlite"), turns=610)
+        played(CAST, model, log=EventLog(tmp_path / "events.sqlite"), turns=640, repetition=None)
     finally:
         tracemalloc.stop()
     assert max(prompts[300:]) <= 1.1 * max(prompts[:300])
-    assert (
-        sizes[1] - sizes[0] < 300 * 600
-    )  # a turn leaves its usage behind, and its agent's belief; its event is larger
+    assert max(sizes[15:]) - max(sizes[:15]) < 10_000  # an event alone is larger than what 300 turns leave behind
+
+
+def test_an_agent_holds_so_many_beliefs_and_retires_an_old_one_by_a_delta() -> None:
+    owl = manifest(
+        "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 2}
+    )
+    result, log = played([owl], Talker(), turns=60)
+    reflected = [event for event in log if event.kind == "agent.reflected"]
+    assert len(reflected) > MOST_BELIEFS
+    assert len(result.output["beliefs"]["owl"]) == MOST_BELIEFS
+    assert [delta["op"] for delta in reflected[MOST_BELIEFS].payload["deltas"]] == ["retire", "add"]
+    assert not any(event.kind == "agent.reflection_refused" for event in log)
+
+
+def test_the_belief_that_is_retired_is_never_one_that_shrinks_memory_too_much() -> None:
+    held = Beliefs()
+    held.apply([Add(id="b1", text="long " * 50), *(Add(id=f"b{n}", text="short") for n in range(2, 9))])
+    assert held.to_forget("new") == ("b2",)
 
 
 # Manifests

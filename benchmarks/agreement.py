@@ -139,8 +139,8 @@ def early_stop(
 
 
 def to_value(made: Agreement[Any]) -> object:
-    """What a step with `contested: refuse` hands on."""
-    return None if made.value is None else made.draft
+    """What a step with `contested: refuse` hands on, but for spelling."""
+    return None if made.value is None else text_key(repr(made.draft))
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ import json
 import tempfile
 import time
 import tracemalloc
+from array import array
 from pathlib import Path
 
 import jiter
@@ -60,9 +61,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=5_000)
     turns = parser.parse_args().turns
-    times: list[float] = []
+    times = array("d")
     memory: dict[int, int] = {}
-    prompts: list[int] = []
+    prompts = array("l")
 
     def line(prompt: str) -> str:
         model.asked.clear()
@@ -79,6 +80,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'events.sqlite'}"
         step = Ensemble("wood", cast=CAST, profiles={"default": "local:m"}, turns=turns, log=url)
+        for kept in (times, prompts):  # have room before anything is measured
+            kept.extend([0] * 2 * turns)
+            del kept[:]
         tracemalloc.start()
         filling = json.dumps([hashlib.sha256(bytes([n % 251, n // 251])).hexdigest()[:60] for n in range(60_000)])
         jiter.from_json(filling.encode())

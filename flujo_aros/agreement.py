@@ -413,12 +413,11 @@ def _most_alike(votes: _Votes, shape: Shape) -> int:
 
 
 def _spelling(group: _Votes) -> Any:
-    """The value of those who say the same: as most of them write it, else as the first does. Null before absent."""
+    """The value of those who say the same: as most of them write it; of equals null before absent, then the first."""
     written: dict[str, list[Any]] = {}
     for _, (value, _) in group:
         written.setdefault(repr(value), []).append(value)
-    best = max(written.values(), key=len)[0]
-    return None if best is ABSENT and any(value is None for _, (value, _) in group) else best
+    return max(written.values(), key=lambda same: (len(same), same[0] is not ABSENT))[0]
 
 
 def _shown(value: Any) -> str:

@@ -111,6 +111,12 @@ def test_a_choice_is_compared_as_it_stands() -> None:
     assert agree([{"a": "x"}, {"a": "X"}], schema).contested == ("$.a",)
 
 
+@pytest.mark.parametrize(("votes", "left_out"), [("a-", False), ("aa-", True), ("a--", False)])
+def test_a_key_is_left_out_or_null_as_most_write_it(votes: str, left_out: bool) -> None:
+    draft = agree([{"b": 1} if vote == "a" else {"a": None, "b": 1} for vote in votes], ANY).draft
+    assert ("a" not in draft) is left_out
+
+
 def test_an_item_that_one_reading_leaves_out_moves_no_other() -> None:
     items = [{"sku": "A-1", "qty": 1}, {"sku": "B-2", "qty": 2}, {"sku": "C-3", "qty": 3}]
     made = agree([order(lines=items), order(lines=items[1:]), order(lines=items)], Order)

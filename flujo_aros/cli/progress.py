@@ -76,7 +76,9 @@ def said_on_stage(event: StepNoted) -> Text:
     from flujo_aros.ensemble.views import stage_line
 
     told = LogEvent(**event.data)
-    return Text(f"{told.turn:>4}  {without_secrets(stage_line(told))}")
+    line = without_secrets(stage_line(told))
+    who, colon, what = line.partition(": ") if line.startswith(f"{told.actor}: ") else ("", "", line)
+    return Text.assemble((f"{told.turn:>4}  ", "dim"), (f"{who}{colon}", "bold"), what)
 
 
 @dataclass(slots=True)

@@ -52,7 +52,9 @@ def review_command(
         return
     console = stdout_console()
     if shown:
-        console.print(fitted_table([row.cells() for row in shown[:limit]], console.width, figures=("votes",)))
+        cells, folded = [row.cells() for row in shown[:limit]], {"field": 16, "value": 20, "others": 16}
+        dropped = ("run", "step")
+        console.print(fitted_table(cells, console.width, figures=("votes",), dropped_first=dropped, folded=folded))
     else:
         stderr_console().print(f"all readings agree on all {len(rows)} fields; --all lists them")
     if calibration:

@@ -7,7 +7,7 @@ returns every part without an edit and without an issue. Where it sees a reason 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from flujo_aros.contract import TIMES, Shape
 from flujo_aros.reading.enum_match import is_no_value
@@ -87,7 +87,8 @@ def fit(
         return _fit_branch(value, shape, [_MOST_TRIED] if fuel is None else fuel)
     plan: Plan = shape.plan or _plan(shape)
     parts: Iterable[tuple[Any, Any]]
-    if value.__class__ is dict:
+    kind: type = value.__class__
+    if kind is dict:
         found = AS_IS if plan.required is not None and plan.required <= value.keys() else OTHER_CONTAINERS
         parts, same = value.items(), None
     else:
@@ -95,7 +96,7 @@ def fit(
         same = plan.element
         if same is not None and same[0].issuperset(map(type, value)):
             return found  # a list of scalars, all of which stay
-        parts = enumerate(value)
+        parts = enumerate(cast("list[Any]", value))
     members = plan.members
     for key, part in parts:
         known = same or members.get(key)

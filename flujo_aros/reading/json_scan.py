@@ -145,9 +145,10 @@ def find_nodes(text: str, start: int, value: Any, paths: Sequence[tuple[str | in
 
 def _find_in(text: str, start: int, value: Any, tree: dict[str | int, Any], found: list[Node], wanted: int) -> int:
     """Add the nodes in one container that `tree` leads to; where the container ends, unless all have been found."""
-    is_object = value.__class__ is dict
+    kind: type = value.__class__
+    is_object = kind is dict
     pos = _after(_BLANK, text, start + 1)
-    parts: Iterable[tuple[Any, Any]] = value.items() if is_object else enumerate(value)
+    parts: Iterable[tuple[Any, Any]] = value.items() if is_object else enumerate(cast("list[Any]", value))
     for key, part in parts:
         at = _after(_COLON, text, _scan(text, pos)[1]) if is_object else pos
         inner = tree.get(key)

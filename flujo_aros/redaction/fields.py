@@ -209,9 +209,9 @@ def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def secrets_among(value: object) -> tuple[str, ...]:
-    """The texts in a value, however deep, whose names say that they are secret, and pydantic's secret types.
+    """The strings in a value whose names say that they are secret, and pydantic's secret types.
 
-    Looks into mappings, lists, models, dataclasses, and the attributes of any other object.
+    Looks into mappings, lists, models and dataclasses, six levels deep, and at the attributes of any other object.
 
     >>> secrets_among({"user": "ann", "db": {"password": "hunter2"}, "sort_key": "name"})
     ('hunter2',)

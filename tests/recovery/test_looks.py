@@ -75,3 +75,12 @@ class Held:
 def test_of_an_object_without_a_form_its_own_attributes_count_and_none_further_down() -> None:
     assert tuple(secrets_among(Held("correct-horse", Held("battery-staple")))) == ("correct-horse",)
     assert tuple(secrets_among({"shop": Held("correct-horse")})) == ()
+
+
+def test_secrets_are_looked_for_six_levels_deep_and_no_deeper() -> None:
+    """What lies deeper is an object graph, such as a client with its pools, more often than data."""
+    value: object = {"password": "hunter2"}
+    for _ in range(5):
+        value = {"inner": value}
+    assert secrets_among(value) == ("hunter2",)
+    assert secrets_among({"inner": value}) == ()

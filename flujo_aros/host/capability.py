@@ -172,13 +172,11 @@ class Aros(AbstractCapability[Any]):
         """Count the call, remember its settings for the calls of the ladder, and refuse what cannot work."""
         _asking.set(ctx.run_id or "")
         record = self._record(ctx)
-        self._begin(record, self._wanted(ctx, record), request_context)
-        return request_context
-
-    def _begin(self, record: RunRecord, contract: Contract[Any] | None, request: ModelRequestContext) -> None:
+        contract = self._wanted(ctx, record)
         if contract is not None and contract.mode != "json" and not record.tally.own_calls:
-            refuse_misfit(contract, self._ladder(contract, record), request)
-        record.begin(request, contract)
+            refuse_misfit(contract, self._ladder(contract, record), request_context)
+        record.begin(request_context, contract, ctx)
+        return request_context
 
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
@@ -186,7 +184,10 @@ class Aros(AbstractCapability[Any]):
         """Take an error that the ladder can answer, or that carries the reply, for a reply; raise every other again."""
         response = None
         if isinstance(error, PROVIDER_FAULTS):
-            response = self._rescue(ctx, self._record(ctx), request_context.model_request_parameters, error)
+            record = self._record(ctx)
+            stream = record.exchange.stream  # of a reply that was shown: its error was judged by what came before it
+            so_far = stream.so_far().parts if isinstance(stream, WatchedStream) else ()
+            response = self._rescue(ctx, record, request_context.model_request_parameters, error, so_far)
         if response is None:
             raise error
         return response

@@ -28,10 +28,8 @@ from flujo_aros.host.direct import (
     TEXT,
     Call,
     FirstCall,
-    check_limits,
     count,
     make_call,
-    price,
     text_in,
     with_instructions,
 )
@@ -39,7 +37,7 @@ from flujo_aros.host.envelope import Wire
 from flujo_aros.host.faults import PROVIDER_FAULTS
 from flujo_aros.host.ladder_run import AwaitedChecks, Climb, Recovered, Run, put_behind, recover, recover_text
 from flujo_aros.host.live import Showing
-from flujo_aros.host.model import WatchedStream, come, watch
+from flujo_aros.host.model import WatchedStream, come, read_out, watch
 from flujo_aros.host.nested_call import was_cut
 from flujo_aros.host.reporting import clean_history
 from flujo_aros.host.response import CallsMeant, no_output_in, rescue, says_nothing, thought_in, with_blank
@@ -349,26 +347,10 @@ class _Listener(Generic[T]):
         stream.ends_with_text = self.form is parameters or parameters.output_mode != "tool"
         stream.watched = watch(record.exchange, self.form, current_settings().streaming)
         record.exchange.stream = stream
-        self.showing.begin()
-        ended = False
         try:
-            async for event in stream:
-                if run.limits.has_token_limits():
-                    check_limits(run.usage + stream.usage, run.limits)
-                await self.showing.take(event)
-            ended = True
+            return await read_out(stream, self.showing, run.limits, run.usage, run.own)
         finally:
             self.call.response, self.call.first_at = come(stream, record), stream.first_at
-            if not ended:
-                self._count(stream.so_far())
-        return stream.get()
-
-    def _count(self, so_far: ModelResponse) -> None:
-        """Count what came of a stream that nobody reads to its end."""
-        price(so_far)
-        for usage in (self.run.usage, self.run.own):
-            usage.requests += bool(so_far.parts)
-            usage.incr(so_far.usage)
 
 
 def _bare(model: Model) -> Model:

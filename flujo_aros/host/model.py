@@ -32,12 +32,12 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
-from pydantic_ai.usage import RequestUsage
+from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from flujo_aros.contract import Contract
-from flujo_aros.host.direct import FirstCall
+from flujo_aros.host.direct import FirstCall, check_limits, price
 from flujo_aros.host.faults import PROVIDER_FAULTS
-from flujo_aros.host.run_state import Exchange, RunRecord
+from flujo_aros.host.run_state import Exchange, RunRecord, Viewer
 from flujo_aros.host.schema_request import first_form, next_form
 from flujo_aros.reading.runaway import Runaway
 from flujo_aros.reading.stream import StreamReader
@@ -91,18 +91,18 @@ class WatchedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the wrapped model."""
-        return await self._answered(messages, model_settings, model_request_parameters)
-
-    async def _answered(
-        self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
-    ) -> ModelResponse:
+        """Ask the wrapped model; where somebody watches, by a stream of which this shows each piece."""
         record = self._record_of(None)
-        form = first_form(self.wrapped, parameters, record)
+        if record is not None and record.viewer is not None and record.exchange.context is not None:
+            ctx = record.exchange.context
+            asked = self.request_stream(messages, model_settings, model_request_parameters, ctx)
+            async with asked as stream:
+                return await read_out(stream, record.viewer, ctx.usage_limits or UsageLimits(), ctx.usage)
+        form = first_form(self.wrapped, model_request_parameters, record)
         while True:
             try:
                 async with FirstCall(self.wrapped, messages, form, record, capture=self._capture) as call:
-                    call.response = await self.wrapped.request(messages, settings, form)
+                    call.response = await self.wrapped.request(messages, model_settings, form)
                 return call.response
             except PROVIDER_FAULTS as error:
                 words = next_form(error, self.wrapped, form, record)
@@ -377,6 +377,30 @@ class WatchedStream(StreamedResponse):
     def time_to_first_chunk(self, request_start: float) -> float | None:
         """Seconds from the request to the first event."""
         return self.live.time_to_first_chunk(request_start)
+
+
+async def read_out(stream: StreamedResponse, viewer: Viewer, limits: UsageLimits, *usages: RunUsage) -> ModelResponse:
+    """Read a stream to its end, show each event, and give the reply.
+
+    Raises `UsageLimitExceeded` as soon as the first of `usages`, that of the run, passes a limit. What came of a stream
+    that is not read to its end is counted in all of them.
+    """
+    viewer.begin()
+    limited, ended = limits.has_token_limits(), False
+    try:
+        async for event in stream:
+            if limited:
+                check_limits(usages[0] + stream.usage, limits)
+            await viewer.take(event)
+        ended = True
+    finally:
+        if not ended:
+            so_far = stream.so_far() if isinstance(stream, WatchedStream) else stream.get()
+            price(so_far)
+            for usage in usages:
+                usage.requests += bool(so_far.parts)
+                usage.incr(so_far.usage)
+    return stream.get()
 
 
 def _ended(so_far: ModelResponse, parts: Sequence[ModelResponsePart], why: FinishReason = "error") -> ModelResponse:

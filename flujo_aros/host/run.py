@@ -39,6 +39,7 @@ from flujo_aros.host.recorded import recorded_run
 from flujo_aros.host.reporting import agent_span
 from flujo_aros.host.response import no_output_in
 from flujo_aros.host.run_state import RunOptions, RunRecord, StageRecord, recording
+from flujo_aros.host.spans import is_instrumented
 from flujo_aros.outcome import Accepted, Issue, Outcome, OutputError, Reason, Rejected, Trust
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.recovery import Evidence, Ladder
@@ -233,6 +234,10 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
     """The run of an agent of one's own, by pydantic-ai."""
     extra: dict[str, Any] = {} if hosted.output_type is None else {"output_type": hosted.output_type}
     extra.update(recorded_run(hosted.agent, hosted.add))
+    if ask.showing is not None and await _graph_streams(hosted.agent):
+        extra["event_stream_handler"] = ask.showing
+    else:
+        record.viewer = ask.showing
     try:
         result = await hosted.agent.run(
             ask.prompt,
@@ -242,7 +247,6 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
             model_settings=cast("ModelSettings | None", ask.settings),
             usage=ask.usage,
             usage_limits=ask.limits,
-            event_stream_handler=ask.showing,
             infer_name=False,  # the host would look for it among our variables
             **extra,
         )
@@ -255,6 +259,17 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
         return _failed(error, record, schema_sent=hosted.schema_sent) if silent is None else silent
     record.messages = tuple(result.new_messages())
     return _ended(result, record, hosted.contract)
+
+
+async def _graph_streams(agent: Agent[Any, Any]) -> bool:
+    """Whether the agent graph has to stream the replies itself, because others listen to its events or its spans.
+
+    That takes twice the time of a stream that is read below the graph.
+    """
+    root = agent.root_capability
+    if agent.event_stream_handler is not None or root.has_wrap_run_event_stream or root.has_on_event:
+        return True
+    return await is_instrumented(agent)
 
 
 def _failed(error: Exception, record: RunRecord, *, schema_sent: bool) -> Rejected:

@@ -8,12 +8,13 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
 
 from flujo_aros.contract import Check, Contract
@@ -60,6 +61,18 @@ class RunOptions:
     """Whether plain text that was cut is no output: so it is for steps, where nobody looks at how a reply ended."""
 
 
+class Viewer(Protocol):
+    """Shows a reply while it streams."""
+
+    def begin(self) -> None:
+        """Another reply begins."""
+        ...
+
+    async def take(self, event: ModelResponseStreamEvent, /) -> None:
+        """Show what an event of a reply adds to it."""
+        ...
+
+
 @dataclass(slots=True)
 class Tally:
     """The model calls of a run, as those who make them count them."""
@@ -91,6 +104,8 @@ class Exchange:
     request: ModelRequestContext | None = None
     wanted: Contract[Any] | None = None
     """The contract that was named for its output."""
+    context: RunContext[Any] | None = None
+    """pydantic-ai's context of the request; None on the direct path."""
     is_read: bool = False
     """Whether the reply is to be read: a contract was named, or more than plain text was asked for."""
     form_sent: bool = False
@@ -156,6 +171,8 @@ class RunRecord:
     asks: list[AskFinished] = field(default_factory=list[AskFinished])
     """The model calls of the stage that is under way."""
     texts: list[str] = field(default_factory=list[str])
+    viewer: Viewer | None = None
+    """Shows the replies of a run whose agent graph does not stream them."""
     messages: tuple[ModelMessage, ...] = ()
     """What the run has added to its conversation; nothing before it has ended with an output."""
     error: OutputError | None = None
@@ -171,12 +188,14 @@ class RunRecord:
         """How many model calls were made, failed ones and repairs included."""
         return self.tally.calls
 
-    def begin(self, request: ModelRequestContext, contract: Contract[Any] | None) -> None:
+    def begin(
+        self, request: ModelRequestContext, contract: Contract[Any] | None, context: RunContext[Any] | None = None
+    ) -> None:
         """The agent is about to ask its model: what is known of the reply before no longer holds."""
         self.tally.count_own()
         parameters = request.model_request_parameters
         is_read = contract is not None or wants_output(parameters)
-        self.exchange = Exchange(request, contract, is_read, is_form_sent(parameters, request.model))
+        self.exchange = Exchange(request, contract, context, is_read, is_form_sent(parameters, request.model))
 
     def hear(self, event: Event) -> None:
         """Take what the ladder reports."""

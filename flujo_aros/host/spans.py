@@ -53,6 +53,15 @@ async def instrumentation_for(model: Model) -> InstrumentationSettings | None:
     return await _instrumentation_of_process() if await _is_process_instrumented() else None
 
 
+async def is_instrumented(agent: Agent[Any, Any]) -> bool:
+    """Whether runs of an agent have spans: by its own capability or model, or for the whole process."""
+    parts: list[AbstractCapability[Any]] = []
+    agent.root_capability.apply(parts.append)
+    if isinstance(agent.model, InstrumentedModel) or any(isinstance(part, Instrumentation) for part in parts):
+        return True
+    return await _is_process_instrumented() if agent.instrument is None else bool(agent.instrument)
+
+
 class _IsInstrumentedError(Exception):
     """The witness was about to get a span."""
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, PartDeltaEvent, TextPart, UserPromptPart
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 from flujo_aros import AgentSpec, Aros
@@ -402,3 +403,24 @@ def test_the_stop_can_be_switched_off(monkeypatch):
     watched(script, ladder=Ladder(stages=()))
     current_settings.cache_clear()
     assert script.taken >= len(AGAIN)
+
+
+@dataclass
+class Listening(AbstractCapability[None]):
+    """Hears the events of the agent graph."""
+
+    heard: list[object]
+
+    async def wrap_run_event_stream(self, ctx, *, stream):
+        async for event in stream:
+            self.heard.append(event)
+            yield event
+
+
+def test_a_capability_that_listens_to_an_agent_still_hears_a_stream_that_is_shown() -> None:
+    script, heard = Script(GOOD), []
+    agent = Agent(script.model, output_type=NativeOutput(Item), capabilities=[Listening(heard)])
+    pieces, result = watched(script, agent=agent)
+    assert result.outcome.value == PEN
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)) == GOOD
+    assert [event for event in heard if isinstance(event, PartDeltaEvent)]

@@ -141,7 +141,8 @@ class Aros(AbstractCapability[Any]):
             with agent_span(run_id, name, record, ctx.usage, ctx.deps, settings):
                 result = await handler()
                 if record.outcome is not None:
-                    tell_run(result, summary_of(record.outcome, record, content=self.capture_content))
+                    known = record.exchange.summary
+                    tell_run(result, known or summary_of(record.outcome, record, content=self.capture_content))
                 return result
         finally:
             self._runs.pop(run_id, None)

@@ -248,7 +248,7 @@ class Climb:
             reply = await self.awaited.heard(reply, self.contract)
         examples = Examples(self._prompt)
         read = read_first(reply, self.contract, self.ladder, examples, capture=self.run.capture)
-        if isinstance(read, Accepted) and read.trust is Trust.CLEAN:  # the usual case: no plan is made for it
+        if self.ladder.ends_with(read):  # no plan is made for a reply that can be used
             return read
         whole = replace(reply, usage=_used(record), seconds=_taken(record))
         return await self._climb(whole, read, examples)
@@ -435,8 +435,8 @@ def _annotate(run: Run, mended: Accepted[Any], call_id: str | None, wire: Wire) 
     """Write into the response what was made of it."""
     record = run.record
     if record.outcome is not None:
-        told = summary_of(record.outcome, record, content=run.capture)
-        tell_message(record, run.messages, told)
+        record.exchange.summary = summary_of(record.outcome, record, content=run.capture)
+        tell_message(record, run.messages, record.exchange.summary)
     # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
     # what was thought is there already.
     if run.clean_history or wire.contract.mode == "block" or record.exchange.thought:

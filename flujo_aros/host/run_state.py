@@ -143,6 +143,8 @@ class Exchange:
     """Whether the provider was asked to enforce the schema and the reply shows that it did not."""
     outcome: Outcome[Any] | None = None
     """What the reply came to; None while it is not known, and where there was nothing to read."""
+    summary: dict[str, Any] | None = None
+    """That outcome as the metadata of the message has it; None for a reply that is right as it stands."""
 
     @property
     def parameters(self) -> ModelRequestParameters | None:

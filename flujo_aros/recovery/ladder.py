@@ -84,6 +84,10 @@ class Ladder(BaseModel):
         """Whether any stage can do something about such a rejection."""
         return any(reason in stage.answers for stage in self.stages)
 
+    def ends_with(self, read: Outcome[Any]) -> bool:
+        """Whether a climb that begins with this reading ends with it, so that no plan is needed."""
+        return isinstance(read, Accepted) and isinstance(_counted(read, self.stages), Accepted)
+
     def asks_after(self, rejected: Rejected, contract: Contract[Any]) -> bool:
         """Whether a stage would make a call because of such a rejection."""
         task, past = Task(contract), Past.of(rejected)
@@ -197,10 +201,10 @@ _OWN: Final = ("first", "resume")
 """The stages whose reply is the model's own first answer."""
 
 
-def _as_silence(outcome: Outcome[T]) -> Outcome[T]:
-    """The outcome; an event that was made of a reply in which nothing was said counts as no answer yet."""
+def _counted(outcome: Outcome[T], stages: Sequence[Climbable]) -> Outcome[T]:
+    """The outcome; an event made of a reply that says nothing is no answer yet, where a stage would ask again."""
     event = outcome.value if isinstance(outcome, Accepted) else None
-    if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing):
+    if not isinstance(event, Event) or not (event.is_raw_fallback and event.says_nothing) or not _asks_again(stages):
         return outcome
     issue = Issue("$.text", SAYS_NOTHING, "nothing in it was meant to be said")
     return Rejected(Reason.NO_JSON, (issue,), outcome.text)
@@ -284,7 +288,7 @@ class Climb(Generic[T]):
     def over(self, stages: Sequence[Climbable], first: Reply, read: Outcome[T]) -> Plan[T]:
         """Stage after stage until there is a value, where `read` is what the first reply reads as."""
         self._asks_again = _asks_again(stages)
-        outcome = _as_silence(read) if self._asks_again else read
+        outcome = _counted(read, stages)
         if not isinstance(outcome, Rejected):
             return outcome
         self._heard("first", first)

@@ -1,4 +1,4 @@
-"""What the user typed or piped, turned into values: texts, `k=v` pairs, and the type or schema of `--schema`."""
+"""Command-line input as values: strings, `k=v` pairs, and the type or schema of `--schema`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from flujo_aros.pipeline.modules import SUFFIX, is_module_name, lies_beside, ref
 
 
 def given_input(source: str, option: str = "--input") -> str:
-    """`given_text` of something that a person has written: a byte order mark is none of it."""
+    """`given_text` of something that a person wrote, without a byte order mark."""
     return given_text(source, option).removeprefix("\ufeff")
 
 
 def given_text(source: str, option: str = "--input") -> str:
-    """The text that `TEXT`, `@FILE` or `-` (stdin) stands for; `@@…` is a text that begins with `@`.
+    """The string that `TEXT`, `@FILE` or `-` (stdin) means; `@@…` is a string that begins with `@`.
 
     A byte order mark stays in it. Raises `UsageError` when a file cannot be read or is not UTF-8.
     """
@@ -31,7 +31,7 @@ def given_text(source: str, option: str = "--input") -> str:
     if source.startswith("@@"):
         return source[1:]
     if source == "@":
-        raise UsageError(f"{option}: @ stands before the name of a file; a text that begins with @ is written @@…")
+        raise UsageError(f"{option}: @ needs the name of a file behind it; a string that begins with @ is written @@…")
     if source.startswith("@"):
         return file_text(source[1:], option)
     return source
@@ -63,7 +63,7 @@ def _decoded(data: bytes, source: str) -> str:
 
 
 def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
-    """`k=v` pairs as a dict; a value that is JSON counts as JSON, anything else is a text.
+    """`k=v` pairs as a dict; a value that is valid JSON is parsed, anything else is a string.
 
     >>> given_pairs(["lang=de", "limit=3"])
     {'lang': 'de', 'limit': 3}
@@ -79,14 +79,14 @@ def given_pairs(pairs: list[str], option: str = "--set") -> dict[str, Any]:
 
 
 def _json_or_text(value: str, what: str) -> Any:
-    """A value as JSON, else as a text. What can only have been meant as JSON is not taken for a text."""
+    """A value as JSON, else as a string. Raises `UsageError` for what looks like JSON and is not valid."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
         meant = value.strip()
         if (meant[:1], meant[-1:]) in (("{", "}"), ("[", "]")):
             why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-            message = f"{what} looks like JSON and is none ({why}); a text that looks so is written as JSON, in quotes"
+            message = f"{what} looks like JSON but is not valid ({why}); write such a string as JSON, in quotes"
             raise UsageError(message) from error
         return value
 

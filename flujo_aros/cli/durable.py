@@ -229,7 +229,7 @@ def status_command(
     as_json: AsJson = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many runs, newest first.")] = 20,
 ) -> None:
-    """Say how durable runs stand, and follow one.
+    """Show the state of durable runs, or follow one.
 
     They are queued, running, paused, parked, or have ended. A parked run needs another version of its blueprint
     than any worker has, and a running one whose process is gone
@@ -409,7 +409,7 @@ def _ladder(file: Path) -> Any:
 
 
 def check_command(run: RunId, db: Db = DEFAULT_DB, as_json: AsJson = False) -> None:
-    """Hold what is kept of a run against the laws.
+    """Check the record of a durable run.
 
     Everything that started has settled, nothing twice, and nothing is there that did not start. Exit code 0
     where it does, 1 where it does not.

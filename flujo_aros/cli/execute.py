@@ -1,4 +1,4 @@
-"""One run from the command line: who watches it, how it is interrupted, what is kept when it pauses, how it ends."""
+"""One run from the command line: its observers, its interruption, the state of a paused run, its exit code."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ Task = Callable[["Runner", "Board | None"], Coroutine[Any, Any, RunResult]]
 def journal() -> Generator[Together | None]:
     """What listens beside the terminal: the journal, and OpenTelemetry where the environment asks for it.
 
-    The run that makes a journal says so: it holds prompts and replies.
+    The run that creates a journal says so, since a journal contains prompts and replies.
     """
     from flujo_aros.telemetry.setup import listening
 
     with listening(read_settings()) as kept:
         if kept is not None and kept.new_journal is not None:
-            kept_in = f"prompts and replies of runs are kept in {kept.new_journal}"
-            words = f"{kept_in}, secrets masked; AROS_JOURNAL=off keeps none"
+            kept_in = f"prompts and replies of runs are recorded in {kept.new_journal}"
+            words = f"{kept_in}, with secrets masked; AROS_JOURNAL=off turns this off"
             stderr_console().print(words, style="dim", soft_wrap=True)
         yield kept
 
@@ -124,7 +124,7 @@ async def watched(
 
 
 def finish(result: RunResult, *, as_json: bool, allow_degraded: bool, question: str = "") -> None:
-    """Print what came of a run, and what it asks if it paused, and leave with its exit code."""
+    """Print the result of a run, and its question if it paused, and exit with its exit code."""
     if as_json:
         print_json(result.to_dict())
     else:

@@ -1,4 +1,4 @@
-"""`aros explain`: why a run from the journal came to what it came to, step by step and stage by stage."""
+"""`aros explain`: why a recorded run ended as it did, step by step and stage by stage."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def explain_run_command(
         str | None, typer.Argument(metavar="[STEP]", show_default=False, help="Only this step, such as `reply`.")
     ] = None,
 ) -> None:
-    """Explain what became of each reply of a run.
+    """Explain how each reply of a run was read.
 
-    What was repaired, and why each stage of the ladder ran or did not.
+    Shows what was repaired, and why each stage of the ladder ran or did not.
 
     Replies are shown with their repairs marked; secrets in them are masked.
 
@@ -68,7 +68,7 @@ def chosen(story: Story, step: str | None) -> list[Chapter]:
     return found
 
 
-_LOST: Final = "The process ended before this step did; what it did last is not recorded."
+_LOST: Final = "The process ended before this step did; its last actions were not recorded."
 
 
 def _explain(chapter: Chapter, story: Story, console: Console) -> None:
@@ -76,7 +76,7 @@ def _explain(chapter: Chapter, story: Story, console: Console) -> None:
     if not chapter.parts:
         nested = any(story.children(chapter.step.id if chapter.step else 0))
         lost = chapter.step is not None and chapter.step.status == "lost"
-        words = "" if nested else _LOST if lost else "No model was asked."
+        words = "" if nested else _LOST if lost else "No model was called."
         if words:
             _print_indented(Text(words), console)
     for line in _values(chapter):
@@ -143,7 +143,7 @@ def _ask_words(ask: JournalAsk) -> Text:
     if ask.fault:
         return Text.assemble(f"{who} did not answer: ", (clipped(ask.fault, _FAULT), "red"))
     if ask.seconds is None:
-        return Text(f"{who} was asked and had not answered when the run ended")
+        return Text(f"{who} was called and had not answered when the run ended")
     grammar = ", with the schema enforced" if ask.constrained else ""
     end = f", ended by {ask.finish_reason}" if ask.finish_reason else ""
     return Text(f"{who} answered in {time_words(ask.seconds)}, {token_words(ask.usage)} tokens{grammar}{end}")

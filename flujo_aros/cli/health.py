@@ -35,9 +35,9 @@ class Format(StrEnum):
 
 def health_command(
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far to look back: 30m, 24h, 7d …")] = "24h",
-    step: Annotated[str | None, typer.Option("--step", help="Only this step, and those inside of it.")] = None,
+    step: Annotated[str | None, typer.Option("--step", help="Only this step and the steps inside it.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="Only replies of this model.")] = None,
-    trend: Annotated[int, typer.Option("--trend", min=0, max=100, help="Cut the time into so many pieces.")] = 0,
+    trend: Annotated[int, typer.Option("--trend", min=0, max=100, help="Divide the time into this many pieces.")] = 0,
     written: Annotated[Format, typer.Option("--format", help="How to write the report.")] = Format.text,
     fail_over: Annotated[
         list[str] | None,
@@ -49,12 +49,12 @@ def health_command(
         ),
     ] = None,
 ) -> None:
-    """Say which models, steps and schemas misbehave.
+    """Show which models, steps and schemas cause trouble.
 
-    And what to do about it.
+    Also says what to do about it.
 
-    Rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was wrapped
-    as an event) are shares of first replies.
+    The rates of failed and degraded are shares of steps; those of rejected, repaired and fallback (prose that was
+    wrapped as an event) are shares of first replies.
 
     Example: aros health --since 7d --trend 7 --fail-over fallback=0.1
     """

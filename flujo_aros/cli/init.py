@@ -79,8 +79,8 @@ def init_command(
 ) -> None:
     """Write a first blueprint.
 
-    A small one with comments, and beside it the JSON Schema by which editors complete and check it. Nothing that is
-    there already is written over.
+    Writes a small blueprint with comments, and the JSON Schema with which editors complete and check it.
+    Existing files are never overwritten.
 
     Example: aros init first.yaml --model openai:gpt-4o-mini
     """

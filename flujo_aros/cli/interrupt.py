@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill: the run is cancelled from within, so that steps settle and servers stop before we leave."""
+"""Ctrl-C and SIGTERM: the run is cancelled from within, so that steps settle and servers stop first."""
 
 from __future__ import annotations
 

@@ -41,12 +41,12 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE…", show_default=False, help="Blueprints, or folders of them.")
     ],
-    fix: Annotated[bool, typer.Option("--fix", help="Make the fixes that are safe.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes.")] = False,
     unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="Make also the fixes that somebody should look at.")
+        bool, typer.Option("--unsafe-fixes", help="Also apply fixes that a person should review.")
     ] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", "--fix-dry-run", help="Print the fixes as a patch instead of making them.")
+        bool, typer.Option("--diff", "--fix-dry-run", help="Print the fixes as a patch instead of applying them.")
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="How to write the findings.")] = Format.text,
     select: Annotated[
@@ -54,14 +54,14 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="CODES", help="All but these rules.")] = None,
     baseline: Annotated[
-        Path | None, typer.Option("--baseline", metavar="FILE", help="Tell only what is not in this file.")
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Report only what is not in this file.")
     ] = None,
     update_baseline: Annotated[
-        bool, typer.Option("--update-baseline", help="Write what is found now into the baseline.")
+        bool, typer.Option("--update-baseline", help="Write the current findings into the baseline.")
     ] = False,
     imports: Annotated[bool, typer.Option(help="Lint the blueprints that a blueprint imports, too.")] = True,
-    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="The least severity that counts.")] = FailOn.warning,
-    strict: Annotated[bool, typer.Option("--strict", help="Count an info too, as --fail-on info does.")] = False,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="The lowest severity that counts.")] = FailOn.warning,
+    strict: Annotated[bool, typer.Option("--strict", help="Count infos, too, like --fail-on info.")] = False,
 ) -> None:
     """Find errors in blueprints before a token is spent. Nothing is run and nothing is imported.
 
@@ -157,13 +157,13 @@ def _print_diff(report: Report) -> int:
     print_lines("".join(patches))
     changed = sum(bool(patch) for patch in patches)
     _print_fixes(report, "Would fix")
-    said = "Nothing to mend." if not changed else f"{changed} file{'s' if changed > 1 else ''} would change."
+    said = "Nothing to fix." if not changed else f"{changed} file{'s' if changed > 1 else ''} would change."
     stderr_console().print(said)
     return FOUND if changed else 0
 
 
 def _print_fixes(report: Report, verb: str) -> None:
-    """What was changed, or would be, fix by fix: a patch alone does not say why."""
+    """What was changed, or would be, fix by fix: a patch alone does not explain."""
     from flujo_aros.lint.formats.plain import list_fixes
 
     for line in list_fixes(report, verb):

@@ -1,4 +1,4 @@
-"""The options that several commands share, so that a word means the same everywhere."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Input: TypeAlias = Annotated[
         "--input",
         "-i",
         metavar="TEXT|@FILE|-",
-        help="The input of the run: a text, @FILE for the text of a file, - for stdin. "
-        "A text that begins with @ is written @@…",
+        help="The input of the run: a string, @FILE for the content of a file, - for stdin. "
+        "A string that begins with @ is written @@…",
     ),
 ]
 AsJson: TypeAlias = Annotated[
@@ -49,16 +49,16 @@ ModulePath: TypeAlias = Annotated[
     typer.Option(
         "--path",
         metavar="FOLDER",
-        help="Where modules may lie that are not installed. Those that are installed come first. Repeatable.",
+        help="A folder of modules that are not installed. Installed modules come first. Repeatable.",
     ),
 ]
 AllowDegraded: TypeAlias = Annotated[
-    bool, typer.Option("--allow-degraded", help="Exit with 0 when a step gave back its text instead of a value.")
+    bool, typer.Option("--allow-degraded", help="Exit with 0 when a step gave text instead of a value.")
 ]
 DryRun: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Show what would run, and the most model calls and US dollars it can take, and stop."
+        "--dry-run", help="Show what would run, with the maximum number of model calls and the maximum cost, and stop."
     ),
 ]
 State: TypeAlias = Annotated[
@@ -67,7 +67,7 @@ State: TypeAlias = Annotated[
         "--state",
         metavar="FILE",
         show_default=False,
-        help="Where the state goes if the run pauses. [default: .aros/paused/RUN.json]",
+        help="Where to save the state if the run pauses. [default: .aros/paused/RUN.json]",
     ),
 ]
 InputJsonl: TypeAlias = Annotated[
@@ -86,7 +86,7 @@ Output: TypeAlias = Annotated[
         "-o",
         metavar="FILE",
         show_default=False,
-        help="Where the results of --input-jsonl go. Rows that are in it already are not run again.",
+        help="Where to write the results of --input-jsonl. Rows that have a result there are not run again.",
     ),
 ]
 Concurrency: TypeAlias = Annotated[
@@ -95,7 +95,7 @@ Concurrency: TypeAlias = Annotated[
 RetryFailed: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--retry-failed", help="Run rows of --input-jsonl again that did not complete, in place of their lines."
+        "--retry-failed", help="Run the rows of --input-jsonl again that did not complete, and replace their results."
     ),
 ]
 Durably: TypeAlias = Annotated[
@@ -114,7 +114,7 @@ RunDb: TypeAlias = Annotated[
 
 
 RunArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", help="The id of a run, the beginning of one, or `last`.")
+    str, typer.Argument(metavar="RUN", help="The id of a run, its beginning, or `last`.")
 ]
 
 
@@ -124,5 +124,5 @@ def open_to_read() -> Journal:
 
     journal = open_journal(read_settings().journal, create=False)
     if journal is None:
-        raise UsageError("the journal is off: AROS_JOURNAL or the settings say so")
+        raise UsageError("the journal is turned off by AROS_JOURNAL or the settings")
     return journal

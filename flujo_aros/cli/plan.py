@@ -34,7 +34,7 @@ def plan_command(
     allow: Allow = None,
     folders: ModulePath = None,
 ) -> None:
-    """Show what a blueprint would run, and run none of it.
+    """Show what a blueprint would run, without running it.
 
     For each step: models, the contract in force and where it comes from, the ladder, the input template. For each
     module that a step needs: the file that it would be imported from, given the --allow and --path of `aros run`.

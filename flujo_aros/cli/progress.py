@@ -1,4 +1,4 @@
-"""What a run is doing now: a live display in a terminal, one plain line for each change anywhere else."""
+"""The progress of a run: a live display in a terminal, one plain line for each change elsewhere."""
 
 from __future__ import annotations
 
@@ -92,17 +92,17 @@ class _Row:
 
 
 class Board:
-    """The steps of a run, drawn anew at every refresh: a running one with its stage, a settled one with its status."""
+    """The steps of a run, redrawn at every refresh: running steps with their stage, settled ones with their status."""
 
     def __init__(self, clock: Clock, say: Callable[[Text], object] = lambda _: None) -> None:
         self.clock = clock
         self.say = say
-        """Prints a line above the board, such as what an agent of an ensemble has said."""
+        """Prints a line above the board, such as an utterance of an ensemble."""
         self.rows: dict[str, _Row] = {}
         self.spinners: dict[str, Spinner] = {}
 
     def __call__(self, event: Event, /) -> None:
-        """Take note of an event."""
+        """Receive an event."""
         if isinstance(event, StepStarted):
             self.rows[event.name] = _Row(self.clock())
         elif isinstance(event, StepFinished):

@@ -251,7 +251,7 @@ def at_a_terminal() -> bool:
 
 
 def ask(paused: PausedRun) -> str | None:
-    """Ask the question of a paused run on the terminal; None where nobody answers (Ctrl-D)."""
+    """Ask the question of a paused run on the terminal; None without an answer (Ctrl-D)."""
     console = stderr_console()
     example = example_answer(paused.input_schema or {})
     known = [] if example is None else [f"for example:  {example}"]

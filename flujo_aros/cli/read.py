@@ -42,13 +42,13 @@ Where = Annotated[
     typer.Option(
         "--contract",
         metavar="tagged:TAG|text:TAG|block:KEY,…|event:KIND,…",
-        help="Where the payload stands, if it is not the whole reply, e.g. --contract tagged:result.",
+        help="Where the payload is, if it is not the whole reply, e.g. --contract tagged:result.",
         show_default=False,
     ),
 ]
 Reply = Annotated[
     str,
-    typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; stdin if left out or '-'."),
+    typer.Argument(metavar="REPLY", show_default=False, help="The file with the reply; '-' is stdin, and the default."),
 ]
 RiskAllowed = Annotated[
     RiskName | None,
@@ -58,7 +58,7 @@ Truncated = Annotated[
     bool | None,
     typer.Option(
         "--truncated/--complete",
-        help="Whether the reply was cut by a token limit or ended by itself. [default: not known, taken as cut]",
+        help="Whether the reply was cut by a token limit or is complete. [default: unknown, treated as cut]",
     ),
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the text with its repairs or issues marked.")]
@@ -135,7 +135,7 @@ def _rejection(outcome: Degraded | Rejected) -> Rejected:
 
 
 def _advice(rejected: Rejected, *, truncated: bool | None) -> str:
-    """What to do next, for a reply that is at hand and a model that may not be."""
+    """What to do next about a rejected reply."""
     if rejected.reason is Reason.TRUNCATED and truncated is None:
-        return f"{NEXT[rejected.reason]} If the reply ended by itself, say --complete."
+        return f"{NEXT[rejected.reason]} If the reply is complete, pass --complete."
     return next_words(rejected.reason, rejected.issues)

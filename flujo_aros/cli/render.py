@@ -31,7 +31,7 @@ _CONTEXT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a text with its label and colour."""
+    """A place in a string, with its label and colour."""
 
     start: int
     end: int
@@ -190,7 +190,7 @@ def fitted_table(
 ) -> Table:
     """A table of these rows, whose keys are its headers.
 
-    `figures` stand right-aligned. Where the terminal is too narrow, columns of `dropped_first` go, in this order;
+    `figures` are right-aligned. If the terminal is too narrow, columns of `dropped_first` are dropped, in this order;
     `folded` columns may be folded down to so many cells.
     """
     columns = list(rows[0])
@@ -210,7 +210,7 @@ def fitted_table(
 
 
 def figure(word: str) -> Text:
-    """A number, or the dash that stands for none."""
+    """A number, or a dash for none."""
     return Text(word, style="dim" if word == "-" else "")
 
 

@@ -53,8 +53,8 @@ def replay_command(
 
     Under another contract or ladder, without any model call.
 
-    Says where a reply would be needed that was not recorded. The checks of the blueprint judge the replies again;
-    a function among them only where --allow names its module. Exit code 0 if every reply comes to a value, and none of
+    Reports where a reply would be needed that was not recorded. The checks of the blueprint are applied again;
+    a check that is a function needs --allow for its module. Exit code 0 if every reply gives a value, and none of
     them was rejected by a check that could not be applied.
 
     Example: aros replay last --contract invoice.schema.json
@@ -102,7 +102,7 @@ def _ladder(name: str | None) -> Ladder | None:
 
 
 def replayed_dict(each: Replayed) -> dict[str, Any]:
-    """What one reply comes to now, as plain JSON."""
+    """How one reply is read now, as plain JSON."""
     missing = each.missing
     return {
         "step": each.step,

@@ -19,10 +19,10 @@ def report_command(
     run: RunArgument = "last",
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; - is stdout. By default aros-RUN.html."),
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write; - is stdout. [default: aros-RUN.html]"),
     ] = None,
 ) -> None:
-    """Write one run as an HTML file, with its replies and repairs.
+    """Write a run as an HTML file, with its replies and repairs.
 
     Its timeline, every reply with each repair marked in place, values with the trust of each field, stages, totals.
     The file needs no network, and secrets in it are masked as in the journal.

@@ -33,7 +33,7 @@ def resume_command(
         typer.Argument(
             metavar="STATE",
             show_default=False,
-            help="The file that the paused run has left; with --db a run's id.",
+            help="The state file of the paused run; with --db, the id of a run.",
         ),
     ],
     answer: Annotated[
@@ -43,7 +43,7 @@ def resume_command(
             "-a",
             metavar="TEXT|@FILE|-",
             show_default=False,
-            help="The answer; JSON where an object is asked. In a terminal you are asked for it without this option.",
+            help="The answer; JSON if an object is asked for. In a terminal you are asked if this option is missing.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -56,14 +56,14 @@ def resume_command(
             "--state",
             metavar="FILE",
             show_default=False,
-            help="Where the state goes if the run pauses once more. [default: STATE, the same file]",
+            help="Where to save the state if the run pauses again. [default: STATE, the same file]",
         ),
     ] = None,
     db: RunDb = None,
 ) -> None:
-    """Answer a paused run, and go on with it.
+    """Answer a paused run and continue it.
 
-    Steps that had ended do not run again. A run that pauses once more, or does not take the answer, leaves its state
+    Steps that have ended do not run again. A run that pauses again, or does not take the answer, leaves its state
     in the same file, or in that of --state; once it has completed, none is left. Exit codes as of `run`.
 
     Example: aros resume .aros/paused/RUN.json --answer yes
@@ -76,7 +76,7 @@ def resume_command(
     loaded = load(blueprint, allow or [], folders or [])
     check_modules(blueprint, loaded)
     if answer is None and not at_a_terminal():
-        raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--answer'")
+        raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
     from flujo_aros.pipeline.results import PausedRun
 
     waiting, kept = PausedRun.from_dict(paused), state
@@ -94,7 +94,7 @@ def resume_command(
 def _resume_durably(
     run: str, answer: str | None, db: str, allow: list[str], folders: list[Path], *, as_json: bool
 ) -> tuple[RunResult, str]:
-    """Answer a run of a database, and go on with it here. How it ended, and what it asks if it pauses once more."""
+    """Answer a run of a database and continue it here. Returns its result, and its question if it pauses again."""
     from flujo_aros.cli.durable import loaded_document, open_engine
 
     with open_engine(db) as engine:
@@ -118,7 +118,7 @@ def _resume_durably(
 
 
 def _answer_to(paused: PausedRun, kept: Path) -> str:
-    """What somebody at the terminal answers; ends the command where nobody does."""
+    """The answer typed at the terminal; ends the command without one."""
     text = ask(paused)
     if text is None:
         stderr_console().print(f"\nthe run still waits; its state is in {kept}", soft_wrap=True)
@@ -150,6 +150,6 @@ def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
         saved = None
     found = cast("dict[str, Any]", saved) if isinstance(saved, dict) else {}
     if not isinstance(found.get("blueprint"), str) or not isinstance(found.get("paused"), dict):
-        message = f"{str(state)!r} is not the state of a paused run; `aros run` says where it leaves one"
+        message = f"{str(state)!r} is not the state of a paused run; `aros run` prints where it saves one"
         raise UsageError(message)
     return Path(found["blueprint"]), found["paused"]

@@ -104,7 +104,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            message = f"the key {key!r} stands twice in one object"
+            message = f"the key {key!r} is there twice in one object"
             raise ValueError(message)
         found[key] = value
     return found

@@ -62,8 +62,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
 
     The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
     completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
-    With --durable a crash loses nothing: the same command again goes on with the run that was interrupted.
-    With --input-jsonl each row is a run of its own, and the results go to a file: 0 if every row completed, else 1.
+    With --durable a crash loses nothing: the same command continues the interrupted run.
+    With --input-jsonl each row is a run of its own, and the results go to a file: exit code 0 if every row completed.
 
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
@@ -79,7 +79,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         if output is None:
             raise typer.BadParameter("needs --output FILE for the results", param_hint="'--input-jsonl'")
         if source is not None:
-            raise typer.BadParameter("stands in place of --input; give one of them", param_hint="'--input-jsonl'")
+            raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--input-jsonl'")
         batch = Batch(blueprint, pipeline, output, context, concurrency, allow_degraded, retry_failed)
         raise typer.Exit(run_batch(batch, rows))
     if output is not None:
@@ -87,7 +87,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     if retry_failed:
         raise typer.BadParameter("is for --input-jsonl", param_hint="'--retry-failed'")
     if source is None:
-        raise typer.BadParameter("missing; give a text, @FILE or - for stdin", param_hint="'--input'")
+        raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
     text = given_input(source)
 
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:

@@ -112,7 +112,7 @@ def _row(run: JournalRun, size: int) -> dict[str, Text]:
 
 
 def _distinct(ids: list[str]) -> int:
-    """How much of each id tells it apart from the others: eight characters, or more."""
+    """How many characters of each id distinguish it from the others: eight or more."""
     size = 8
     while size < 40 and len({each[:size] for each in ids}) < len(set(ids)):
         size += 2

@@ -15,7 +15,7 @@ from flujo_aros.errors import UsageError
 def schema_command(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", show_default=False, help="Write it there instead of to stdout."),
+        typer.Option("--output", "-o", metavar="FILE", show_default=False, help="Write to this file, not to stdout."),
     ] = None,
 ) -> None:
     """Print the JSON Schema of blueprints.

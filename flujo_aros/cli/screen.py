@@ -39,7 +39,7 @@ def new_mask() -> Mask:
 
 
 def without_secrets(text: str) -> str:
-    """A text as it may stand on a screen, and in the log of a build."""
+    """A string without secrets, for a screen or a build log."""
     return (_mask.get() or new_mask())(text)
 
 
@@ -65,11 +65,11 @@ STYLES = {
     "skipped": "dim",
     "paused": "cyan",
 }
-"""One colour for each word of status, trust and risk, so that a word looks the same everywhere."""
+"""One colour for each word of status, trust and risk."""
 
 
 class Text(rich_text.Text):
-    """A text of the command line: what came from a model, a file or an error commands no terminal in it.
+    """A string to print: control sequences from a model, a file or an error have no effect on the terminal.
 
     Every text that is printed is one of these; `rich.text.Text` would drop some control characters and keep others.
     """
@@ -168,7 +168,7 @@ class _Trimmed:
 
 
 def worded(word: str | None) -> Text:
-    """A word of status, trust or risk in its colour; nothing is a dash."""
+    """A word of status, trust or risk in its colour; a dash for None."""
     return Text(word, style=STYLES.get(word, "")) if word else Text("-", style="dim")
 
 
@@ -187,7 +187,10 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_result(value: Any) -> None:
-    """The result of a run on stdout: a text as it is, and as it can be seen on a terminal; anything else as JSON."""
+    """Print the result of a run on stdout: a string as it is, anything else as JSON.
+
+    On a terminal, control characters are made visible.
+    """
     if isinstance(value, str):
         text = visible(value) if sys.stdout.isatty() else value
         sys.stdout.write(text.encode(_encoding(), "backslashreplace").decode(_encoding()))
@@ -198,7 +201,10 @@ def print_result(value: Any) -> None:
 
 
 def print_lines(text: str) -> None:
-    """Lines for a person or a log on stdout, as they are where nobody looks: patches, findings, tables in Markdown."""
+    """Print lines on stdout: patches, findings, tables in Markdown.
+
+    On a terminal, control characters are made visible.
+    """
     sys.stdout.flush()
     shown = visible(text) if sys.stdout.isatty() else text
     sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))  # a carriage return stays what it is
@@ -228,7 +234,7 @@ def stdout_reserved() -> Generator[None]:
 
 def complain(message: str) -> None:
     """One error on stderr, as `error: <sentence>`; further lines of the message are indented beneath."""
-    first, *more = without_secrets(message).strip().splitlines() or ["something went wrong without saying what"]
+    first, *more = without_secrets(message).strip().splitlines() or ["something went wrong without a message"]
     text = Text("error: ", style="bold red") + Text(first, style="not bold default")
     console = stderr_console()
     console.print(text, soft_wrap=True)

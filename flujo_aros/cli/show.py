@@ -32,11 +32,11 @@ def show_command(
     steps_only: Annotated[bool, typer.Option("--steps", help="Only the steps, without calls and stages.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that the journal has of it.")] = False,
 ) -> None:
-    """Show one run from the journal.
+    """Show a run from the journal.
 
-    Its steps, their model calls, readings and stages, and when each was under way.
+    Shows its steps, their model calls, readings and stages, and when each was running.
 
-    RUN is the id of a run, the beginning of one, or `last`.
+    RUN is the id of a run, its beginning, or `last`.
 
     Example: aros show last
     """

@@ -137,7 +137,7 @@ def _replaced_lines(result: RunResult) -> Iterator[Text]:
 
 
 def _excused_line(step: StepResult[object]) -> Text:
-    """A step that ended badly, and the one that goes on in spite of it."""
+    """A step that ended badly, and the step that excuses it."""
     why = f": {step.error}" if step.error else ""
     return Text(without_secrets(f"{step.name} {step.status.value}, {step.excused_by} goes on{why}"))
 
@@ -156,7 +156,7 @@ def _trouble(step: StepResult[object], width: int) -> Iterator[RenderableType]:
         passing = may_pass(rejected) and step.attempts < 2
         yield Text(_REPEATED if passing else next_words(rejected.reason, rejected.issues), style="dim")
         return
-    yield Text(without_secrets(step.error or "it ended without saying why"))
+    yield Text(without_secrets(step.error or "it ended without a message"))
     if step.exception is not None and not isinstance(step.exception, ArosError):
         yield Text("aros --debug shows where it was raised.", style="dim")
 

@@ -51,7 +51,7 @@ def database_url(source: str | Path) -> URL:
     try:
         url = make_url(told)
     except ArgumentError as error:
-        raise UsageError(f"the journal's URL cannot be read: {_EXPECTED}") from error
+        raise UsageError(f"the URL of the journal is invalid: {_EXPECTED}") from error
     return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgresql", "postgres") else url
 
 
@@ -89,7 +89,7 @@ def file_of(source: str | Path) -> Path | None:
 def _advice(error: SQLAlchemyError, url: URL) -> str:
     """What to do about a file that cannot be opened: it is never deleted or written over."""
     damaged = any(words in said(error) for words in ("malformed", "not a database", "disk image"))
-    return f"; move it away to begin a new one (mv {url.database} {url.database}.bad)" if damaged else ""
+    return f"; move it away to start a new one (mv {url.database} {url.database}.bad)" if damaged else ""
 
 
 def shown(url: URL) -> str:
@@ -103,12 +103,12 @@ def _prepare_file(url: URL, *, create: bool) -> None:
         raise UsageError("the journal needs a file: sqlite:///FILE")
     file = Path(str(url.database))
     if not create and not file.exists():
-        raise UsageError(f"there is no journal at {file}: run something first, or name another with AROS_JOURNAL")
+        raise UsageError(f"there is no journal at {file}: run a blueprint first, or set AROS_JOURNAL to another")
     try:
         make_folder_of(file)
         new = create and make_private(file)
     except OSError as error:
-        message = f"the journal {file} cannot be made: {error.strerror or error}; AROS_JOURNAL names another place"
+        message = f"the journal {file} cannot be created: {error.strerror or error}; set AROS_JOURNAL to another place"
         raise UsageError(message) from error
     if not new:
         _keep_private(file)
@@ -121,7 +121,7 @@ def _keep_private(file: Path) -> None:
         if all(closed):
             return
     if os.name != "nt" and file.stat().st_mode & stat.S_IROTH:
-        _log.warning("every user of this machine can read the journal %s: chmod 600 closes it to them", file)
+        _log.warning("every user of this machine can read the journal %s: chmod 600 makes it private", file)
 
 
 def _set_pragmas(connection: sqlite3.Connection, _record: Any) -> None:
@@ -161,7 +161,7 @@ def _make_in(connection: Connection) -> None:
 
 
 def _add_columns(connection: Connection, table: Table) -> None:
-    """Add the columns that a journal of an earlier version lacks; what it holds has none of their values."""
+    """Add the columns that a journal of an earlier version lacks; its rows have NULL there."""
     there = {column["name"] for column in inspect(connection).get_columns(table.name)}
     for column in table.columns:
         if column.name not in there:
@@ -170,6 +170,6 @@ def _add_columns(connection: Connection, table: Table) -> None:
 
 
 def said(error: SQLAlchemyError) -> str:
-    """What a database said, on one line."""
+    """The message of a database error, on one line."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     return Mask()(lines[0])

@@ -1,4 +1,4 @@
-"""Sends spans and metrics over OTLP, as the `OTEL_*` variables say. Needs the extra `otel`."""
+"""Sends spans and metrics over OTLP, configured by the `OTEL_*` variables. Needs the extra `otel`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def send_the_rest(traces: TracerProvider, meters: MeterProvider) -> None:
 
 
 def quieten() -> None:
-    """Do not tell of each try to reach a collector, only of what was lost in the end."""
+    """Do not log each attempt to reach a collector, only what was lost in the end."""
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
 
 

@@ -1,4 +1,4 @@
-"""Repairs, reasons and figures in plain words, for a person who has never read the list of codes."""
+"""Repairs, reasons and figures as plain English, for people who do not know the codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEXT: Final = {
     Reason.MALFORMED: "Try a larger model, or output_mode: native where the model supports a grammar.",
     Reason.TRUNCATED: "Raise max_tokens in the agent's model_settings, or ask for a shorter answer.",
     Reason.INVALID: "Say in the prompt what the named fields must look like, or loosen the schema there.",
-    Reason.AMBIGUOUS: "Ask for exactly one answer in the prompt; several were given.",
+    Reason.AMBIGUOUS: "Ask for exactly one answer in the prompt; the reply has several.",
     Reason.ECHOED_SCHEMA: "Give the model an example answer instead of only the schema, or use a larger model.",
     Reason.REFUSED: "Read the model's reply: it declined to answer this input.",
     Reason.TOO_LARGE: "Ask for less at once, or raise the reading limits.",
@@ -34,20 +34,20 @@ NEXT: Final = {
 """What a user can do about each reason."""
 
 _NEXT_OF: Final = {
-    "json": "Say in the prompt that nothing but valid JSON stands between the tags, or allow it a max_retries.",
-    "missing_tag": "Say in the prompt what stands between which tags, or allow it a max_retries.",
-    "empty_payload": "Say in the prompt what stands between the tags, or allow it a max_retries.",
-    "nested_tag": "Take a tag that the answer has no reason to speak of.",
-    "not_complete": "Raise max_iterations, or say in the prompt when the work is done and that the signal says so.",
+    "json": "Say in the prompt that there must be nothing but valid JSON between the tags, or set max_retries.",
+    "missing_tag": "Say in the prompt which tags are expected and what belongs between them, or set max_retries.",
+    "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",
+    "nested_tag": "Choose a tag that the answer has no reason to mention.",
+    "not_complete": "Raise max_iterations, or say in the prompt when to send the completion signal.",
 }
-"""The same for issues that say more than their reason."""
+"""The same for issues that are more precise than their reason."""
 
 
 def next_words(reason: Reason, issues: Sequence[Issue]) -> str:
     """What a user can do about an output that was rejected for this reason.
 
     >>> next_words(Reason.AMBIGUOUS, ())
-    'Ask for exactly one answer in the prompt; several were given.'
+    'Ask for exactly one answer in the prompt; the reply has several.'
     """
     return next((_NEXT_OF[issue.code] for issue in issues if issue.code in _NEXT_OF), NEXT[reason])
 
@@ -63,7 +63,7 @@ def repair_words(repair: Repair | JournalRepair) -> str:
 
 
 def repair_parts(repair: Repair | JournalRepair) -> tuple[str, str, str]:
-    """The same in parts: what stood there, what was done with it, and what it was read as."""
+    """The same in parts: what was there, what was done with it, and what it was read as."""
     before, after = clipped(repair.before), clipped(repair.after)
     if before == after:  # only its spelling changed, such as a key that got its quotes
         return before or "changed", "", ""
@@ -87,7 +87,7 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
 
 
 def seconds_words(seconds: float) -> str:
-    """A time as a person says it: `0.4 s`, `12 s`, `2 min 5 s`."""
+    """A duration for people: `0.4 s`, `12 s`, `2 min 5 s`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -95,7 +95,7 @@ def seconds_words(seconds: float) -> str:
 
 
 def time_words(seconds: float | None) -> str:
-    """A time in words; a dash where it has not ended. Quick ones in milliseconds."""
+    """A duration, short ones in milliseconds; a dash for what has not ended."""
     if seconds is None:
         return "-"
     return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else seconds_words(seconds)

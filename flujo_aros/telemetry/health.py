@@ -1,4 +1,4 @@
-"""Health: what a journal says about models, steps and stages over a stretch of time, and what to do about it."""
+"""Health: statistics of a journal about models, steps and stages over a period of time, with advice."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What a journal says of a stretch of time."""
+    """The health of a journal over a period of time."""
 
     since: float
     until: float
@@ -169,30 +169,30 @@ def _share(part: int, whole: int) -> float:
 
 
 FALLBACK_LINE: Final = 0.10
-"""From this share of replies on that had to be wrapped as prose, a model does not follow its format."""
+"""The share of replies wrapped as prose from which a model counts as not following its format."""
 
 _OFTEN: Final = 0.10
 _ENOUGH: Final = 10
-"""Replies that must have been seen before anything is said about them."""
+"""The number of replies below which no advice is given."""
 _HARDLY: Final = 0.10
 _STAGE_RUNS: Final = 5
 
 _ARRIVES: Final = {
     "string-to-number": ("arrives as text", "say in its description that it is a bare number"),
     "string-to-boolean": ("arrives as a word", "say in its description that it is true or false"),
-    "string-to-null": ("arrives as a word for nothing", "say in its description that it is null where unknown"),
-    "number-to-string": ("arrives as a number", "say in its description that it is a text"),
+    "string-to-null": ("arrives as a word for null", "say in its description that it is null where unknown"),
+    "number-to-string": ("arrives as a number", "say in its description that it is a string"),
     "number-to-boolean": ("arrives as a number", "say in its description that it is true or false"),
-    "enum-case": ("arrives in other letters", "name its values in the prompt exactly as they are written"),
-    "enum-word": ("arrives with words around it", "name its values in the prompt, or add aliases to the enum"),
+    "enum-case": ("arrives in another case", "list its values in the prompt exactly as they are written"),
+    "enum-word": ("arrives with words around it", "list its values in the prompt, or add aliases to the enum"),
     "near_miss_key": ("arrives under another name", "add the name as an alias, or name the key in the prompt"),
     "wrapped-in-list": ("arrives as one value", "say in its description that it is a list"),
     "unwrapped-list": ("arrives as a list", "say in its description that it is one value"),
-    "stringified": ("arrives as JSON inside a text", "use output_mode: native where the model can"),
-    "envelope": ("arrives inside of another object", "say in the prompt that the object itself is wanted"),
-    "picked-last": ("is given more than once", "ask for exactly one answer"),
-    "double-encoded": ("arrives as JSON inside a text", "use output_mode: native where the model can"),
-    "ignored_key": ("comes with keys that nobody asked for", "name the keys that are wanted, and no others"),
+    "stringified": ("arrives as JSON inside a string", "use output_mode: native where the model can"),
+    "envelope": ("arrives inside another object", "ask for the object itself in the prompt"),
+    "picked-last": ("is there more than once", "ask for exactly one answer"),
+    "double-encoded": ("arrives as JSON inside a string", "use output_mode: native where the model can"),
+    "ignored_key": ("comes with undeclared keys", "list the expected keys in the prompt"),
     "rounded": ("arrives with decimals", "ask for a whole number, or make it a number in the schema"),
     "truncated": ("arrives cut off", "raise max_tokens, or ask for less at once"),
 }
@@ -203,7 +203,7 @@ _REASONS: Final = {
     "invalid": "say in the prompt what the named fields must look like, or loosen the schema there",
     "ambiguous": "ask for exactly one answer",
     "echoed_schema": "give the model an example answer instead of only the schema",
-    "refused": "read what the model says: it declines",
+    "refused": "read the reply: the model declines",
     "too_large": "ask for less at once, or raise the reading limits",
     "provider": "check the model's name, the network and the provider's status",
 }

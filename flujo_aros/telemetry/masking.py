@@ -21,7 +21,7 @@ _MOST_NAMES: Final = 1_000
 
 @dataclass(slots=True)
 class Mask:
-    """Hides every known kind of secret in a text, and these values, also where the text ends within one.
+    """Masks every known kind of secret in a string, and these values, even where the string ends inside one.
 
     Once it has heard of more of them, by the events that runs and agents begin with, it hides those too.
 

@@ -27,7 +27,7 @@ Labels: TypeAlias = Mapping[str, str | bool]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: what it counts, in which unit, by which labels."""
+    """One metric: its name, kind, unit and labels."""
 
     name: str
     kind: Literal["counter", "histogram"]
@@ -61,7 +61,7 @@ METRICS: Final = (
         ("stage", "outcome", "trust", "reason", "model"),
         "Replies that were read.",
     ),
-    Metric("aros.repairs", "counter", "{repair}", ("code", "risk", "model"), "Edits between a text and its value."),
+    Metric("aros.repairs", "counter", "{repair}", ("code", "risk", "model"), "Edits between a reply and its value."),
     Metric("aros.stages", "counter", "{stage}", ("stage", "outcome", "because"), "Stages of ladders that ran."),
     Metric(
         "aros.fallback.stage",
@@ -124,7 +124,7 @@ class Measures:
         }
 
     def take(self, event: Event) -> None:
-        """Take one event."""
+        """Receive one event."""
         take = self._takes.get(type(event))
         if take is not None:
             take(event)

@@ -31,7 +31,7 @@ _ENDPOINTS: Final = (
 
 
 class OpenTelemetry:
-    """Tells OpenTelemetry what happens: give it to a runner, or to `observing`, as an observer.
+    """Reports events to OpenTelemetry: give it to a runner, or to `observing`, as an observer.
 
     Without providers it uses the global ones; where there is no SDK it costs next to nothing. No text of a prompt, a
     reply, an issue or an error leaves, unless `content` is on, or `capture_content` of an agent; known kinds of
@@ -60,7 +60,7 @@ class OpenTelemetry:
         self._measures = Measures(metrics.get_meter(names.SCOPE, meter_provider=meter_provider), mask)
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
-        """Take one event; the span of a started one is held open by who told of it."""
+        """Receive one event; the emitter holds the span of a started one open."""
         if self._content or not isinstance(event, ReadFinished) or event.capture:
             self._mask.hear(event)
         if self._measured or _heard(metrics.get_meter_provider()):
@@ -69,7 +69,7 @@ class OpenTelemetry:
 
 
 def _heard(provider: object) -> bool:
-    """Whether a global provider is more than the placeholder of the API, which nobody listens to."""
+    """Whether a global provider is more than the placeholder of the API."""
     return not type(provider).__module__.startswith(_PLACEHOLDERS)
 
 

@@ -74,7 +74,7 @@ def find(connection: Connection, run: str) -> str:
     if run == "last":
         found = connection.execute(newest.limit(1)).scalars().all()
         if not found:
-            raise UsageError("the journal is empty: run something first")
+            raise UsageError("the journal is empty: run a blueprint first")
         return str(found[0])
     begins = RUNS.c.run_id.startswith(run, autoescape=True)
     found = connection.execute(newest.where(begins).limit(_SHOWN_MATCHES + 1)).scalars().all()
@@ -83,7 +83,7 @@ def find(connection: Connection, run: str) -> str:
     if not found:
         raise UsageError(f"there is no run {run!r} in the journal; `aros runs` lists them")
     several = ", ".join(found[:_SHOWN_MATCHES])
-    raise UsageError(f"{run!r} is the beginning of more than one run: {several}; type more of it")
+    raise UsageError(f"{run!r} matches more than one run: {several}; give more characters")
 
 
 def story(connection: Connection, run: str) -> Story:
@@ -163,7 +163,7 @@ def reopen(connection: Connection, run_id: str, settled: Collection[str]) -> dic
 
 
 def prune(connection: Connection, *, older_than: timedelta | None = None, max_runs: int | None = None) -> int:
-    """Remove old runs, and say how many."""
+    """Remove old runs. Returns how many."""
     gone: set[str] = set()
     if older_than is not None:
         before = (datetime.now(UTC) - older_than).timestamp()
@@ -213,7 +213,7 @@ def _run(row: Row[Any]) -> JournalRun:
 
 
 def is_gone(host: str | None, pid: int | None) -> bool:
-    """Whether the process of a run is known to have ended: only on its own host can that be told."""
+    """Whether the process of a run is known to have ended, which only its own host can know."""
     if not pid or host != socket.gethostname():
         return False
     try:

@@ -68,7 +68,7 @@ class _Own(TypedDict):
 class Recorder:
     """Turns each event into the rows that it adds or changes.
 
-    `new_id` gives the ids of rows. Without `content` no text is kept; of each text `max_text` characters are.
+    `new_id` returns ids for rows. Texts are kept only with `content`, and at most `max_text` characters of each.
     """
 
     def __init__(self, new_id: Callable[[], int], *, content: bool, max_text: int) -> None:
@@ -91,7 +91,7 @@ class Recorder:
             self._recovered[run_id, name] = (own, any(each.startswith(f"{name}/") for each in settled))
 
     def records(self, event: Event) -> Iterator[Record]:  # noqa: C901, PLR0912 (one case for each event)
-        """The rows that an event adds, or writes anew. Live events have none: what they come to is in the reading."""
+        """The rows that an event adds or replaces. Live events have none: their result is in the reading."""
         scope = event.scope
         match event:
             case RunStarted():

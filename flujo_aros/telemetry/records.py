@@ -473,7 +473,7 @@ class Story:
     run: JournalRun
     chapters: tuple[Chapter, ...]
     contracts: dict[str, str] = field(default_factory=dict[str, str])
-    """The contracts of its readings as JSON (mode, schema, where the payload stands), by `schema_hash`."""
+    """The contracts of its readings as JSON (mode, schema, place of the payload), by `schema_hash`."""
 
     def children(self, parent_id: int = 0) -> Iterator[Chapter]:
         """The steps right inside a step, in start order; those of the pipeline itself by default."""

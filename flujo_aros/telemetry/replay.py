@@ -36,7 +36,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What one recorded reply, with the replies that followed it, comes to now.
+    """How one recorded reply, with the replies that followed it, is read now.
 
     `outcome` is None where the ladder would ask for a reply that was not recorded; `missing` is that ask.
     """
@@ -57,18 +57,18 @@ class Replayed:
     applied: tuple[str, ...] = ()
     """The checks that have judged what is read now: expressions, and functions whose modules were allowed."""
     skipped: tuple[str, ...] = ()
-    """The checks that could not be applied, since functions are not in the journal: their names, or what they said."""
+    """The checks that could not be applied, since functions are not in the journal: their names or messages."""
     failed_a_check: bool = False
-    """Whether such a check had rejected the reply that is accepted now: that it is says nothing."""
+    """Whether such a check had rejected the reply that is accepted now."""
 
     @property
     def holds(self) -> bool:
-        """Whether it comes to a value that nothing recorded speaks against."""
+        """Whether it gives a value that no recorded check contradicts."""
         return isinstance(self.outcome, Accepted) and not self.failed_a_check
 
     @property
     def verdict(self) -> Verdict:
-        """What it comes to now."""
+        """Its outcome now."""
         if self.outcome is None:
             return Verdict("unknown", None, "")
         if isinstance(self.outcome, Accepted):
@@ -78,7 +78,7 @@ class Replayed:
 
     @property
     def changed(self) -> bool:
-        """Whether it comes to something else than when it was recorded."""
+        """Whether the outcome differs from the recorded one."""
         return self.verdict != self.recorded
 
 
@@ -163,12 +163,12 @@ def _unchecked(found: Replayed, readings: Sequence[JournalReading], applied: Seq
 def recorded_contract(spec: str, options: Mapping[str, Any] | None = None) -> Contract[Any]:
     """The contract that the journal describes. Raises `UsageError` when it describes none that can be had."""
     if not spec:
-        raise UsageError("the journal does not know the contract of this run: name one with --contract")
+        raise UsageError("the journal has no contract for this run: name one with --contract")
     told = json.loads(spec)
     try:
         return _contract(told, options or {})
     except (ContractError, KeyError) as error:
-        message = f"the recorded contract ({told.get('mode')}) cannot be made again: {error}; name one with --contract"
+        message = f"the recorded contract ({told.get('mode')}) cannot be rebuilt: {error}; name one with --contract"
         raise UsageError(message) from error
 
 

@@ -47,7 +47,7 @@ class Call:
 
     @property
     def prompt(self) -> str:
-        """What the model was told, as far as it is shown."""
+        """The prompt, as far as it is shown."""
         return self.ask.prompt[:_LONGEST_PROMPT]
 
     @property
@@ -275,7 +275,7 @@ _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "mad
 def report_html(run: Story) -> str:
     """The run as one HTML page that needs nothing else: no network, no script, no font.
 
-    Texts stand in it as the journal keeps them, with secrets masked, and escaped: nothing that a model wrote can be
+    Texts are shown as the journal keeps them, with secrets masked, and escaped: nothing that a model wrote can be
     anything but text.
 
     >>> from flujo_aros.telemetry.records import JournalRun
@@ -315,12 +315,12 @@ def _worst(chapters: Iterable[Chapter]) -> str | None:
 
 
 def tone(word: str | None) -> str:
-    """The kind of colour that a word of status, trust or risk has."""
+    """The tone of a word of status, trust or risk."""
     return _TONES.get(word or "", "plain")
 
 
 def _sign(word: str | None) -> str:
-    """What stands before a word of that colour, for those who see no colours."""
+    """The sign before a word of that tone, for people who cannot see colours."""
     return _SIGNS[tone(word)]
 
 

@@ -32,7 +32,7 @@ _CUT: Final = ("length", "content_filter")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One line of a value: how deep it stands, its key, its JSON, and what it is worth (None for a container)."""
+    """One line of a value: its depth, key and JSON, and its trust (None for a container)."""
 
     depth: int
     key: str
@@ -97,7 +97,7 @@ def _edits(repairs: Iterable[Repair | JournalRepair]) -> set[tuple[str, tuple[in
 
 
 def _ladder_that_ran(chapter: Chapter) -> Ladder | None:
-    """A ladder of the stages that ran; their options are not in the journal, so it may come to something else."""
+    """A ladder of the stages that ran; their options are not in the journal, so the outcome may differ."""
     names = dict.fromkeys(stage.stage for stage in chapter.stages if stage.outcome != "passed")
     stages = [{"stage": name, "model": "recorded"} if name == "escalate" else {"stage": name} for name in names]
     return Ladder.model_validate({"stages": stages}) if stages else None

@@ -1,4 +1,4 @@
-"""What listens to the runs of the command line: the journal, and OpenTelemetry where the environment asks for it."""
+"""The observers of the command line: the journal, and OpenTelemetry where the environment asks for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flujo_aros.telemetry.otel import from_environment
 def listening(settings: Settings) -> Generator[Together | None]:
     """The observer that the settings and the `OTEL_*` variables ask for, while the block runs; None where none.
 
-    Raises `UsageError` when what they ask for cannot be had.
+    Raises `UsageError` when that is not available.
     """
     with ExitStack() as held:
         exporting = from_environment(content=settings.telemetry.content)
@@ -43,12 +43,12 @@ class Together:
     """The file of the journal, if it was made just now."""
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Write what those that write later were told; False if one of them took longer than `timeout` seconds."""
+        """Flush the observers that buffer; False if one of them took longer than `timeout` seconds."""
         done = [each.flush(timeout) for each in self.observers if isinstance(each, BufferedObserver)]
         return all(done)
 
     def __call__(self, event: Event, /) -> AbstractContextManager[object] | None:
-        """Tell them all; what they hold open is held open together."""
+        """Pass the event to all of them; what they hold open is held open together."""
         held = [each for observer in self.observers if (each := observer(event)) is not None]
         return _all(held) if held else None
 

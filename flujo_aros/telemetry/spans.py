@@ -69,7 +69,7 @@ class Held:
 
 
 class Spans:
-    """Makes spans of events. All words of users go through `mask`; `content` lets texts in at all."""
+    """Makes spans of events. Strings of users go through `mask`; texts are included only with `content`."""
 
     def __init__(self, tracer: Tracer, mask: Callable[[str], str], *, content: bool) -> None:
         self._tracer = tracer
@@ -100,7 +100,7 @@ class Spans:
         return None if take is None else take(event)
 
     def _run_started(self, event: RunStarted) -> AbstractContextManager[object]:
-        """A run that goes on after a pause is a trace of its own, with a link to the span that paused."""
+        """A resumed run is a trace of its own, with a link to the span that paused."""
         pipeline = self._mask(event.pipeline)
         before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
         held = self._held(

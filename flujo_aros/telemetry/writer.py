@@ -97,7 +97,7 @@ class Writer:
             return self._wake.wait_for(self._is_idle, timeout)
 
     def close(self, timeout: float = 10.0) -> None:
-        """Write what is left and end the thread. A later `put` starts anew."""
+        """Write what is left and end the thread. A later `put` starts it again."""
         thread = self._thread
         if thread is None or os.getpid() != self._pid:
             return
@@ -136,7 +136,7 @@ class Writer:
                 return
 
     def _give_up(self) -> None:
-        """Count what could not be written until the end, and say so."""
+        """Count and log what could not be written."""
         self.dropped += len(self._rows)
         self._rows = {}
         if self.dropped:
@@ -157,7 +157,7 @@ class Writer:
                     write_rows(connection, BY_NAME[table], batch)
         except SQLAlchemyError as error:
             if not self._failing:
-                words = "the journal %s cannot be written: %s; the run goes on, and its record waits in memory"
+                words = "the journal %s cannot be written: %s; the run continues, and its record waits in memory"
                 _log.warning(words, shown(self._engine().url), said(error))
             self._failing = said(error)
             return False

@@ -86,7 +86,7 @@ def test_a_row_that_fails_or_is_no_json_stops_no_other(aros: Aros, shop: Path) -
             "line 1: unknown keys 'expected', 'lang' beside `input`; a row",
         ),
         ('{"input": "a", "context": 3}', "line 1: `context` is an object, not 3"),
-        ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' stands twice in one object"),
+        ('{"input": "a", "input": "b"}', "line 1 is not JSON: the key 'input' is there twice in one object"),
         ('{"input": NaN}', "line 1 is not JSON: there is no NaN in JSON"),
         ('{"input": 1e999}', "line 1 is not JSON: the number 1e999 is too large"),
     ],
@@ -288,7 +288,7 @@ def test_a_line_that_a_killed_process_left_unfinished_is_run_again(aros: Aros, s
     ("lines", "extra", "words"),
     [
         (('{"id": 1, "input": "a"}', '{"id": 1, "input": "b"}'), (), "rows 0 and 1 have the same id 1"),
-        (('"a"',), ("--input", "x"), "stands in place of --input"),
+        (('"a"',), ("--input", "x"), "replaces --input"),
     ],
 )
 def test_what_cannot_be_run_is_said_before_anything_runs(

@@ -38,7 +38,7 @@ def test_repairs_are_marked_in_the_reply_with_what_each_of_them_was(aros: Aros) 
 def test_a_step_that_asked_no_model_says_so(aros: Aros) -> None:
     told = aros("explain", mended(aros), "count").stdout
     assert told.startswith("count: success")
-    assert "No model was asked." in told
+    assert "No model was called." in told
 
 
 def test_what_to_do_next_is_said_of_a_step_without_a_value(aros: Aros) -> None:

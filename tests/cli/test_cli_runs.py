@@ -58,7 +58,7 @@ def test_a_filter_that_finds_nothing_says_so(aros: Aros) -> None:
 
 @pytest.mark.parametrize(
     ("journal", "words"),
-    [("off", "the journal is off"), ("elsewhere.sqlite", "there is no journal at elsewhere.sqlite")],
+    [("off", "the journal is turned off"), ("elsewhere.sqlite", "there is no journal at elsewhere.sqlite")],
 )
 def test_without_a_journal_one_sentence_says_what_to_do(
     aros: Aros, monkeypatch: pytest.MonkeyPatch, journal: str, words: str
@@ -85,7 +85,7 @@ def test_the_run_that_makes_a_journal_says_where_and_how_to_do_without_and_no_ot
     command = ("run", "b.yaml", "--input", "x", "--path", ".", "--allow", "work")
     first, second = aros(*command), aros(*command)
     assert (first.exit_code, first.stdout) == (0, "x\n")
-    assert first.stderr.count("prompts and replies of runs are kept in .aros/runs.sqlite") == 1
+    assert first.stderr.count("prompts and replies of runs are recorded in .aros/runs.sqlite") == 1
     assert "AROS_JOURNAL=off" in first.stderr
     assert "AROS_JOURNAL" not in second.stderr
     assert Path(".aros").stat().st_mode & 0o777 == 0o700

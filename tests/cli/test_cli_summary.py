@@ -94,8 +94,8 @@ def test_failed_step_shows_its_issues_and_what_to_do_but_not_the_reply() -> None
 @pytest.mark.parametrize(
     ("reason", "code", "advice"),
     [
-        (Reason.MALFORMED, "json", "valid JSON stands between the tags"),
-        (Reason.NO_JSON, "missing_tag", "what stands between which tags"),
+        (Reason.MALFORMED, "json", "nothing but valid JSON between the tags"),
+        (Reason.NO_JSON, "missing_tag", "which tags are expected"),
         (Reason.INVALID, "not_complete", "Raise max_iterations"),
     ],
 )

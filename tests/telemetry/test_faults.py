@@ -67,7 +67,7 @@ def test_a_full_disk_costs_the_record_and_not_the_run(small_disk: Path, caplog: 
     assert journal.dropped > 0
     said = warnings_of(caplog)
     assert len(said) == 2
-    assert "cannot be written: database or disk is full; the run goes on" in said[0]
+    assert "cannot be written: database or disk is full; the run continues" in said[0]
     assert "rows are missing from the journal" in said[1]
     filler.unlink()
     with Journal(file, create=False) as journal:
@@ -97,7 +97,7 @@ def test_a_folder_that_is_read_only_means_no_journal_by_default_and_an_error_whe
     (said,) = warnings_of(caplog)
     assert "Read-only file system" in said
     assert "AROS_JOURNAL=off" in said
-    with pytest.raises(UsageError, match="Read-only file system; AROS_JOURNAL names another place"):
+    with pytest.raises(UsageError, match="Read-only file system; set AROS_JOURNAL to another place"):
         open_journal("runs.sqlite")
 
 
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_named_with_what_to_do_and_left_as_it_is(
     whole = file.read_bytes()
     file.write_bytes(b"\0" * 4096 + whole[4096:] if damage == "overwritten" else whole[: len(whole) // 3])
     damaged = file.read_bytes()
-    with pytest.raises(UsageError, match=r"cannot be opened: .*; move it away to begin a new one \(mv "):
+    with pytest.raises(UsageError, match=r"cannot be opened: .*; move it away to start a new one \(mv "):
         Journal(file)
     assert open_journal(None) is None
     assert len(warnings_of(caplog)) == 1
@@ -165,7 +165,7 @@ def test_a_clock_that_goes_back_leaves_the_order_and_makes_no_time_negative(
         after = run(journal).run_id
         story = journal.story(after)
     (said,) = warnings_of(caplog)
-    assert "the clock has gone back" in said
+    assert "the clock went back" in said
     assert story.run.status == "completed"
     assert all(chapter.step and chapter.step.id > newest for chapter in story.chapters)
     assert all(chapter.step and (chapter.step.seconds or 0) >= 0 for chapter in story.chapters)
@@ -216,5 +216,5 @@ def test_a_journal_in_a_folder_of_the_user_keeps_its_permissions_and_is_warned_a
     with Journal(file):
         assert stat.S_IMODE(file.stat().st_mode) == 0o644
     assert warnings_of(caplog) == [
-        f"every user of this machine can read the journal {file}: chmod 600 closes it to them"
+        f"every user of this machine can read the journal {file}: chmod 600 makes it private"
     ]

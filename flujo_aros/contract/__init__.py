@@ -29,6 +29,7 @@ from flujo_aros.contract.checks import (
     written_as,
 )
 from flujo_aros.contract.contracts import (
+    EXAMPLE,
     OF_CONTRACT,
     PLACEHOLDER,
     WELL_KNOWN,
@@ -47,6 +48,7 @@ from flujo_aros.contract.contracts import (
     compile_contract,
     with_checks,
 )
+from flujo_aros.contract.patterns import contains
 from flujo_aros.contract.reasoning import (
     END_OF_TURN,
     REASONING_TAGS,
@@ -58,6 +60,7 @@ from flujo_aros.contract.reasoning import (
 from flujo_aros.contract.schema import ANY, TIMES, JsonSchema, Shape, compile_shape, fold, is_misread
 from flujo_aros.contract.signal import COMPLETE, CompletionSignal, refuse_iterations
 from flujo_aros.contract.spec import WrittenContract, contract_from, written_contract
+from flujo_aros.contract.validation_cost import Effort
 from flujo_aros.contract.validators import (
     NOT_JSON,
     Invalid,
@@ -66,6 +69,7 @@ from flujo_aros.contract.validators import (
     Valid,
     Values,
     Verdict,
+    count_keys,
     parse_json,
     path_of,
 )
@@ -74,6 +78,7 @@ __all__ = [
     "ANY",
     "COMPLETE",
     "END_OF_TURN",
+    "EXAMPLE",
     "NOT_JSON",
     "OF_CONTRACT",
     "PLACEHOLDER",
@@ -88,6 +93,7 @@ __all__ = [
     "Contract",
     "ContractLike",
     "Counts",
+    "Effort",
     "Event",
     "EventContract",
     "Invalid",
@@ -107,7 +113,9 @@ __all__ = [
     "WrittenEvent",
     "compile_contract",
     "compile_shape",
+    "contains",
     "contract_from",
+    "count_keys",
     "fold",
     "is_async",
     "is_misread",

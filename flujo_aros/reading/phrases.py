@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final
 
-from flujo_aros.contract.patterns import contains
+from flujo_aros.contract import contains
 
 
 def word_set(words: str) -> frozenset[str]:

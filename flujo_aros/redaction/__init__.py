@@ -16,7 +16,23 @@ where the same secret is written with escapes. What looks like ordinary data (a 
 alone: hiding too much would damage the data that a repair has to work with.
 """
 
-from flujo_aros.redaction.fields import SecretsIn, secrets_among, secrets_in
+from flujo_aros.redaction.fields import SecretsIn, labelled_values, secrets_among, secrets_in
+from flujo_aros.redaction.matcher import Matcher
+from flujo_aros.redaction.patterns import secrets_by_context
+from flujo_aros.redaction.quoting import Quotes, escaped, unescaped
 from flujo_aros.redaction.vault import Vault, secrets_of, without_secrets
 
-__all__ = ["SecretsIn", "Vault", "secrets_among", "secrets_in", "secrets_of", "without_secrets"]
+__all__ = [
+    "Matcher",
+    "Quotes",
+    "SecretsIn",
+    "Vault",
+    "escaped",
+    "labelled_values",
+    "secrets_among",
+    "secrets_by_context",
+    "secrets_in",
+    "secrets_of",
+    "unescaped",
+    "without_secrets",
+]

@@ -8,8 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from flujo_aros import Accepted, Rejected, Trust, read
-from flujo_aros.contract import compile_shape
-from flujo_aros.contract.validation_cost import Effort
+from flujo_aros.contract import Effort, compile_shape
 
 LEFT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]}
 RIGHT = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}, "b": {}}, "required": ["a", "b"]}

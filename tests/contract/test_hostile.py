@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from flujo_aros import Accepted, ContractError, Output, Reason, Rejected, Repair, StreamReader, read
-from flujo_aros.contract import with_checks
-from flujo_aros.contract.contracts import EXAMPLE
+from flujo_aros.contract import EXAMPLE, with_checks
 
 RESULT = Output.tagged("result", {"type": "object"})
 NOTE = Output.text("note")

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from flujo_aros import Accepted, Trust, read
-from flujo_aros.contract.validators import count_keys
+from flujo_aros.contract import count_keys
 
 
 class Tree(BaseModel):

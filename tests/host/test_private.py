@@ -13,8 +13,7 @@ from pydantic_ai import Agent, PromptedOutput
 
 from flujo_aros import Aros, Ladder, LlmRepair, Processing, Runner, Step
 from flujo_aros.events import AgentStarted, Event, observing
-from flujo_aros.redaction import Vault, secrets_among
-from flujo_aros.redaction.fields import labelled_values
+from flujo_aros.redaction import Vault, labelled_values, secrets_among
 from flujo_aros.testing import ScriptedModel
 
 REPAIR = Ladder(stages=(LlmRepair(),))

@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flujo_aros.redaction import Vault, secrets_among
-from flujo_aros.redaction.fields import labelled_values
-from flujo_aros.redaction.patterns import secrets_by_context
+from flujo_aros.redaction import Vault, labelled_values, secrets_among, secrets_by_context
 
 from .planted import KINDS, ORDINARY
 

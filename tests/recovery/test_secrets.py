@@ -16,10 +16,7 @@ from hypothesis import strategies as st
 from flujo_aros import Accepted, Ladder, LlmRepair
 from flujo_aros.reading.read import read
 from flujo_aros.recovery import Ask, Extract, Patch, Reply, advance
-from flujo_aros.redaction import Vault
-from flujo_aros.redaction.fields import labelled_values
-from flujo_aros.redaction.matcher import Matcher
-from flujo_aros.redaction.quoting import Quotes, escaped, unescaped
+from flujo_aros.redaction import Matcher, Quotes, Vault, escaped, labelled_values, unescaped
 
 from .given import TASK
 

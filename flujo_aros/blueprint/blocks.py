@@ -7,11 +7,19 @@ here, each with the reason; they are warnings. Every other key is a mistake.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, create_model
 
 from flujo_aros.host import OutputMode
+from flujo_aros.pipeline.cached import Cached
+from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import Common
+from flujo_aros.pipeline.options import Declared, declared_options
+from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import OnDegraded
 
@@ -29,6 +37,7 @@ Body: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Body"})]
 JsonSchema: TypeAlias = Annotated[
     Members, WithJsonSchema({"type": "object", "description": "A JSON Schema, or {from_file: NAME} of one."})
 ]
+Operations: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Operations"})]
 Reference: TypeAlias = Annotated[str, Field(description="A callable, as package.module:name.")]
 Template: TypeAlias = Annotated[
     JsonValue,
@@ -236,17 +245,74 @@ class BodyKeys(Block):
     ignored: ClassVar[Mapping[str, str]] = Top.ignored
 
 
-class ParallelBlock(StepKeys):
-    """`kind: parallel`: branches side by side."""
+@dataclass(frozen=True)
+class Kind:
+    """A kind of step whose form in a blueprint follows from the options that its class declares.
 
-    branches: dict[str, Body] = Field(min_length=1)
-    merge_strategy: str | None = None
-    on_branch_failure: Literal["propagate", "ignore"] = "propagate"
-    context_include_keys: list[str] | None = None
-    field_mapping: dict[str, list[str]] | None = None
-    ignore_branch_names: bool = False
-    reduce: str | None = None
-    max_concurrency: int | None = Field(default=None, ge=1)
+    `step` is the class. `under` is the key that its options stand under; empty: in the step itself. `keys` has the
+    keys of options that a blueprint calls otherwise, `stricter` what it wants of an option beyond what Python code may
+    hand in.
+    """
+
+    step: Any
+    under: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict[str, str])
+    stricter: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @cached_property
+    def word(self) -> str:
+        """What stands behind `kind:`."""
+        return str(next(each.default for each in fields(self.step) if each.name == "kind"))
+
+    @cached_property
+    def options(self) -> Mapping[str, Declared]:
+        """The options of this kind that a blueprint can say, by their keys there."""
+        shared = declared_options(Common).keys()
+        return {
+            self.keys.get(name, name): each
+            for name, each in declared_options(self.step).items()
+            if name not in shared and name != "name" and each.option.form != "hidden"
+        }
+
+    @cached_property
+    def block(self) -> type[StepKeys]:
+        """The model of such a step."""
+        members: dict[str, Any] = {
+            key: self.stricter.get(key) or _member(each)
+            for key, each in self.options.items()
+            if key not in StepKeys.model_fields
+        }
+        if self.under:
+            inner = create_model(f"{self.under.title()}Keys", __base__=Block, **members)
+            inner.__doc__ = f"What stands under `{self.under}:`."
+            members = {self.under: (inner, ...)}
+        about = (self.step.__doc__ or "").partition("\n")[0]
+        made = create_model(f"{self.word.title()}Block", __base__=StepKeys, **members)
+        made.__doc__ = f"`kind: {self.word}`: {about[:1].lower()}{about[1:]}"
+        made.ignored = {key: why for key, why in StepKeys.ignored.items() if key not in self.options}
+        return made
+
+
+_FORMS: Final[Mapping[str, Any]] = {
+    "body": Body,
+    "branches": Annotated[dict[str, Body], Field(min_length=1)],
+    "step": StepNode,
+    "function": Reference,
+    "reducer": str,
+    "template": Template,
+    "schema": JsonSchema,
+    "operations": Operations,
+}
+
+
+def _member(option: Declared) -> Any:
+    """An option as a field of a block."""
+    written = _FORMS.get(option.option.form)
+    if written is not None:
+        return (written, ...) if option.required else (written | None, None)
+    if option.choices:  # the step itself says what is wrong, and which was meant
+        written = Annotated[str, WithJsonSchema({"enum": list(option.choices)})]
+    return (written or option.annotation, ... if option.required else option.default)
 
 
 class ConditionalBlock(StepKeys):
@@ -272,9 +338,6 @@ class Operation(Block):
     value: JsonValue = None
     append: Placed | None = None
     merge: Placed | None = None
-
-
-Operations: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Operations"})]
 
 
 class LoopKeys(Block):
@@ -312,37 +375,6 @@ class LoopBlock(StepKeys):
     loop: LoopKeys
 
 
-class MapKeys(Block):
-    """What stands under `map:`."""
-
-    iterable_input: str
-    body: Body
-    init: Operations = None
-    finalize: Operations = None
-    max_concurrency: int | None = Field(default=None, ge=1)
-    merge_strategy: str | None = None
-
-
-class MapBlock(StepKeys):
-    """`kind: map`: a body for each item of a list."""
-
-    map: MapKeys
-
-
-class HitlBlock(StepKeys):
-    """`kind: hitl`: a question to a person; the run pauses until it is answered."""
-
-    message: str = Field(min_length=1)
-    input_schema: JsonSchema | None = None
-    ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "input_schema"}
-
-
-class CacheBlock(StepKeys):
-    """`kind: cache`: a step whose value is kept for the same input."""
-
-    wrapped_step: StepNode
-
-
 class AgreeBlock(StepKeys):
     """`kind: agree`: several independent readings, and what they agree on."""
 
@@ -372,14 +404,25 @@ class EnsembleBlock(StepKeys):
     reflection: bool = True
 
 
-BLOCKS: Final[Mapping[str, type[StepKeys]]] = {
+KINDS: Final[dict[str, Kind]] = {
+    kind.word: kind
+    for kind in (
+        Kind(Parallel),
+        Kind(Map, under="map"),
+        Kind(Human, stricter={"message": (str, Field(min_length=1))}),
+        Kind(Cached, keys={"step": "wrapped_step"}),
+    )
+}
+"""The kinds of steps whose form in a blueprint follows from their options, by their words."""
+
+BLOCKS: Final[dict[str, type[StepKeys]]] = {
     "step": StepBlock,
-    "parallel": ParallelBlock,
+    "parallel": KINDS["parallel"].block,
     "conditional": ConditionalBlock,
     "loop": LoopBlock,
-    "map": MapBlock,
-    "hitl": HitlBlock,
-    "cache": CacheBlock,
+    "map": KINDS["map"].block,
+    "hitl": KINDS["hitl"].block,
+    "cache": KINDS["cache"].block,
     "agree": AgreeBlock,
     "ensemble": EnsembleBlock,
 }

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeVar, cast
 
-from flujo_aros.blueprint.blocks import VERSION
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.blueprint.blocks import KINDS, VERSION, Kind
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.editor import FIRST_LINE
 from flujo_aros.blueprint.environment import referenced
@@ -21,15 +23,12 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT
-from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.extraction import Extraction
-from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
-from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.step import REFERENCE, Call, Step
 
 S = TypeVar("S")
@@ -85,11 +84,41 @@ class _Writing:
 
     def step(self, step: PipelineStep) -> Plain:
         """What a blueprint says of one step."""
+        own = KINDS.get(step.kind)
         write = WRITERS.get(type(step))
-        if write is None:
+        if own is not None and own.step is type(step):
+            written = self.options(own, step)
+        elif write is not None:
+            written = write(self, step)
+        else:
             raise UsageError(f"step {step.name!r}: a blueprint has no word for a {type(step).__name__}")
         kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
-        return {**kind, "name": step.name, **write(self, step), **self.common(cast("Common", step))}
+        return {**kind, "name": step.name, **written, **self.common(cast("Common", step))}
+
+    def options(self, kind: Kind, step: PipelineStep) -> Plain:
+        """The options of a kind whose form follows from them, as far as they are not what they are by default."""
+        plain: Plain = {}
+        for key, option in kind.options.items():
+            value = getattr(step, option.name)
+            if key in kind.stricter or option.required or value != option.default:
+                plain[key] = self.option(step, option, value)
+        return {kind.under: plain} if kind.under else plain
+
+    def option(self, step: PipelineStep, option: Declared, value: Any) -> Any:
+        """One option, in the form that it is declared with."""
+        match option.option.form:
+            case "body" | "operations":
+                return self.body(value, option.name)
+            case "branches":
+                return {name: self.body(body, name) for name, body in value.items()}
+            case "step":
+                return self.step(value)
+            case "function" | "reducer":
+                return value if isinstance(value, str) else _function(step, value)
+            case "value":
+                return to_jsonable_python(value)
+            case _:
+                return value
 
     def common(self, step: Common) -> Plain:
         """The options that every kind has."""
@@ -179,19 +208,6 @@ def _import(writing: _Writing, step: Import) -> Plain:
     return {**plain, "config": config} if config else plain
 
 
-def _parallel(writing: _Writing, step: Parallel) -> Plain:
-    keys = ("input", "merge_strategy", "on_branch_failure", "ignore_branch_names", "max_concurrency")
-    plain: Plain = {"branches": {name: writing.body(body, name) for name, body in step.bodies.items()}}
-    plain |= _changed(step, Parallel, keys)
-    if step.context_include_keys is not None:
-        plain["context_include_keys"] = list(step.context_include_keys)
-    if step.field_mapping is not None:
-        plain["field_mapping"] = {name: list(keys) for name, keys in step.field_mapping.items()}
-    if step.reduce is not None:
-        plain["reduce"] = step.reduce if isinstance(step.reduce, str) else _function(step, step.reduce)
-    return plain
-
-
 def _branch(writing: _Writing, step: Branch) -> Plain:
     branches = cast("Mapping[str, Pipeline]", step.branches)
     plain: Plain = {**_condition(step, step.condition, "condition_expression", "condition")}
@@ -225,22 +241,6 @@ def _loop(writing: _Writing, step: Loop) -> Plain:
     return {"loop": inner}
 
 
-def _map(writing: _Writing, step: Map) -> Plain:
-    inner: Plain = {"iterable_input": step.iterable_input, "body": writing.body(step.bodies["body"], "body")}
-    for key in ("init", "finalize"):
-        if key in step.bodies:
-            inner[key] = writing.body(step.bodies[key], key)
-    return {"map": {**inner, **_changed(step, Map, ("max_concurrency", "merge_strategy"))}}
-
-
-def _human(_writing: _Writing, step: Human) -> Plain:
-    return {"message": step.message, **_changed(step, Human, ("input_schema",))}
-
-
-def _cached(writing: _Writing, step: Cached) -> Plain:
-    return {"wrapped_step": writing.step(step.step)}
-
-
 def _agree(writing: _Writing, step: Agree) -> Plain:
     plain: Plain = {"readings": [writing.step(each) for each in step.readings]} if step.readings else {}
     if step.reading is not None:
@@ -272,12 +272,8 @@ WRITERS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
     Extraction: _extraction,
     Call: _call,
     Import: _import,
-    Parallel: _parallel,
     Branch: _branch,
     Loop: _loop,
-    Map: _map,
-    Human: _human,
-    Cached: _cached,
     Agree: _agree,
     Ensemble: _ensemble,
 }

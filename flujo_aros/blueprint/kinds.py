@@ -20,13 +20,9 @@ from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch, branch_key
-from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.loop import Loop
-from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.model import Mistake, Pipeline, PipelineStep, find_mistakes, name_is_taken
 from flujo_aros.pipeline.names import nearest
-from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.step import Call
 
 MAX_STEPS: Final = 1_000
@@ -203,24 +199,59 @@ def _common(loading: Loading, node: Node, block: blocks.StepKeys | None, where: 
 _JUDGES: Final = ("judge_selection", "code_consensus")
 
 
-def _parallel(making: Making, block: blocks.ParallelBlock) -> PipelineStep:
-    branches = _branches(making)
-    if block.reduce in _JUDGES:
-        why = f"reduce: {block.reduce} is not run here; judge the values in a step after this one"
-        place = making.node.members["reduce"].place
-        making.loading.cannot_run(place, f"step {block.name!r}", why)
-        return Unready(block.name, why=why, source=making.loading.source, place=place, **making.common)
-    if block.reduce is not None and ":" in block.reduce:
-        making.function(making.member("reduce"), "reduce")
-    keys = ("merge_strategy", "context_include_keys", "field_mapping", "reduce", "input", "max_concurrency")
-    return Parallel(
-        block.name,
-        branches,
-        on_branch_failure=block.on_branch_failure,
-        ignore_branch_names=block.ignore_branch_names,
-        **said(block, *keys),
-        **making.common,
-    )
+def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
+    """The step of a kind whose form follows from its options: each option by the form that it is declared with."""
+    kind = blocks.KINDS[block.kind]
+    holder, keys = making.node, block
+    if kind.under:
+        holder, keys = making.member(kind.under) or making.node, getattr(block, kind.under)
+    if "input" not in kind.options:
+        making.without_input()
+    given: dict[str, Any] = {}
+    for key, option in kind.options.items():
+        node = holder.members.get(key)
+        found = None if node is None else _option(making, kind, key, node, getattr(keys, key))
+        if found is not None:
+            given[option.name] = found
+        elif option.required:
+            return None
+    return cast("PipelineStep", kind.step(**{**given, "name": block.name}, **making.common))
+
+
+def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
+    """What an option is in Python; None where it says nothing, or its errors are noted."""
+    full = f"{kind.under}.{key}" if kind.under else key
+    match kind.options[key].option.form:
+        case "body":
+            return _body(making, node, full, "*", key)
+        case "branches":
+            return _branches(making)
+        case "step":
+            # Nothing around a nested step is part of its input: what is kept of it depends on its input alone.
+            where = replace(making.where.body(full), conversation=False)
+            return build_step(making.loading, node, where)
+        case "operations":
+            return _operations(making, node, full)
+        case "function":
+            return making.function(node, key)
+        case "reducer":
+            if written is not None and ":" in written:
+                making.function(node, key)
+        case "schema":
+            making.loading.schema(node)
+        case _:
+            pass
+    return written
+
+
+def _parallel(making: Making, block: Any) -> PipelineStep | None:
+    if block.reduce not in _JUDGES:
+        return build_kind(making, block)
+    _branches(making)
+    why = f"reduce: {block.reduce} is not run here; judge the values in a step after this one"
+    place = making.node.members["reduce"].place
+    making.loading.cannot_run(place, f"step {block.name!r}", why)
+    return Unready(block.name, why=why, source=making.loading.source, place=place, **making.common)
 
 
 def _branches(making: Making) -> dict[str, Pipeline]:
@@ -280,19 +311,6 @@ def _loop(making: Making, block: blocks.LoopBlock) -> PipelineStep:
 _MAPPERS: Final = ("initial_input_mapper", "iteration_input_mapper", "loop_output_mapper")
 
 
-def _map(making: Making, block: blocks.MapBlock) -> PipelineStep:
-    inner = making.member("map") or making.node
-    making.without_input()
-    return Map(
-        block.name,
-        _body(making, inner.members.get("body"), "map.body", "*", "body"),
-        init=_operations(making, inner.members.get("init"), "map.init"),
-        finalize=_operations(making, inner.members.get("finalize"), "map.finalize"),
-        **said(block.map, "iterable_input", "max_concurrency", "merge_strategy"),
-        **making.common,
-    )
-
-
 def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
     """What runs before or after a body: steps, or changes of the context written in short."""
     if node is None or node.value is None:
@@ -301,20 +319,6 @@ def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
     if steps.value in ([], {}):
         return None
     return _body(making, steps, key, key.rpartition(".")[2])
-
-
-def _hitl(making: Making, block: blocks.HitlBlock) -> PipelineStep:
-    making.loading.schema(making.member("input_schema"))
-    making.without_input()
-    return Human(block.name, block.message, **said(block, "input_schema"), **making.common)
-
-
-def _cache(making: Making, block: blocks.CacheBlock) -> PipelineStep | None:
-    wrapped = making.member("wrapped_step")
-    where = replace(making.where.body("wrapped_step"), conversation=False)  # what is kept depends on its input alone
-    step = build_step(making.loading, wrapped, where) if wrapped else None
-    making.without_input()
-    return None if step is None else Cached(block.name, step, **making.common)
 
 
 def _agree(making: Making, block: blocks.AgreeBlock) -> PipelineStep | None:
@@ -397,14 +401,21 @@ def _manifest(making: Making, node: Node) -> Manifest | None:
 
 Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
 
-_BUILDERS: Final[Mapping[str, Build]] = {
+_BUILDERS: Final[dict[str, Build]] = {
     "step": build_plain,
     "parallel": _parallel,
     "conditional": _conditional,
     "loop": _loop,
-    "map": _map,
-    "hitl": _hitl,
-    "cache": _cache,
+    "map": build_kind,
+    "hitl": build_kind,
+    "cache": build_kind,
     "agree": _agree,
     "ensemble": _ensemble,
 }
+
+
+def add_kind(kind: blocks.Kind) -> None:
+    """Let blueprints have one more kind of step."""
+    blocks.KINDS[kind.word] = kind
+    blocks.BLOCKS[kind.word] = kind.block
+    _BUILDERS[kind.word] = build_kind

@@ -85,7 +85,7 @@ class Loop(Common):
     max_loops: Annotated[int, Ge(1)] = 5
     completion_signal: str | None = None
     on_max_loops: OnMaxLoops = "fail"
-    init: Annotated[BodyLike, Option("special", fits=anything)] | None = None
+    init: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
     state: Annotated[tuple[StateUpdate, ...], _STATE] = ()
     next_input: Annotated[str, Option("special", "a template")] = "auto"
     output: Annotated[InputLike, Option("special", fits=anything)] | None = None

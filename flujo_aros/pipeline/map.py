@@ -46,8 +46,8 @@ class Map(Common):
     body: BodyLike
     _: KW_ONLY
     iterable_input: Annotated[str, Option(words="a template, or a path such as previous_step.lines")]
-    init: Annotated[BodyLike, Option("special", fits=anything)] | None = None
-    finalize: Annotated[BodyLike, Option("special", fits=anything)] | None = None
+    init: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
+    finalize: Annotated[BodyLike, Option("operations", fits=anything)] | None = None
     max_concurrency: Annotated[int, Ge(1)] = 8
     merge_strategy: MergeStrategy = "error_on_conflict"
     kind: str = field(default="map", init=False, repr=False)

@@ -28,10 +28,21 @@ from flujo_aros.pipeline.names import nearest
 _C = TypeVar("_C", bound=type)
 
 Form: TypeAlias = Literal[
-    "value", "body", "branches", "step", "function", "reducer", "condition", "template", "schema", "special", "hidden"
+    "value",
+    "body",
+    "branches",
+    "operations",
+    "step",
+    "function",
+    "reducer",
+    "condition",
+    "template",
+    "schema",
+    "special",
+    "hidden",
 ]
-"""How a blueprint writes an option: as it is, or as steps, a reference, a template, a JSON Schema. `special`: the kind
-has a loader of its own for it; `hidden`: a blueprint cannot say it."""
+"""How a blueprint writes an option: as it is, or as steps, a reference, a template, a JSON Schema. `operations`: steps,
+or changes of the context in short. `special`: the kind has a loader of its own; `hidden`: a blueprint cannot say it."""
 
 _MOST_SHOWN: Final = 60
 
@@ -156,7 +167,7 @@ def declared_options(kind: Any) -> Mapping[str, Declared]:
     return found
 
 
-def wrong_options(step: object, shared: frozenset[str]) -> Iterator[tuple[str, str]]:
+def wrong_options(step: Any, shared: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Each option of a wrong type, with the sentence about it. `shared` are the options that every kind of step has.
 
     A kind that somebody else has written may have other options of the same names: only the shared ones are looked at.
@@ -247,7 +258,8 @@ def _bare(annotation: Any) -> Any:
 
 def _options_in(annotation: Any) -> Iterator[Option]:
     """The `Option` of an annotation, that of a member of its union too."""
-    for each in getattr(annotation, "__metadata__", ()):
+    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
+    for each in reversed(metadata):  # the outermost first
         if isinstance(each, Option):
             yield each
     bare = _bare(annotation)

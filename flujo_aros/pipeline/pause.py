@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from flujo_aros.contract import Contract
 from flujo_aros.pipeline.facts import effective
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
-from flujo_aros.pipeline.model import Pipeline, PipelineStep
+from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
 from flujo_aros.pipeline.recorded import as_saved, recorded_step, slot_of
 from flujo_aros.pipeline.results import PausedRun, RecordedStep, RecordedWork, StepResult, StepStatus
 from flujo_aros.pipeline.step import Step
@@ -104,7 +104,7 @@ def _described(value: Any) -> Any:
             return describe(value)
     if isinstance(getattr(value, "fingerprint", None), str):
         return value.fingerprint
-    ours = type(value).__module__.startswith("flujo_aros.")
+    ours = type(value).__module__.startswith("flujo_aros.") or isinstance(value, Common)
     if ours and dataclasses.is_dataclass(value) and not isinstance(value, type):
         kept = {each.name: _described(getattr(value, each.name)) for each in dataclasses.fields(value) if each.compare}
         return {"": type(value).__name__, **kept}

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 
 from flujo_aros import AgentSpec
+from flujo_aros.blueprint.blocks import KINDS
 from flujo_aros.blueprint.document import parse_document, write_document
 from flujo_aros.blueprint.dump import WRITERS, dump
 from flujo_aros.blueprint.load import parse_blueprint
@@ -279,7 +280,7 @@ def test_every_option_of_every_kind_is_tried(kind: type[Any], options: set[str])
 
 
 def test_every_kind_that_can_be_written_is_tried():
-    assert {*kinds(LEAVES), Extraction} == {*WRITERS}
+    assert {*kinds(LEAVES), Extraction} == {*WRITERS, *(kind.step for kind in KINDS.values())}
 
 
 @settings(max_examples=150)

@@ -6,7 +6,7 @@ ArosError
 │   ├── BlueprintError                  a blueprint that cannot be loaded; carries findings with line and column
 │   ├── TemplateError                   an input template that names something that is not there
 │   │   └── FilterError                 or a filter that is not there
-│   └── LocalModelError                 the local model cannot be started; says which command mends it
+│   └── LocalModelError                 the local model cannot be started; says which command fixes it
 ├── LimitReached                        a model call that was not made, because a usage limit is used up
 └── OutputError (in `outcome`)          only from `.value` and `.output`: somebody asked for a value that there is not
 

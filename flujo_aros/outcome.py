@@ -136,11 +136,11 @@ class Attempt:
     seconds: float = field(default=0.0, compare=False)
 
     def explain(self, *, masked: bool = True) -> str:
-        """The attempt for a person, with what the model wrote; secrets are masked unless told otherwise."""
-        told = self.told()
-        return without_secrets(told) if masked else told
+        """The attempt for a person, with what the model wrote; secrets are masked unless `masked` is false."""
+        text = self.unmasked()
+        return without_secrets(text) if masked else text
 
-    def told(self) -> str:
+    def unmasked(self) -> str:
         """The attempt in words, with the text as the model wrote it."""
         if self.outcome == "passed":
             return f"{self.stage}: not run, {self.why}"
@@ -221,13 +221,13 @@ class OutputError(ArosError):
         Secrets of the known kinds, and what a text itself calls a password, a key or a token, are masked; so are
         `secrets`, values that you name. With `masked=False` everything stands there as it was written.
         """
-        told = self._told()
-        return without_secrets(told, secrets) if masked else told
+        text = self._unmasked()
+        return without_secrets(text, secrets) if masked else text
 
-    def _told(self) -> str:
+    def _unmasked(self) -> str:
         lines = [super().__str__()]
         if self.attempts:
-            lines += [_indented(attempt.told()) for attempt in self.attempts]
+            lines += [_indented(attempt.unmasked()) for attempt in self.attempts]
         else:
             lines += [f"  {issue.path}: {issue.message}" for issue in self.issues]
             lines += [_indented(f"| {text}") for text in self.texts]
@@ -267,8 +267,8 @@ class Accepted(Generic[T_co]):
     def explain(self) -> str:
         """The history of the value, for a person: a line for the trust and one for each repair. Secrets are masked."""
         head = f"accepted, {self.trust.value}, from {self.origin}"
-        told = "\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)])
-        return without_secrets(told, source=self.text)
+        text = "\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)])
+        return without_secrets(text, source=self.text)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: outcome, value, trust, origin and repairs."""
@@ -287,7 +287,7 @@ class Rejected:
 
     `raw_matched` is what stood between the tags of a tagged contract, `tag` their name, `draft` the nearest JSON that
     was read.
-    `seen` says for each candidate in the text why it lost. `attempts` tells what a ladder has tried, if there was one.
+    `seen` says for each candidate in the text why it was not chosen. `attempts` is what a ladder has tried, if any.
     `retry_after` is how many seconds a provider that gave no answer wants to be left alone, if it has said so.
     """
 
@@ -324,7 +324,7 @@ class Rejected:
     def outline(self) -> str:
         """The reason with the paths and codes of the issues: what may go into logs, for it quotes no model.
 
-        What a provider says when there is no reply at all is told in its words.
+        When there is no reply at all, the provider's own words are quoted.
         """
         if self.reason is Reason.PROVIDER:
             return self.headline()
@@ -339,7 +339,7 @@ class Rejected:
         return f"{self.reason.value}{first}{more}"
 
     def explain(self) -> str:
-        """Why there is no value, for a person: the reason, the issues by path, and why each candidate lost.
+        """Why there is no value, for a person: the reason, the issues by path, and why each candidate was not chosen.
 
         Secrets of the known kinds are masked, and what the reply itself calls a password, a key or a token.
         """

@@ -51,7 +51,7 @@ class StreamingSettings(_Part, frozen=True):
 
 
 class TelemetrySettings(_Part, frozen=True):
-    """What observers are told."""
+    """What observers may keep and log."""
 
     verbose: bool = False
     """Whether `Logging` writes every step, call and reading at INFO; otherwise at DEBUG."""
@@ -130,7 +130,7 @@ def read_settings(folder: Path | None = None) -> Settings:
 
 @lru_cache(maxsize=1)
 def current_settings() -> Settings:
-    """The settings of this process, read once. `current_settings.cache_clear()` lets the next call read them anew."""
+    """The settings of this process, read once. `current_settings.cache_clear()` lets the next call read them again."""
     return read_settings()
 
 

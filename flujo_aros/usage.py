@@ -59,7 +59,7 @@ class Allowance(Protocol):
     """Says before each model call whether it may be made, and hears afterwards what it has used."""
 
     async def reserve(self) -> Callable[[Usage], None]:
-        """Wait until a call may be made; gives the function that must be told, once, what it has used in the end.
+        """Wait until a call may be made; gives the function to call once, at the end, with what it has used.
 
         Raises `LimitReached` when no call may be made any more.
         """

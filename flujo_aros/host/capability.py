@@ -1,4 +1,4 @@
-"""`Aros` for pydantic-ai: every structured output is read before the host validates it, and mended if need be."""
+"""`Aros` for pydantic-ai: every structured output is read before pydantic-ai validates it, and repaired if need be."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from flujo_aros.host.ladder_run import (
 from flujo_aros.host.model import RecordOf, WatchedModel, WatchedStream
 from flujo_aros.host.nested_call import was_cut
 from flujo_aros.host.output_types import agent_contract, contract_of, model_contract, settled_as
-from flujo_aros.host.partial_output import Growing
-from flujo_aros.host.reporting import agent_span, clean_history, summary_of, tell_run
+from flujo_aros.host.partial_output import PartialOutput
+from flujo_aros.host.reporting import agent_span, annotate_run, clean_history, summary_of
 from flujo_aros.host.response import (
     CallsMeant,
     allows_nothing,
@@ -70,9 +70,9 @@ class Aros(AbstractCapability[Any]):
     `contract` is what an output must satisfy; by default the output type of the agent. `ladder` says what to do when
     an output cannot be read; by default the one that suits the contract. When nothing helps, the run raises
     `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output passes
-    untouched, at no further call. `buffer_stream` holds a streamed reply back until it is whole, so that nothing is
-    shown that is mended later. `capture_content` lets the texts of replies into events and metadata. `clean_history`
-    puts the accepted JSON in the place of a mended reply, so that the model does not learn from its slip. `evidence`
+    untouched, at no further call. `buffer_stream` holds a streamed reply back until it is complete, so that nothing is
+    shown that is repaired later. `capture_content` lets the texts of replies into events and metadata. `clean_history`
+    puts the accepted JSON in place of a repaired reply, so that the model does not learn from its error. `evidence`
     is what a ladder with `adaptive=True` goes by, such as that of a journal (`journal.evidence()`).
 
     ```python
@@ -142,13 +142,13 @@ class Aros(AbstractCapability[Any]):
                 result = await handler()
                 if record.outcome is not None:
                     known = record.exchange.summary
-                    tell_run(result, known or summary_of(record.outcome, record, content=self.capture_content))
+                    annotate_run(result, known or summary_of(record.outcome, record, content=self.capture_content))
                 return result
         finally:
             self._runs.pop(run_id, None)
 
     def get_wrapper_model(self, model: Model) -> Model | None:
-        """The model with its streams watched, so that an error in mid-stream can be mended."""
+        """The model with its streams watched, so that a reply can be rescued from an error in mid-stream."""
         if isinstance(model, WatchedModel):
             return None
         record = self._runs.get(_asking.get())
@@ -220,7 +220,7 @@ class Aros(AbstractCapability[Any]):
         if parameters.output_tools:
             response = self._calls_meant(ctx, record, parameters, response).applied(response)
         last = ctx.retry >= ctx.max_retries  # before that the host asks again
-        if last and says_nothing(response) and self._asks_anew(ctx, record):
+        if last and says_nothing(response) and self._asks_after_silence(ctx, record):
             named = self._wanted(ctx, record) is not None
             return with_blank(response, parameters, record.exchange.raw_arguments, is_text_read=named)
         return response
@@ -264,8 +264,8 @@ class Aros(AbstractCapability[Any]):
         wanted = self._contract(record) or model_contract(output_context.output_type)
         wire = host_wire(output_context, wanted, with_context=with_context)
         if ctx.partial_output:
-            record.exchange.growing = growing = record.exchange.growing or Growing()
-            return await handler(growing.json_of(output, wire.contract) if isinstance(output, str) else output)
+            record.exchange.partial_output = so_far = record.exchange.partial_output or PartialOutput()
+            return await handler(so_far.json_of(output, wire.contract) if isinstance(output, str) else output)
         call = output_context.tool_call
         if call is not None and call.tool_call_id in record.exchange.passed_over:
             return await handler(output)  # another call of the same response is the answer: the host refuses this one
@@ -351,7 +351,7 @@ class Aros(AbstractCapability[Any]):
         """Whether silence is no answer here."""
         return ctx.agent is not None and not allows_nothing(ctx.agent.output_type)
 
-    def _asks_anew(self, ctx: RunContext[Any], record: RunRecord) -> bool:
+    def _asks_after_silence(self, ctx: RunContext[Any], record: RunRecord) -> bool:
         """Whether silence is no answer here, and the ladder has a stage for it."""
         ladder = self._ladder(self._wanted(ctx, record) or _ANY, record)
         return self._wants_an_answer(ctx) and ladder.answers(Reason.NO_JSON)

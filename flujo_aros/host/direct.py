@@ -213,12 +213,12 @@ def ask_span(
     return span(started)
 
 
-def tell_passed(stage: str, why: str, model: str) -> None:
+def report_passed(stage: str, why: str, model: str) -> None:
     """Emit that something was not done as asked, and why."""
     emit(StagePassed(stage=stage, why=why, model=model))
 
 
-def tell_ask(
+def report_ask(
     finish: Finish,
     stage: str,
     *,
@@ -230,7 +230,7 @@ def tell_ask(
     fault: str | None,
     first_seconds: float | None = None,
 ) -> None:
-    """Tell what came of a model call, whatever happened to it."""
+    """Report how a model call ended, whatever happened to it."""
     finish(
         AskFinished(
             stage=stage,
@@ -270,7 +270,7 @@ class FirstCall:
         self._record = record
         self._capture = capture
         self._settle: Callable[[Usage], None] | None = None
-        self._told: tuple[AbstractContextManager[Finish], Finish] | None = None
+        self._reported: tuple[AbstractContextManager[Finish], Finish] | None = None
         self._began = 0.0
 
     async def __aenter__(self) -> Self:
@@ -292,7 +292,7 @@ class FirstCall:
                 system=text_of(messages, system_only=True),
                 capture=self._capture,
             )
-            self._told = around, around.__enter__()
+            self._reported = around, around.__enter__()
         return self
 
     async def __aexit__(
@@ -301,17 +301,17 @@ class FirstCall:
         record = self._record
         if record is not None:
             record.exchange.seconds = perf_counter() - self._began
-        if self._settle is None and self._told is None:
+        if self._settle is None and self._reported is None:
             return  # nobody asks what it has used: a price is long to find
         used = self.usage
         if self._settle is not None:
             self._settle(used)
         if record is not None:
             record.exchange.used = (self.response, used)
-        if self._told is not None:
-            around, finish = self._told
+        if self._reported is not None:
+            around, finish = self._reported
             try:
-                self._tell(finish, used, _fault_of(raised))
+                self._report(finish, used, _fault_of(raised))
             finally:
                 around.__exit__(kind, raised, trace)
 
@@ -324,8 +324,8 @@ class FirstCall:
     def _attempt(self) -> int:
         return 1 if self._record is None else self._record.tally.own_calls
 
-    def _tell(self, finish: Finish, used: Usage, fault: str | None) -> None:
-        tell_ask(
+    def _report(self, finish: Finish, used: Usage, fault: str | None) -> None:
+        report_ask(
             finish,
             FIRST,
             attempt=self._attempt,

@@ -161,8 +161,8 @@ def retry_after_of(error: Exception) -> float | None:
     Of several models that failed, it is the one that may be asked first again.
     """
     if isinstance(error, FallbackExceptionGroup):
-        told = [retry_after_of(inner) for inner in error.exceptions]
-        return min((seconds for seconds in told if seconds is not None), default=None)
+        waits = [retry_after_of(inner) for inner in error.exceptions]
+        return min((seconds for seconds in waits if seconds is not None), default=None)
     return error.retry_after if isinstance(error, ModelAPIError) else None
 
 

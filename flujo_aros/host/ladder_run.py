@@ -42,7 +42,7 @@ from flujo_aros.host.direct import text_of, usage_of
 from flujo_aros.host.envelope import Wire
 from flujo_aros.host.model import WatchedModel, WatchedStream
 from flujo_aros.host.nested_call import ModelAnswers, adrive, limits_left, native_of, was_cut
-from flujo_aros.host.reporting import clean_history, is_mended, summary_of, tell_message
+from flujo_aros.host.reporting import annotate_message, clean_history, is_repaired, summary_of
 from flujo_aros.host.response import no_output_in, reply_of
 from flujo_aros.host.run_state import RunRecord, difference, output_error
 from flujo_aros.host.schema_request import is_refused, prompt_cut
@@ -368,7 +368,7 @@ async def recover(
     settled, value, refusal = await _validated(outcome, validate, wire, awaited)
     record.exchange.judged = () if output_function else _judged_by(wire, awaited, is_read=known is None)
     record.exchange.schema_ignored = False
-    if not refusal and isinstance(settled, Accepted) and not is_mended(outcome, text):  # there is no more to report
+    if not refusal and isinstance(settled, Accepted) and not is_repaired(outcome, text):  # there is no more to report
         record.exchange.outcome = settled
         return Recovered(settled, value)
     record.exchange.schema_ignored = not is_plain_json(outcome, text, wire) and _ignores_schema(record, text, finish)
@@ -385,7 +385,7 @@ async def recover(
         settled = wire.settled(outcome, None)
     settled = _with_cut(_with_silence(settled, text, record), record)
     record.exchange.outcome = settled
-    if isinstance(outcome, Accepted) and is_mended(outcome, text):
+    if isinstance(outcome, Accepted) and is_repaired(outcome, text):
         _annotate(run, outcome, call_id, wire)
     return Recovered(settled, value)
 
@@ -431,16 +431,16 @@ def put_behind(record: RunRecord, text: str, outcome: Outcome[Any], *, finish: F
     return record.exchange.appended
 
 
-def _annotate(run: Run, mended: Accepted[Any], call_id: str | None, wire: Wire) -> None:
+def _annotate(run: Run, repaired: Accepted[Any], call_id: str | None, wire: Wire) -> None:
     """Write into the response what was made of it."""
     record = run.record
     if record.outcome is not None:
         record.exchange.summary = summary_of(record.outcome, record, content=run.capture)
-        tell_message(record, run.messages, record.exchange.summary)
+        annotate_message(record, run.messages, record.exchange.summary)
     # Who gets a block by a second reply must find it in the history too, or the next turn has never seen it; and
     # what was thought is there already.
     if run.clean_history or wire.contract.mode == "block" or record.exchange.thought:
-        clean_history(record, run.messages, wire.text_of(mended), call_id)
+        clean_history(record, run.messages, wire.text_of(repaired), call_id)
 
 
 def _used(record: RunRecord) -> Usage:
@@ -550,7 +550,7 @@ def _with_cut(outcome: Outcome[Any], record: RunRecord) -> Outcome[Any]:
 
 def is_plain_json(outcome: Outcome[Any], text: str, wire: Wire) -> bool:
     """Whether a text is JSON, as it stands, that satisfies its contract."""
-    return wire.contract.mode == "json" and isinstance(outcome, Accepted) and not is_mended(outcome, text)
+    return wire.contract.mode == "json" and isinstance(outcome, Accepted) and not is_repaired(outcome, text)
 
 
 def _ignores_schema(record: RunRecord, text: str, finish: FinishReason | None) -> bool:
@@ -620,7 +620,7 @@ def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *
         text = _text_for(given.get(name), made_up=made_up)
         if text is None:
             return None
-        repairs.append(_told(given.get(name), text, issue.path))
+        repairs.append(_field_repair(given.get(name), text, issue.path))
         given[name] = text
     trust = accepted.trust if accepted.trust is Trust.SYNTHESIZED else Trust.of(repairs)
     return replace(accepted, value=Event.model_validate(given), trust=trust, repairs=tuple(repairs))
@@ -629,12 +629,12 @@ def fitted(accepted: Accepted[Any], issues: Sequence[Issue], contract: object, *
 def _text_for(value: Any, *, made_up: bool) -> str | None:
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    if isinstance(value, str) or not made_up:  # what is wrong with a text is nothing that a text could mend
+    if isinstance(value, str) or not made_up:  # a string that is refused is not repaired by another string
         return None
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _told(value: Any, text: str, path: str) -> Repair:
+def _field_repair(value: Any, text: str, path: str) -> Repair:
     before = "" if value is None else json.dumps(value, ensure_ascii=False)[:80]
     if isinstance(value, (bool, int, float)):
         code = "literal-to-string" if isinstance(value, bool) else "number-to-string"
@@ -660,11 +660,11 @@ class SecretsAtHand:
 
     @cached_property
     def _all(self) -> tuple[str, ...]:
-        told = (
+        secrets = (
             *self.record.options.secrets,
             *secrets_in(os.environ),
             *secrets_among(self.deps),
             *secrets_among(self.record.exchange.settings),
             *secrets_of(text_of(self.messages)),
         )
-        return tuple(dict.fromkeys(told))
+        return tuple(dict.fromkeys(secrets))

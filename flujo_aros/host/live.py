@@ -28,10 +28,10 @@ Live: TypeAlias = Callable[[LiveEvent], Awaitable[None]]
 
 
 class Showing:
-    """Hears the events of one run of an agent and tells `live` what a person should see.
+    """Takes the events of one run of an agent and emits to `live` what a person should see.
 
-    What was told last always makes the text that counts: the deltas one after the other, a `TextReplaced` in place of
-    all before it, a `TextAppended` behind it.
+    The emitted events always add up to the text that counts: the deltas one after the other, a `TextReplaced` in place
+    of all before it, a `TextAppended` after it.
     """
 
     def __init__(self, live: Live, contract: Contract[Any] | None, record: RunRecord) -> None:
@@ -39,7 +39,7 @@ class Showing:
         self.record = record
         self.contract = contract
         self.shown = ""
-        self._valued = self._anew = False
+        self._valued = self._restarted = False
         """A value has been shown, and it was that of a text which no longer counts."""
         self._reader = self._new_reader()
         self._started: set[int] = set()
@@ -71,7 +71,7 @@ class Showing:
         if words is None:
             return
         again = index in self._started
-        if again or not self._started:  # mended, or the reply after a call of a tool: what was shown is no answer
+        if again or not self._started:  # replaced, or the reply after a tool call: what was shown is not the answer
             await self._replace(words if again else "")
         self._started.add(index)
         if not again:
@@ -100,15 +100,15 @@ class Showing:
             await self._value(partial.value, partial.final_paths, restarted=partial.restarted)
 
     async def _value(self, value: Any, final_paths: frozenset[str], *, restarted: bool = False) -> None:
-        restarted = restarted or self._anew
-        self._valued, self._anew = True, False
+        restarted = restarted or self._restarted
+        self._valued, self._restarted = True, False
         await self.live(PartialValue(value=value, final_paths=final_paths, restarted=restarted))
 
     async def _replace(self, text: str) -> None:
         if text == self.shown:
             return
         self.shown = text
-        self._anew = self._valued
+        self._restarted = self._valued
         self._reader = self._new_reader()
         if self._reader is not None and text:
             self._reader.feed(text)
@@ -123,7 +123,7 @@ class Showing:
             if text != self.shown:
                 await self.live(TextAppended(text=text[len(self.shown) :]))
         elif text != self.shown:
-            self._anew = self._valued
+            self._restarted = self._valued
             await self.live(TextReplaced(text=text))
         self.shown = text
         if isinstance(outcome, Accepted):

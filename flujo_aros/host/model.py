@@ -1,4 +1,4 @@
-"""The model of a run as `Aros` sees it: knows the stream that is under way, and mends one that breaks."""
+"""The model of a run as `Aros` sees it: watches the stream under way, and rescues the reply of one that breaks off."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Rescue: TypeAlias = Callable[
 Behind: TypeAlias = Callable[[RunContext[Any], list[ModelMessage], ModelResponse], Awaitable[str]]
 """What is to be put behind a reply that has streamed; empty: nothing."""
 RecordOf: TypeAlias = Callable[[RunContext[Any] | None], RunRecord | None]
-"""The record of the run that asks, of which a model is told the context only where it streams."""
+"""The record of the run that makes a request; a model gets the context of the run only for a stream."""
 End: TypeAlias = Callable[[ModelResponse], Awaitable[str]]
 
 
@@ -59,10 +59,10 @@ class WatchedModel(WrapperModel):
     """Lets every event of a stream through as it comes, and ends one that breaks off with what there is of its reply.
 
     A schema that the provider refuses is asked for in words. `rescue` gives the reply in whose place an error came.
-    Every call is told to the observers, once the caller's allowance lets it be made. `buffered` waits for the end of a
+    Every call is reported to the observers, once the caller's allowance grants it. `buffered` waits for the end of a
     stream instead and replays the reply whole. `behind` gives what is to be put behind a streamed reply, or revises one
-    that nobody has seen yet. `stops`: when a stream whose reply is to be read is ended early, because the model has
-    lost its way or the answer can no longer satisfy its contract. `record_of` gives the record of the run that asks;
+    that nobody has seen yet. `stops`: when a stream whose reply is to be read is ended early, because the model
+    runs away or the answer can no longer satisfy its contract. `record_of` gives the record of the run that asks;
     without one (a durable engine may call from outside of a run) it works the same, but for these two.
     """
 
@@ -186,8 +186,8 @@ class WatchedStream(StreamedResponse):
 
     With an error that carries the reply: the part is started again, which for the host means that it replaces what was
     shown of it. With any other one: the reply ends where it is.
-    `final` is the whole reply where it is not what the provider streamed. `end` is told the reply when it has ended,
-    and gives what is to be put behind it. With `watched` it ends early where the model has lost its way: then the reply
+    `final` is the whole reply where it is not what the provider streamed. `end` gets the reply when it has ended,
+    and gives what to append to it. With `watched` it ends early when the model runs away: then the reply
     is one that was cut.
     """
 
@@ -230,7 +230,7 @@ class WatchedStream(StreamedResponse):
             found = None if self.rescue is None else self.rescue(error, so_far)
             if found is None:
                 raise
-            for event in self._mended(found) if found.parts != so_far else self._finalized():
+            for event in self._replacing(found) if found.parts != so_far else self._finalized():
                 self._notice(event)
                 yield event
         if self._end is not None:
@@ -240,13 +240,13 @@ class WatchedStream(StreamedResponse):
             yield replace(held, part=self.so_far().parts[held.index]) if self.final else held
 
     async def _live_events(self) -> AsyncGenerator[ModelResponseStreamEvent]:
-        """The events of the live stream, to its end or to where the model has lost its way."""
+        """The events of the live stream, to its end or to where the model runs away."""
         self.broken_off = True
         async for event in self.live:
             if isinstance(event, FinalResultEvent) and not self.ends_with_text:
                 continue
             yield event
-            part = self.watched.lost(event) if self.watched is not None else None
+            part = self.watched.worthless(event) if self.watched is not None else None
             if part is not None:
                 yield await self._stopped(part)
                 return
@@ -298,7 +298,7 @@ class WatchedStream(StreamedResponse):
         self.final = _ended(so_far, so_far.parts)
         return [] if self._open is None else [PartEndEvent(index=self._open, part=self.final.parts[self._open])]
 
-    def _mended(self, found: ModelResponse) -> list[ModelResponseStreamEvent]:
+    def _replacing(self, found: ModelResponse) -> list[ModelResponseStreamEvent]:
         so_far = self.live.get()
         kept = [shown for shown in so_far.parts if not _is_answer(shown)]
         self.final = _ended(so_far, [*kept, *found.parts])
@@ -439,7 +439,7 @@ def _first_answer(parts: Sequence[ModelResponsePart]) -> int:
 class PartsWatched:
     """Hears the events of one stream. Each text, each call of a tool and each thought is a text of its own.
 
-    `runaway`: a part is lost that goes on without end. `contract`: so is an answer that can no longer satisfy it; an
+    `runaway`: stop a part that repeats itself without end. `contract`: stop an answer that can no longer satisfy it; an
     answer is a text, or what one of `tools` is called with.
     """
 
@@ -452,7 +452,7 @@ class PartsWatched:
         self._parts: dict[int, Runaway] = {}
         self._answers: dict[int, StreamReader[Any]] = {}
 
-    def lost(self, event: ModelResponseStreamEvent) -> int | None:
+    def worthless(self, event: ModelResponseStreamEvent) -> int | None:
         """The index of the part that this event is about, if the rest of it is worth nothing."""
         if isinstance(event, PartStartEvent):
             self._parts[event.index] = Runaway()
@@ -470,8 +470,8 @@ class PartsWatched:
         answer = self._answers.get(event.index)
         if answer is not None:
             answer.feed(words)
-        lost = (self._runaway and part.issue is not None) or (answer is not None and answer.doomed is not None)
-        return event.index if lost else None
+        runs_away = self._runaway and part.issue is not None
+        return event.index if runs_away or (answer is not None and answer.doomed is not None) else None
 
     def _answers_in(self, part: object) -> bool:
         return isinstance(part, TextPart) or (isinstance(part, BaseToolCallPart) and part.tool_name in self._tools)

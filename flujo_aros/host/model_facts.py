@@ -172,7 +172,7 @@ _PRICED_AS: Final = {
 _CAP: Final = "limit the step with `usage_limits: {max_cost: …}`"
 _UNCOUNTED: Final = "no `max_cost` counts its calls; limit them with `usage_limits: {max_requests: …}`"
 _TELLS: Final = "gateway/"
-"""How the providers begin that tell with each reply what it has cost."""
+"""The prefix of providers that report the cost of each reply."""
 
 
 def counted(name: str) -> bool:

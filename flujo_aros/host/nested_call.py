@@ -19,7 +19,7 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, parse_json
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import TEXT, Call, ask_span, count, make_call, tell_ask, text_in, with_instructions
+from flujo_aros.host.direct import TEXT, Call, ask_span, count, make_call, report_ask, text_in, with_instructions
 from flujo_aros.host.envelope import ENVELOPE, object_schema
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.model_facts import made_model, profile_of
@@ -119,7 +119,7 @@ class ModelAnswers:
             constrained=ask.enforced,
             prompt=ask.prompt,
             capture=self.capture,
-        ) as told:
+        ) as finish_ask:
             try:
                 reply = await self._reply(ask, model, parameters)
                 fault, finish = reply.fault, reply.finish_reason
@@ -128,8 +128,8 @@ class ModelAnswers:
                 used = difference(self.usage, before)
                 self.record.tally.failed += not used.requests
                 used = _at_least_one(used)
-                tell_ask(
-                    told,
+                report_ask(
+                    finish_ask,
                     ask.stage,
                     attempt=ask.attempt,
                     model=model.model_name,
@@ -189,9 +189,9 @@ class ModelAnswers:
         if not ask.in_conversation:
             return [ModelRequest(parts=[UserPromptPart(ask.prompt)])]
         last = self.conversation[-1]
-        told = last.instructions if isinstance(last, ModelRequest) else None
-        instructions = "\n\n".join(filter(None, (told, _form_of(ask)))) or None
-        messages = [*self.conversation, *_turns(ask.said, told)]
+        instructed = last.instructions if isinstance(last, ModelRequest) else None
+        instructions = "\n\n".join(filter(None, (instructed, _form_of(ask)))) or None
+        messages = [*self.conversation, *_turns(ask.said, instructed)]
         if ask.prompt:
             return [*messages, ModelRequest(parts=[UserPromptPart(ask.prompt)], instructions=instructions)]
         question = messages[-1]

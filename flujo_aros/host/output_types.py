@@ -47,7 +47,7 @@ T = TypeVar("T")
 _PREFIX: Final = "aros_output_"
 _numbers: Final = itertools.count(1)
 _known: Final[WeakValueDictionary[str, Contract[Any]]] = WeakValueDictionary()
-"""The contract of each text function of ours, by its name: the one thing that the host tells of a function."""
+"""The contract of each text function of ours, by its name: the only thing that pydantic-ai passes on of a function."""
 _settled: ContextVar[Accepted[Any] | None] = ContextVar("flujo_aros_settled_output", default=None)
 
 

@@ -13,8 +13,8 @@ _NOTHING: Final = " "
 """No JSON: an empty text would mean an empty object to the host."""
 
 
-class Growing:
-    """An output that the host wants validated again and again while it grows. Each piece of it is read once."""
+class PartialOutput:
+    """An output that the host wants validated again and again while it streams. Each piece of it is read once."""
 
     def __init__(self) -> None:
         self._contract: Contract[Any] | None = None

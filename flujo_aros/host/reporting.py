@@ -27,51 +27,51 @@ from flujo_aros.outcome import Accepted, Outcome, Rejected, Repair, Trust
 from flujo_aros.redaction import secrets_among
 
 KEY: Final = "aros"
-"""The key of what is told, in the metadata of a run and of a message."""
+"""The key in the metadata of a run and of a message."""
 
 
 def summary_of(outcome: Outcome[Any], record: RunRecord, *, content: bool) -> dict[str, Any]:
     """The outcome as plain JSON, without value and texts; what was repaired with its words only with `content`."""
-    told: dict[str, Any] = {"outcome": outcome.kind}
+    summary: dict[str, Any] = {"outcome": outcome.kind}
     if isinstance(outcome, Accepted):
         repairs = [_repair(repair, content=content) for repair in outcome.repairs]
-        told |= {"trust": outcome.trust.value, "origin": outcome.origin, "repairs": repairs}
+        summary |= {"trust": outcome.trust.value, "origin": outcome.origin, "repairs": repairs}
     else:
         rejected = outcome if outcome.kind == "rejected" else outcome.because
-        told |= {"reason": rejected.reason.value, "issues": [[issue.path, issue.code] for issue in rejected.issues]}
+        summary |= {"reason": rejected.reason.value, "issues": [[issue.path, issue.code] for issue in rejected.issues]}
     stages = [{"stage": s.stage, "outcome": s.outcome, "reason": s.reason, "calls": s.calls} for s in record.stages]
     if record.exchange.schema_ignored:
-        told["schema_enforced"] = False
+        summary["schema_enforced"] = False
     if record.exchange.schema_refused:
-        told["schema_refused"] = record.exchange.schema_refused
+        summary["schema_refused"] = record.exchange.schema_refused
     cut = prompt_cut(record.exchange)
     if cut:
-        told["prompt_cut"] = cut
+        summary["prompt_cut"] = cut
     better = better_mode(record.exchange) if record.stages or not isinstance(outcome, Accepted) else None
     if better:
-        told["better_mode"] = better
-    return told | {"stages": stages, "calls": record.calls}
+        summary["better_mode"] = better
+    return summary | {"stages": stages, "calls": record.calls}
 
 
-def tell_run(result: AgentRunResult[Any], told: dict[str, Any]) -> None:
+def annotate_run(result: AgentRunResult[Any], summary: dict[str, Any]) -> None:
     """Put it into the metadata of the run, beside what the caller has there."""
     # The host has no public way for a capability to add metadata, and writing into the caller's own dict would
     # leak into other runs.
     state = result._state  # pyright: ignore[reportPrivateUsage]
-    state.metadata = {**(state.metadata or {}), KEY: told}
+    state.metadata = {**(state.metadata or {}), KEY: summary}
 
 
-def tell_message(record: RunRecord, messages: list[ModelMessage], told: dict[str, Any]) -> None:
+def annotate_message(record: RunRecord, messages: list[ModelMessage], summary: dict[str, Any]) -> None:
     """Put it into the metadata of the response that the output came from."""
     last = messages[-1] if messages else None
     if isinstance(last, ModelResponse):
-        last.metadata = {**(last.metadata or {}), KEY: told}
+        last.metadata = {**(last.metadata or {}), KEY: summary}
     elif isinstance(record.exchange.stream, WatchedStream):  # not in the history before its stream has ended
-        record.exchange.stream.revise(metadata={KEY: told})
+        record.exchange.stream.revise(metadata={KEY: summary})
 
 
-def is_mended(outcome: Outcome[Any], text: str) -> bool:
-    """Whether a value is anything else than what the model wrote."""
+def is_repaired(outcome: Outcome[Any], text: str) -> bool:
+    """Whether a value differs from what the model wrote."""
     return isinstance(outcome, Accepted) and not (outcome.trust is Trust.CLEAN and outcome.text == text)
 
 

@@ -113,7 +113,7 @@ class CallsMeant:
         if len(alike) == 1:
             return alike[0].name if alike[0].kind == "output" else call.tool_name
         if alike or self.parameters.function_tools:
-            return call.tool_name  # it may have meant one of those: the host tells it the names
+            return call.tool_name  # it may have meant one of those: pydantic-ai sends it the names
         text = call.args_as_json_str()
         read_as = [(tool, read(text, self._contract(tool), truncated=self.truncated)) for tool in tools]
         accepted = [tool.name for tool, outcome in read_as if isinstance(outcome, Accepted)]
@@ -139,7 +139,7 @@ def _called(part: ModelResponsePart) -> str | None:
 
 
 def _as_output(tool: ToolDefinition) -> OutputContext:
-    """What the host will say about a call of this tool, as far as its definition tells."""
+    """The output context of a call of this tool, as far as its definition determines it."""
     return OutputContext(mode="tool", output_type=None, object_def=None, has_function=False, tool_def=tool)
 
 
@@ -174,8 +174,8 @@ def no_output_in(response: ModelResponse, parameters: ModelRequestParameters) ->
         return _rejected(Reason.REFUSED, "content_filter", "the provider's filter ended the reply", text)
     if response.finish_reason == "length":
         cut = _rejected(Reason.TRUNCATED, "no_output", "the reply was cut off before there was any output", text)
-        lost = [ran_away(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
-        return replace(cut, issues=(*cut.issues, *filter(None, lost)))
+        runaways = [ran_away(part.content) for part in response.parts if isinstance(part, ThinkingPart)]
+        return replace(cut, issues=(*cut.issues, *filter(None, runaways)))
     if called:
         names = ", ".join(parameters.tool_defs) or "no tool at all"
         words = f"the model called {', '.join(called)}, which it does not have; there is {names}"

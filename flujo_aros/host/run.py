@@ -123,11 +123,11 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     `prompt` is text, or a list of texts and content such as images, which goes to the model as it is. `deps` is what
     the agent's own tools and instructions see as `ctx.deps`.
     Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
-    agent's own output, plain text for a spec. `usage_sink` is told what was spent also when the run raises or is
+    agent's own output, plain text for a spec. `usage_sink` gets what was spent, also when the run raises or is
     cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
     those of this run; `allowance` is asked before each model call. `settings` are model settings for this run, which
     win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
-    `evidence` is what a ladder that adapts goes by. `repeated` tells that the caller repeats after errors of the
+    `evidence` is what a ladder that adapts goes by. `repeated`: the caller retries after errors of the
     provider, so that the provider's own client does not. `refusals` are the schemas that models have refused before:
     they are asked for in words, and new ones are added.
 

@@ -21,7 +21,7 @@ from flujo_aros.contract import Check, Contract
 from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.host.faults import Fault
 from flujo_aros.host.model_facts import is_form_sent, wants_output
-from flujo_aros.host.partial_output import Growing
+from flujo_aros.host.partial_output import PartialOutput
 from flujo_aros.outcome import Attempt, Degraded, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.usage import Allowance, Usage
@@ -131,7 +131,7 @@ class Exchange:
     """What the model really wrote, by the id of the tool call that was made of it."""
     passed_over: set[str] = field(default_factory=set[str])
     """The ids of calls of output tools that cannot be used, where the same response has one that can."""
-    growing: Growing | None = None
+    partial_output: PartialOutput | None = None
     """The output that is validated while it streams; None before there was one."""
     settled: tuple[str, Outcome[Any]] | None = None
     """A text that was recovered while it still streamed, and what it came to."""
@@ -296,7 +296,7 @@ class AgentOutputError(OutputError, UnexpectedModelBehavior):
 def output_error(outcome: Rejected | Degraded, record: RunRecord, usage: Usage, context: dict[str, Any]) -> OutputError:
     """The error for a run whose ladder ended without a value, with everything that is known about it.
 
-    `context` is what it can tell of the run: its id, its agent, the tag, and the caller's own metadata.
+    `context` describes the run: its id, its agent, the tag, and the caller's own metadata.
     """
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
     stages = tuple(stage.stage for stage in record.stages)

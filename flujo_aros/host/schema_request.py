@@ -19,7 +19,7 @@ from pydantic_core import to_json
 
 from flujo_aros.contract import Contract, JsonSchema, TaggedContract
 from flujo_aros.errors import UsageError
-from flujo_aros.host.direct import tell_passed, text_of
+from flujo_aros.host.direct import report_passed, text_of
 from flujo_aros.host.envelope import ENVELOPE, object_schema
 from flujo_aros.host.faults import detail_of, refuses_schema
 from flujo_aros.host.model_facts import profile_of
@@ -44,7 +44,7 @@ class SchemaRequest:
 
     def put_into(self, parameters: ModelRequestParameters) -> ModelRequestParameters:
         """The parameters of a request, with the schema asked for."""
-        asking = copy(parameters)  # `replace` makes it anew from its fields, for three times as long
+        asking = copy(parameters)  # `replace` takes three times as long
         asking.output_mode = self.mode
         if self.mode == "tool":
             asking.output_tools, asking.allow_text_output = [self._tool()], False
@@ -138,7 +138,7 @@ def in_words(parameters: ModelRequestParameters) -> ModelRequestParameters | Non
 
 def _report(record: RunRecord, parameters: ModelRequestParameters, why: str) -> None:
     record.exchange.schema_refused = why
-    tell_passed(parameters.output_mode, why, record.exchange.model)
+    report_passed(parameters.output_mode, why, record.exchange.model)
 
 
 def _key_of(model: Model, contract: Contract[Any]) -> str:
@@ -227,7 +227,7 @@ def better_mode(exchange: Exchange) -> str | None:
 
 
 def run_context(ctx: RunContext[Any], contract: Contract[Any] | None) -> dict[str, Any]:
-    """What an error can tell of the run that it ended: the caller's metadata, the run, the agent, the tag."""
+    """The context of an error that ends a run: the caller's metadata, the run, the agent, the tag."""
     known: dict[str, Any] = {
         **(ctx.metadata or {}),
         "run_id": ctx.run_id,

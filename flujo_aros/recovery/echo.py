@@ -280,7 +280,7 @@ def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[
     """The outcome, unless its value is an example of the prompt, or a form that was not filled in.
 
     With `ask` it is rejected, so that the model is asked once more; without, and where that has been done, the value
-    is taken and this is told as a repair. What somebody says is never taken from an example, and a blank is no value.
+    is taken and reported as a repair. What somebody says is never taken from an example, and a blank is no value.
     """
     if not isinstance(outcome, Accepted):
         return outcome
@@ -293,6 +293,6 @@ def unechoed(outcome: Outcome[T], examples: Examples | None, contract: Contract[
     if ask or isinstance(outcome.value, Event):
         words = "it is the example of the prompt, word for word; answer for the case at hand"
         return Rejected(Reason.ECHOED_SCHEMA, (Issue("$", "echoed_example", words),), outcome.text)
-    told = Repair("repeats-example", Risk.INFERRED, "$", (0, len(outcome.text)), outcome.text[:80], "")
+    repeats = Repair("repeats-example", Risk.INFERRED, "$", (0, len(outcome.text)), outcome.text[:80], "")
     trust = Trust.INFERRED if outcome.trust in (Trust.CLEAN, Trust.LOSSLESS) else outcome.trust
-    return replace(outcome, repairs=(*outcome.repairs, told), trust=trust)
+    return replace(outcome, repairs=(*outcome.repairs, repeats), trust=trust)

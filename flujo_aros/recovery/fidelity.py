@@ -54,8 +54,8 @@ def _changes(draft: Any, value: Any, issues: Sequence[Issue], schema: JsonSchema
         if any(_touch(place, other) for other in wrong) or schema_at(schema, place) is None:
             continue
         if not same(leaf, value_at(value, place, _NOWHERE)):
-            told = repr(leaf) if len(repr(leaf)) <= _MAX_CHARS else f"{repr(leaf)[:_MAX_CHARS]}…"
-            yield Issue(path_of(place), "changed", f"it was {told}, which was right, and must stay")
+            shown = repr(leaf) if len(repr(leaf)) <= _MAX_CHARS else f"{repr(leaf)[:_MAX_CHARS]}…"
+            yield Issue(path_of(place), "changed", f"it was {shown}, which was right, and must stay")
     if not cut:
         yield from _shorter(draft, value, wrong)
 

@@ -218,16 +218,16 @@ def read_first(
     if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
         outcome = unechoed(outcome, examples, contract, ask=_asks_again(ladder.stages))
     if is_heard():
-        _tell(outcome, "first", reply, contract, capture=capture, ladder=ladder)
+        _report(outcome, "first", reply, contract, capture=capture, ladder=ladder)
     return outcome
 
 
 def _asks_again(stages: Sequence[Climbable]) -> bool:
-    """Whether there is a stage that asks anew after a reply that only repeats what it was given."""
+    """Whether there is a stage that asks again after a reply that only repeats what it was given."""
     return any(Reason.ECHOED_SCHEMA in stage.answers and stage.asks for stage in stages)
 
 
-def _tell(
+def _report(
     outcome: Outcome[Any],
     stage: str,
     reply: Reply,
@@ -268,7 +268,7 @@ def _in_words(ask: Ask) -> Ask:
 
 
 class Climb(Generic[T]):
-    """The state of one climb. The outcome tells its story: every attempt, and every stage that a limit refused."""
+    """The state of one climb. The outcome carries its history: every attempt, and every stage that a limit refused."""
 
     def __init__(self, task: Task[T], limits: Limits, *, adaptive: bool) -> None:
         if limits.deadline is not None and task.clock is None:
@@ -303,13 +303,13 @@ class Climb(Generic[T]):
             if isinstance(outcome, Accepted):
                 return replace(outcome, origin=stage.stage)
             if isinstance(outcome, Degraded):
-                told = replace(outcome, because=self._with_story(outcome.because))
-                return read if isinstance(read, Accepted) else told
+                degraded = replace(outcome, because=self._with_attempts(outcome.because))
+                return read if isinstance(read, Accepted) else degraded
             if outcome is not past.latest:  # something was read in this stage
                 past = past.then(stage.stage, outcome, enforced=self._enforced)
         if isinstance(read, Accepted):  # an event that says nothing, for want of a better one
             return read
-        return self._with_story(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
+        return self._with_attempts(past.spoken if self._task.contract.mode in ("tagged", "text") else past.first)
 
     def _foreseeing(self, past: Past, later: Sequence[Climbable]) -> Past:
         """The past, with what these stages would do, and may."""
@@ -399,7 +399,7 @@ class Climb(Generic[T]):
         outcome = outcome if judge is None else judge(outcome)
         self._settle(outcome)
         if is_heard():
-            _tell(outcome, stage, reply, self._task.contract, capture=self._task.capture, origin=self._answer)
+            _report(outcome, stage, reply, self._task.contract, capture=self._task.capture, origin=self._answer)
         return outcome
 
     def _heard(self, stage: str, reply: Reply) -> None:
@@ -413,12 +413,12 @@ class Climb(Generic[T]):
         self._unread = False
         last = self._attempts[-1]
         if isinstance(outcome, Rejected):
-            told = replace(last, reason=outcome.reason, issues=outcome.issues, raw_matched=outcome.raw_matched)
-            self._attempts[-1] = told
+            settled = replace(last, reason=outcome.reason, issues=outcome.issues, raw_matched=outcome.raw_matched)
+            self._attempts[-1] = settled
         else:
             self._attempts[-1] = replace(last, outcome=outcome.kind)
 
-    def _with_story(self, rejected: Rejected) -> Rejected:
+    def _with_attempts(self, rejected: Rejected) -> Rejected:
         return replace(rejected, attempts=tuple(self._attempts))
 
     def _ordered(self, stages: Sequence[StageT]) -> list[StageT]:

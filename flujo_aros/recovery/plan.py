@@ -100,10 +100,10 @@ class Task(Generic[T]):
     `clock` gives the seconds for a deadline. `model` is the name of the run's model, `native` whether its provider
     enforces schemas (None: not known), `max_tokens` the budget that its reply had (None: the provider's own).
     `secrets` are values to be masked in every repair prompt beside the kinds that are known (gone through only when
-    there is such a prompt), `evidence` is what a ladder adapts to. `examples` tells whether a value is one of the
+    there is such a prompt), `evidence` is what a ladder adapts to. `examples` knows whether a value is one of the
     prompt's examples, without telling the prompt. `spent` is what earlier climbs of the same run have used: the limits
     of a ladder are for all of them together. `question_chars` is the length of the messages that an ask in the
-    conversation sends again (None: not known), so that a stage can tell which ask is cheaper.
+    conversation sends again (None: not known), so that a stage knows which ask is cheaper.
     """
 
     contract: Contract[T]

@@ -17,7 +17,7 @@ from flujo_aros.recovery.plan import Reply
 from flujo_aros.redaction import Vault
 
 CANNOT_REPAIR: Final = "CANNOT_REPAIR"
-"""What a model is told to answer when the failing output does not hold what the schema wants."""
+"""The answer that a model is asked for when the failing output lacks what the schema requires."""
 
 ONLY_JSON: Final = "Return only JSON. No extra text."
 """The stricter instruction of a retry."""
@@ -132,7 +132,7 @@ def _about(words: str, contract: Contract[Any], failing: Rejected, vault: Vault,
     ]
     wrong = f"WRONG WITH IT\n{_lines(issues)}\n\n" if issues else ""
     data, nonce = fenced(f"{wrong}OUTPUT\n{held}")
-    if enforced:  # no other answer is possible, so that neither the form nor a way out need be told
+    if enforced:  # no other answer is possible: neither the form nor a way out needs to be in the prompt
         return "\n\n".join([f"{words.format(form='JSON')}\n{_DATA.format(nonce=nonce)}", data])
     form, schema = _form(contract)
     rules = _RULES.format(nonce=nonce) + (f"\n{_BARE}" if contract.mode == "json" else "")

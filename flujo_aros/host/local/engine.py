@@ -65,7 +65,7 @@ class ServerFacts(NamedTuple):
 
 
 class LocalServer:
-    """A llama.cpp server that was told to start. It dies with this process, however this process ends.
+    """A llama.cpp server that was started. It dies with this process, however this process ends.
 
     `ready()` waits for it, `stop()` ends it. Nothing is left behind: its log is a file without a name.
     """

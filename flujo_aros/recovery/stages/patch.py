@@ -39,7 +39,7 @@ class Patch(Rung):
     attempts: int = Field(default=1, ge=1, le=10)
     """How often to ask. The second attempt asks for what is still wrong."""
     max_fields: int = Field(default=20, ge=1, le=200)
-    """The most places to ask for; an answer with more of them is better asked for anew."""
+    """The most places to ask for; an answer with more of them is better asked for again."""
     max_chars: int = Field(default=60_000, ge=1_000)
     """The longest prompt that may be sent."""
     model: str | None = None

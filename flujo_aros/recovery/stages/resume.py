@@ -74,7 +74,7 @@ class Resume(Rung):
         whole = joined(cut, begin, reply.text)
         if whole is not None:
             return read(Reply(whole, reply.truncated, refused=reply.refused))
-        return read(reply, partial(_anew, cut=past.first, task=task))
+        return read(reply, partial(_restarted, cut=past.first, task=task))
 
     def _larger(self, task: Task[Any]) -> bool:
         known = self.max_tokens is not None or task.max_tokens is not None
@@ -112,8 +112,8 @@ def joined(cut: str, begin: str, rest: str) -> str | None:
     return None
 
 
-def _anew(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
-    """The outcome of a model that answered anew instead of going on: good, if it says what the cut reply had said."""
+def _restarted(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
+    """The outcome of a model that started over instead of continuing: good, if it repeats what the cut reply said."""
     outcome = keeping(outcome, cut, task.contract, cut=True)
     # Any words at all are a text, or could be wrapped as an event: without a seam they may be the rest of what was cut,
     # which would be lost, or something else altogether.

@@ -27,7 +27,7 @@ from flujo_aros.recovery.prompts import form_prompt, plain_prompt, retry_prompt
 T = TypeVar("T")
 
 
-def _is_lost_on_schemas(failing: Rejected) -> bool:
+def _repeats_schemas(failing: Rejected) -> bool:
     """Whether a model has repeated the schema, or said nothing but notes about it to itself."""
     silent = any(issue.code == SAYS_NOTHING for issue in failing.issues)
     return silent or failing.reason is Reason.ECHOED_SCHEMA
@@ -47,7 +47,7 @@ class Retry(Rung):
     """
 
     # Not TOO_LARGE: the next one would be as large. PROVIDER only where the form was the trouble. TRUNCATED only for a
-    # model that has lost its way, and where the provider broke off: anything else would be cut again at the same place.
+    # model that runs away, and where the provider broke off: anything else would be cut again at the same place.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True
@@ -65,31 +65,33 @@ class Retry(Rung):
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
             return "the provider's filter has ended the reply"
         cut = past.current.reason is Reason.TRUNCATED
-        once_more = ran_away(past.current.text) or may_be_whole_next_time(past.current) or _anew(self, task, past)
+        once_more = (
+            ran_away(past.current.text) or may_be_whole_next_time(past.current) or _repeats_question(self, task, past)
+        )
         if cut and not once_more:
             return "the reply was cut: asked for again with the same budget, it would be cut again"
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:
         """Where the provider can, was not asked to, and the schema rules out what was wrong."""
-        return _anew(self, task, past)
+        return _repeats_question(self, task, past)
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """Ask until a reply is accepted or the attempts are used up."""
         # After an error about the form there is nothing to correct: the question stands, and only the form changes.
         unanswered = past.spoken.reason is Reason.PROVIDER
         way: Way = "constrained" if self.native and not unanswered and task.enforces else "conversation"
-        anew = _anew(self, task, past)
+        unchanged = _repeats_question(self, task, past)
         failing: Rejected = past.spoken
         outcome: Outcome[T] = failing
         turns: tuple[str, ...] = ()
         for attempt in range(1, self.attempts + 1):
-            plainly = way == "conversation" and _is_lost_on_schemas(failing)
+            plainly = way == "conversation" and _repeats_schemas(failing)
             prompt = plain_prompt(task.contract) if plainly else _prompt(task.contract, failing)
             # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
             wrote = before_runaway(failing.text)
             said = () if plainly or not wrote.strip() else (*turns, wrote)
-            if anew and attempt == 1:
+            if unchanged and attempt == 1:
                 prompt, said = "", ()
             reply = yield Ask(prompt, self.stage, attempt, task.contract, way=way, said=said)
             outcome = read(reply)
@@ -100,9 +102,9 @@ class Retry(Rung):
         return outcome
 
 
-def _anew(retry: Retry, task: Task[Any], past: Past) -> bool:
-    """Whether the question alone is worth asking: with the schema enforced for the first time, which rules out what
-    was wrong. What a check or the user's own type has against a value is another matter: that the model must be told.
+def _repeats_question(retry: Retry, task: Task[Any], past: Past) -> bool:
+    """Whether the question is repeated as it was: the schema is enforced for the first time, which rules out what was
+    wrong. An objection of a check or of the user's own type is not ruled out by that: the model must be shown it.
     """
     failing = past.spoken
     if not retry.native or task.native != "can" or not task.enforces or past.was_enforced:

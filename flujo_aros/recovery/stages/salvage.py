@@ -52,9 +52,9 @@ def _without_wrong_items(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
         for part in place[:-1]:
             holder = holder[part]
         kept = [item for index, item in enumerate(holder) if index != place[-1]]
-        lost = to_json(holder[place[-1]], inf_nan_mode="constants").decode()
+        dropped_text = to_json(holder[place[-1]], inf_nan_mode="constants").decode()
         path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-        dropped.insert(0, Repair("dropped-item", Risk.LOSSY, path, failing.draft.span, lost[:80], ""))
+        dropped.insert(0, Repair("dropped-item", Risk.LOSSY, path, failing.draft.span, dropped_text[:80], ""))
         whole = with_value(whole, place[:-1], kept)
     text = to_json(whole, inf_nan_mode="constants").decode()
     return read(Reply(text, truncated=False), partial(_kept, dropped=dropped, failing=failing))
@@ -62,8 +62,8 @@ def _without_wrong_items(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
 
 def _without_the_end(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
     for end, text in whole_prefixes(failing.text):
-        lost = failing.text[end:]
-        repair = Repair("dropped-end", Risk.LOSSY, "$", (end, len(failing.text)), lost[:80], "")
+        dropped_text = failing.text[end:]
+        repair = Repair("dropped-end", Risk.LOSSY, "$", (end, len(failing.text)), dropped_text[:80], "")
         outcome = read(Reply(text, truncated=False), partial(_kept, dropped=[repair], failing=failing))
         if isinstance(outcome, Accepted):
             return outcome

@@ -61,10 +61,10 @@ def _coerced(answer: Accepted[Any], fields: Mapping[str, JsonSchema], reply: Rep
     for path, text in cast("dict[str, str]", answer.value).items():
         if text.strip():
             _put(whole, path.split("."), _value(text, fields.get(path, {})))
-    return read(Reply(to_json(whole).decode(), truncated=False), partial(_told, answer=answer, reply=reply))
+    return read(Reply(to_json(whole).decode(), truncated=False), partial(_simplified, answer=answer, reply=reply))
 
 
-def _told(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
+def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
     """The outcome with what was done to come to it, about the text that the model really wrote."""
     if isinstance(outcome, Rejected):
         return replace(outcome, text=reply.text)

@@ -104,8 +104,8 @@ def _settled(
     if against or (contract.is_verdict and event.is_raw_fallback):
         kind = NO_CONTEST if NO_CONTEST in contract.kinds else event.kind
         repairs.append(Repair("no-contest", Risk.LOSSY, "$.winner", (0, len(said.text)), str(event.winner), "null"))
-        told = event.model_dump(exclude_unset=True)
-        event = Event.model_validate({**told, "kind": kind, "winner": None, NO_CONTEST: True})
+        given = event.model_dump(exclude_unset=True)
+        event = Event.model_validate({**given, "kind": kind, "winner": None, NO_CONTEST: True})
     return Accepted(event, Trust.SYNTHESIZED, "synthesize", repairs, said.text)
 
 

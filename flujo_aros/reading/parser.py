@@ -333,16 +333,28 @@ class Parser:
         return Node(NUMBER, number.value, start, start + len(raw))
 
     def _await_member(self, frame: Frame) -> None:
-        """Wait where more text may yet show the quick way that a string ends here."""
-        found = grammar.member_begun(bare=frame.bare).match(self.text, self.pos)
-        group = found.lastindex if found is not None else None
-        if found is None or group not in (4, 5) or self.doubled or self.opened is not None:
+        """Wait where all that has come may become a common member.
+
+        A string is shown while it is open, and waits as one where more text may yet show the quick way that it ends.
+        """
+        if self.doubled or self.opened is not None:
             return
-        start, end = found.span(group)
-        if end == len(self.text):
-            return  # its end has not come
-        frame.key = found[1] or found[2] or found[3] or ""
-        raise OpenString("member", start - 1, end, -1)
+        text = self.text
+        found = grammar.member_begun(bare=frame.bare).match(text, self.pos)
+        if found is None:
+            return
+        key, group = found[1] or found[2] or found[3] or "", found.lastindex
+        colon = text.find(":", found.end(1 if found[1] else 2 if found[2] else 3)) if key else -1
+        knows = not frame.keys or key in frame.keys
+        if group in (4, 5) and 0 <= colon < found.start(group) - 1 and text[found.start(group) - 1] in "\"'":
+            start, end = found.span(group)
+            if end < len(text) or knows:
+                frame.key, frame.key_at = key, self.pos
+                raise OpenString("member", start - 1, end, -1)
+        elif found.end() == len(text) and (knows or colon < 0):
+            if colon >= 0:
+                frame.key, frame.key_at = key, self.pos
+            raise NeedMoreInput
 
     def _careful_member(self, frame: Frame) -> bool:
         if self.growing:

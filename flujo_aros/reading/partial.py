@@ -20,7 +20,7 @@ from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.envelope import WRAPPING
-from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
 from flujo_aros.reading.parser import Frame, Parser
 from flujo_aros.reading.repairs import Path, unlink
 
@@ -192,6 +192,7 @@ _KINDS: Final[Mapping[type, frozenset[str]]] = {
     NoneType: frozenset({"null"}),
 }
 """The types of a schema that a scalar has as it is written."""
+_WRITTEN: Final = (STRING, NUMBER, LITERAL)
 _OPEN_ISSUES: Final = frozenset({"unmatched_key", "ambiguous", "duplicate_key", "too_complex"})
 """What may still turn out otherwise when the object around is closed."""
 _NONE: Final[frozenset[str]] = frozenset()
@@ -290,6 +291,8 @@ class JsonPreview:
         self._doomed: Issue | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
         """What will stand unless the whole turns out to be an envelope."""
+        self._kept: dict[int, frozenset[type]] = {}
+        """By shape, the classes of the scalars that are kept as they are written."""
         self._around: tuple[Slice, ...] | None = None
         """The open containers but the last, as they are shown: they stay so while the last is open."""
 
@@ -446,15 +449,25 @@ class JsonPreview:
                 self._take_member(level, item)
             else:
                 shape = None if level.shape is None else self._shape_at(level.shape, level, index)
+                if shape is not None and self._is_as_written(item, shape):
+                    level.container.append(item.value)
+                    self._note(level, index, stands=True)
+                    continue
                 part = self._part(level, item, shape, index, level.frame.plain[index])
                 level.container.append(part.value)
-                self._note(level, index, part)
+                self._note(level, index, stands=part.stands, inside=part.value if part.deep else NOTHING)
             level.closed = None
         level.done = len(items)
 
     def _take_member(self, level: Level, member: Member) -> None:
         shape, key = level.shape, member.key
         name = key if shape is None else shape.keys.get(key, key)
+        known = shape is not None and key in shape.keys and name not in level.container
+        inner = shape.properties.get(name) if shape is not None and known else None
+        if inner is not None and self._is_as_written(member.node, inner):
+            level.container[name] = member.node.value
+            self._note(level, name, stands=True)
+            return
         known = shape is not None and (key in shape.keys or self._is_kept(shape, key))
         inner = shape.member(name) if shape is not None and known else None
         part = self._part(level, member.node, inner, name, plain_of(level.frame, member))
@@ -467,7 +480,28 @@ class JsonPreview:
         if inner is None:
             level.kept = False
             level.pure = level.pure and shape is not None and fold(key) not in shape.folded
-        self._note(level, name, part)
+        self._note(level, name, stands=part.stands, inside=part.value if part.deep else NOTHING)
+
+    def _is_as_written(self, node: Node, shape: Shape) -> bool:
+        """Whether a scalar is one that is shown as it is written, and stays so: the common case."""
+        kept = self._kept.get(id(shape))
+        if kept is None:
+            kept = self._kept[id(shape)] = self._kept_as_written(shape)
+        if node.value.__class__ not in kept or node.kind not in _WRITTEN:
+            return False
+        if self.open_text is not None:
+            self._close_text(node)
+        return True
+
+    def _kept_as_written(self, shape: Shape) -> frozenset[type]:
+        """The scalars that are kept as they are written wherever a place has this shape."""
+        if shape.anything or shape.branches or shape.bounds or shape.choices is not None or self.rules.kinds:
+            return frozenset()
+        types = shape.types
+        kept = {kind for kind, names in _KINDS.items() if types & names}
+        if self.rules.typed and "integer" not in types:
+            kept.discard(int)
+        return frozenset(kept | ({str} if "string" in types and shape.format is None else set()))
 
     def _doubt(self, level: Level) -> None:
         """A key that is written a second time, with a value that is still to come."""
@@ -491,12 +525,12 @@ class JsonPreview:
         if wrong is not None:
             self._misfit((level.path, step), Issue("", "bounds", wrong))
 
-    def _note(self, level: Level, step: str | int, part: Part) -> None:
-        stands = part.stands and level.sure and step not in self.rules.anew
-        if not stands:
+    def _note(self, level: Level, step: str | int, *, stands: bool, inside: Any = NOTHING) -> None:
+        """Whether what has been shown at a place is final, with all that is `inside` of it."""
+        if not stands or not level.sure or step in self.rules.anew:
             level.kept = False
-        if level.shape is not None and stands:
-            self._stand((level.path, step), part.value if part.deep else NOTHING)
+        elif level.shape is not None and self.rules.finals:
+            self._stand((level.path, step), inside)
 
     def _part(self, level: Level, node: Node, shape: Shape | None, step: str | int, raw: Any) -> Part:
         closed = level.closed

@@ -15,7 +15,7 @@ END_OF_TURN: Final = (
 )
 """The tokens that end the turn of a model, or begin that of somebody else."""
 ROLE_HEADER: Final = (
-    r"[ \t]*(?:#{2,4}[ \t]*(?:instructions?|response|user|human|assistant|system|input|question|task)\b"
+    r"[ \t]*(?:\#{2,4}[ \t]*(?:instructions?|response|user|human|assistant|system|input|question|task)\b"
     r"[ \t]*:?[ \t]*(?=\n)|(?:user|human):[ \t])"
 )
 """The line that begins another turn in a plain transcript."""

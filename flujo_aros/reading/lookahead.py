@@ -80,6 +80,16 @@ class Ahead:
             raise NeedMoreInput
         return found
 
+    def matches(self, text: str, pos: int, *, growing: bool) -> bool:
+        """Whether there is a match at `pos`; raises `NeedMoreInput` where only more text can show it."""
+        if not growing:
+            return self.now.match(text, pos) is not None
+        if self.sure.match(text, pos) is not None:
+            return True
+        if self.begun.match(text, pos):
+            raise NeedMoreInput
+        return False
+
 
 _TOKEN: Final = re.compile(
     r"""

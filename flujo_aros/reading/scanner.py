@@ -6,20 +6,20 @@ import re
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import END_OF_TURN, REASONING_TAGS, ROLE_HEADER, Shape
+from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
 from flujo_aros.reading.phrases import word_set
 
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
-_WAITING: Final = -1
 
 _ASIDE: Final = "tool_response|tool_result|function_result|function_results|observation"
 """Tags around what a tool has said: no answer of the model's."""
-_MARK: Final = re.compile(
+_MARK: Final = Ahead(
     rf"(?P<think><(?P<name>{REASONING_TAGS}|{_ASIDE})(?:\s[^>]{{0,80}})?>)"
     rf"|(?P<left></(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|message\|>)"
     rf"|(?P<fence>```|~~~)|(?P<open>[{{\[])|(?P<ends>{END_OF_TURN})|(?P<role>(?<=\n){ROLE_HEADER})",
     re.I,
 )
-_TAG: Final = re.compile(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
+_TAG: Final = Ahead(r"(?:```|~~~)[ \t]*([\w+.#-]*)")
 CODE_FENCES: Final = word_set(
     "python py python3 bash sh shell zsh console terminal javascript js jsx typescript ts tsx java"
     " kotlin swift go rust ruby"
@@ -27,19 +27,29 @@ CODE_FENCES: Final = word_set(
 )
 """Fences of programs: what they show is no answer, unless it is all they hold."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
-_OBJECT_START: Final = re.compile(
-    r"\{(?:[\s\u200b\u200c\u200d\u2060\ufeff]|\\[nrt])*(?:[\"'“”‘’«„`}{/]|#|[uUbBrR](?=[\"'])|\\[\"']|&(?:quot|#34|#x22);|,|\.\.\.|…"
-    r"|[\w$@][\w$@ .-]{0,60}[\"”']?\s*(?:[:：]|=>)|[\d.-]{1,20}\s*:|\Z)"
+_OBJECT_START: Final = Ahead(
+    r"""
+    \{ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] )*+
+    (?: [\"'“”‘’«„`}{/] | \# | [uUbBrR](?=[\"'])            # {"a"   {'a'   {}   {// …   {b"a"
+      | \\[\"'] | &(?:quot|\#34|\#x22); | , | \.\.\. | …      # {\"a   {&quot;a   {...
+      | [\w$@][\w$@\ .-]{0,60}+ [\"”']? \s*+ (?: [:：] | => )  # {a:   {unit price =>
+      | [\d.-]{1,20}+ \s*+ :                                  # {1:
+      | \Z
+    )"""
 )
-_LIST_START: Final = re.compile(
-    r"\[(?:[\s\u200b\u200c\u200d\u2060\ufeff]|\\[nrt])*(?:[\"'“”‘«„`{\[\]/#(]|\\[\"']|&(?:quot|#34|#x22);|-?\d|,|\.\.\.|…"
-    r"|(?:true|false|null|None|True|False|NaN|undefined)\b|\Z)"
+_LIST_START: Final = Ahead(
+    r"""
+    \[ (?: [\s\u200b\u200c\u200d\u2060\ufeff] | \\[nrt] )*+
+    (?: [\"'“”‘«„`{\[\]/\#(] | \\[\"'] | &(?:quot|\#34|\#x22); | -?\d | , | \.\.\. | …
+      | (?:true|false|null|None|True|False|NaN|undefined)\b
+      | \Z
+    )"""
 )
-_WHOLE_OBJECT: Final = re.compile(r"\{\s*[^\W\d]\w{0,60}\s+(?:[\"'“\[{]|-?\d)")
-_WHOLE_LIST: Final = re.compile(r"\[\s*[^\W\d][\w .-]{0,60}\"\s*[,\]]")
-_WORDS: Final = re.compile(r"\[\s*(?:[^\[\]{}\"\n:]|:(?=//)){1,400}\]")
-_CITATION: Final = re.compile(r"\[\s*\d{1,4}(?:\s*[,–-]\s*\d{1,4})*\s*\]")
-_CHECKBOX_OR_LINK: Final = re.compile(r"\[[^\]\n]{0,200}\]\(")
+_WHOLE_OBJECT: Final = Ahead(r"\{\s*+[^\W\d]\w{0,60}+\s++(?:[\"'“\[{]|-?\d)")
+_WHOLE_LIST: Final = Ahead(r"\[\s*+[^\W\d][\w\ .-]{0,60}+\"\s*+[,\]]")
+_WORDS: Final = Ahead(r"\[\s*+(?:[^\[\]{}\"\n:]|:(?=//)){1,400}+\]")
+_CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+)*+\s*+\]")
+_CHECKBOX_OR_LINK: Final = Ahead(r"\[[^\]\n]{0,200}+\]\(")
 _WORD_BEHIND: Final = re.compile(r"[ \t,.;:)]*[^\W\d_]")
 _NEAR: Final = 400
 _BULLET: Final = re.compile(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
@@ -51,13 +61,7 @@ FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 """A text that is one fence and nothing else; the first group stands inside."""
 
 
-# What may become a mark, or the begin of an answer, when more of the text comes.
-_MARK_BEGUN: Final = re.compile(r"(?:<[^<>]{0,100}|[`~]{1,2}|\n[ \t]*(?:#{1,4}[^\n]{0,40}|\w{0,9}))\Z")
 _LONGEST_MARK: Final = 100
-_START_BEGUN: Final = re.compile(
-    r"[{\[](?:\s|\\[nrt])*+(?:[\w$@][\w $@.-]{0,60}+[\"”']?\s*+|[\\.&].{0,10}|[-\d.]{0,20}+\s*+)\Z", re.S
-)
-_BRACKET_BEGUN: Final = re.compile(r"\[(?:\s*[^\[\]{}\"\n:]{0,400}|[^\]\n]{0,200}\]?)\Z")
 
 
 class Spot(NamedTuple):
@@ -104,14 +108,16 @@ class Scanner:
         text = self.text
         if self.ended_at is not None:
             return None
-        pos = max(pos, self.seen)
-        while (pos := self._behind_reasoning(pos)) >= 0 and (found := _MARK.search(text, pos)) is not None:
+        pos, mark = max(pos, self.seen), _MARK.sure if self.growing else _MARK.now
+        while (pos := self._behind_reasoning(pos)) >= 0 and (found := mark.search(text, pos)) is not None:
             self.seen, pos = found.start(), found.end()
             if found["open"]:
-                rank = self._rank_if_sure(found.start())
-                self.waits = rank == _WAITING
-                if self.waits:
+                try:
+                    rank = self._rank(found.start())
+                except NeedMoreInput:
+                    self.waits = True
                     return None
+                self.waits = False
                 self.seen = pos
                 if rank is not None:
                     return Spot(found.start(), rank)
@@ -124,7 +130,7 @@ class Scanner:
                 return None
             self.seen = pos
         if pos >= 0:
-            begun = _MARK_BEGUN.search(text, max(pos, len(text) - _LONGEST_MARK - 1)) if self.growing else None
+            begun = _MARK.begun.search(text, max(pos, len(text) - _LONGEST_MARK)) if self.growing else None
             self.seen = begun.start() if begun else len(text)
         return None
 
@@ -157,8 +163,9 @@ class Scanner:
         if self.fence is not None:
             self.fence = None
             return end
-        tag = _TAG.match(self.text, start)
-        if self.growing and tag and tag.end() == len(self.text):
+        try:
+            tag = _TAG.match(self.text, start, growing=self.growing)
+        except NeedMoreInput:
             return None
         name = tag[1].lower() if tag else ""
         self.fence = JSON_FENCE if name in _JSON_TAGS else FENCE
@@ -166,25 +173,18 @@ class Scanner:
         self.fence_start = tag.end() if tag else end
         return self.fence_start
 
-    def _rank_if_sure(self, start: int) -> int | None:
-        """How good a place this bracket is; None where it is none, and `_WAITING` where more text could change it."""
-        if self.growing and _START_BEGUN.match(self.text, start) is not None:
-            return _WAITING
-        rank = self._rank(start)
-        doubtful = self.growing and rank in (None, INLINE) and self.text[start] == "["
-        return _WAITING if doubtful and _BRACKET_BEGUN.match(self.text, start) else rank
-
     def _rank(self, start: int) -> int | None:
         """How good a place for an answer this bracket is; None where it is none."""
-        text = self.text
-        begins = (_OBJECT_START if text[start] == "{" else _LIST_START).match(text, start) is not None
+        text, growing = self.text, self.growing
+        begins = (_OBJECT_START if text[start] == "{" else _LIST_START).matches(text, start, growing=growing)
         if not begins and start == self.first:  # nothing stands before it: no prose that it could belong to
-            begins = (_WHOLE_OBJECT if text[start] == "{" else _WHOLE_LIST).match(text, start) is not None
+            alone = _WHOLE_OBJECT if text[start] == "{" else _WHOLE_LIST
+            begins = alone.matches(text, start, growing=growing)
         near = max(0, start - _NEAR)
         line = text[max(near, text.rfind("\n", near, start) + 1) : start]
         if self.fence is not None:
             first = not text[self.fence_start : start].strip() if start - self.fence_start < _NEAR else False
-            if first and (begins or _WORDS.match(text, start)):
+            if first and (begins or _WORDS.matches(text, start, growing=growing)):
                 return self.fence
             within = CODE if self.code else INLINE
             return (self.fence if self.fence == JSON_FENCE else within) if begins else None
@@ -202,7 +202,7 @@ class Scanner:
 
     def _is_prose_bracket(self, start: int) -> bool:
         """A citation, a link or a footnote: brackets that belong to prose."""
-        citation = _CITATION.match(self.text, start)
+        citation = _CITATION.match(self.text, start, growing=self.growing)
         if (
             citation
             and self.lists
@@ -211,7 +211,7 @@ class Scanner:
             and not self.text[citation.end() :].strip(" \t\r\n.;)")
         ):
             return False
-        if citation is None and _CHECKBOX_OR_LINK.match(self.text, start) is None:
+        if citation is None and not _CHECKBOX_OR_LINK.matches(self.text, start, growing=self.growing):
             return False
         if start and self.text[start - 1] in "]}" and start != self.prose_to:
             return False  # it follows an answer at once
@@ -220,7 +220,7 @@ class Scanner:
 
 
 def _alone(text: str, start: int) -> bool:
-    found = _WORDS.match(text, start)
+    found = _WORDS.now.match(text, start)
     return found is not None and not text[found.end() :].strip(" \t\r\n.,;")
 
 
@@ -236,7 +236,7 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 def is_citation(text: str, start: int, end: int) -> bool:
     """Whether it is the number of a source, or several, before words: `[1] Smith`, `[2, 3] say`."""
-    return _CITATION.fullmatch(text, start, end) is not None and _WORD_BEHIND.match(text, end) is not None
+    return _CITATION.now.fullmatch(text, start, end) is not None and _WORD_BEHIND.match(text, end) is not None
 
 
 def ends_line(text: str, end: int) -> bool:

@@ -4,16 +4,26 @@ What comes in: a text (`read`) or its pieces (`stream.StreamReader`), and a comp
 with every repair, or `Rejected` with the reason.
 
 1. `read` takes valid JSON that satisfies the contract as it is: one call of the validator, no search.
-2. `select.Search` reads everything else. `scanner` names the places where an answer could begin, best first: tags and
-   fences, lines of their own, inline. Each place becomes a `candidate`: valid JSON is taken as it is, a few local
-   defects are spliced (`splice`, `fast_path`), the rest goes through the tolerant `parser`, whose grammar is in
-   `grammar`. If no place holds a bracket, `lines` reads `key: value` lines, and single words and numbers are tried.
-3. `coerce` fits what was parsed to the schema: names, types, `enum_match`, `amounts`, `dates`, `envelope`. Every
+2. `select.Search` reads everything else. It asks its sources in turn, and the first that has an outcome decides: the
+   whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
+   a quoted text, `key: value` `lines`, a single word or number.
+3. Brackets are found by `scanner`, best place first: tags and fences, lines of their own, inline; never in reasoning.
+   Each place is a `candidate`. Valid JSON is taken as it is, a few local defects are spliced (`splice`, `fast_path`),
+   the rest goes through the tolerant `parser`, whose grammar is in `grammar`.
+4. `coerce` fits what was parsed to the schema: names, types, `enum_match`, `amounts`, `dates`, `envelope`. Every
    conversion is a repair with a path (`repairs`). The validator of the contract judges the result.
-4. `Search` decides between the candidates that fit. `remainder` has the last word: what the value does not contain must
+5. `Search` decides between the candidates that fit. `remainder` has the last word: what the value does not contain must
    be harmless, else the reading fails. The word lists are in `phrases`.
-5. `payload` reads tagged, block and event contracts by the same search.
+6. `payload.TagReader` and `read_block` find a payload that is not the whole reply, `event` reads an event or the prose
+   in its place. What they find is read by the same search.
 
-Streams: `incremental` runs the same search over a text that grows and shows `partial` values; the outcome at the end
-is that of `read`. Laws: no exception for any text, time linear in it, no value that is wrong without a repair.
+Streams: the same `Search` and `TagReader` read a text that grows (`grow`), in the same loop. A candidate is parsed as
+its characters come; it is tried as in a complete text once its end is certain. What more text could change waits:
+`lookahead` derives from each expression what may still become a match. `partial` holds what is shown, and which of it
+is final. At the end the complete text is read by the loop that has read its pieces, so that the outcome is that of
+`read`.
+
+Laws, and where they hold: no exception for any text (`parser.Parser.parse`, `read`), time linear in it (a budget in
+`Search`, bounded looks in `grammar` and `lookahead`), no value that differs from the text without a repair (`coerce`,
+`Search._accept`), nothing final that changes without a restart (`partial.JsonPreview`).
 """

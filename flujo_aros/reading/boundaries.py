@@ -1,4 +1,4 @@
-"""What is only a part of an answer: a value that members stand around which no bracket holds, or that follows a break.
+"""What is only a part of an answer: a value among members that no bracket holds, or behind a break.
 
 Where the damage around a value cannot be read, the value itself often can; but it is not the answer.
 """
@@ -99,5 +99,5 @@ def is_held(text: str, start: int, end: int) -> bool:
 
 
 def _in_a_string(gap: str) -> bool:
-    """Whether a string that began behind a break is still open: the value stands in it."""
+    """Whether a string that began behind a break is still open, with the value in it."""
     return (gap.count('"') - gap.count('\\"')) % 2 == 1

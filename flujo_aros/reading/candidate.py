@@ -1,4 +1,4 @@
-"""One place where an answer could stand, tried against the contract."""
+"""One place where an answer could be, tried against the contract."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ ESCAPED_WITHIN: Final = 600
 """How far behind the begin of a value that may show."""
 
 ELIDED_ITEM: Final = re.compile(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
-"""Dots in the place of an item beside others, or of a key: they stand for what was left out."""
+"""Dots in the place of an item beside others, or of a key: they mean that something was left out."""
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
-"""Edits of brackets: what belongs where is then known from what stands there alone."""
+"""Edits of brackets: what belongs where is then known from the items alone."""
 
 
 class Region:
@@ -92,7 +92,7 @@ class Following:
     parser: Parser
     preview: JsonPreview
     quoted: bool
-    """A quotation mark stands before it: whether it is a quotation is seen at its end."""
+    """There is a quotation mark before it: whether it is a quotation is seen at its end."""
     value: object = NOTHING
     """The JSON of what it came to, where that is known."""
     region: Region | None = None
@@ -197,7 +197,7 @@ class Candidate(Generic[T]):
 
 
 def read_strict(text: str, contract: Contract[T]) -> Valid[T] | None:
-    """The value of JSON that satisfies everything as it stands and trips no guard, else None. Never raises."""
+    """The value of JSON that satisfies the contract as it is and trips no guard, else None. Never raises."""
     verdict = judge_json(text, contract)
     return verdict if isinstance(verdict, Valid) else None
 
@@ -227,7 +227,7 @@ def _echoes(value: object, contract: Contract[Any]) -> bool:
 
 
 def _uses_alias(value: object, shape: Shape) -> bool:
-    """Whether a key is written that stands for another, in a value that may have any keys."""
+    """Whether a key is an alias of another, in a value that may have any keys."""
     pending = [(value, shape)]
     while pending:
         here, known = pending.pop()
@@ -243,7 +243,7 @@ def _uses_alias(value: object, shape: Shape) -> bool:
 def judge(
     candidate: Candidate[T], parsed: Parsed | Failure, text: str, contract: Contract[T], ceiling: Risk
 ) -> Candidate[T]:
-    """Coerce and validate what was parsed; the candidate tells the rest."""
+    """Coerce and validate what was parsed; the candidate holds the result."""
     if isinstance(parsed, Failure):
         candidate.end = max(parsed.at, candidate.start + 1)
         candidate.cut = parsed.reason is Reason.TRUNCATED
@@ -288,7 +288,7 @@ def judge(
 
 
 def _holds_dots(text: str, start: int, end: int) -> bool:
-    """Whether dots stand in the place of an item or a key; most texts have none to look at closely."""
+    """Whether there are dots in the place of an item or a key; most texts have none to look at closely."""
     dots = text.find("...", start, end) >= 0 or text.find("…", start, end) >= 0
     return dots and ELIDED_ITEM.search(text, start, end) is not None
 
@@ -346,7 +346,7 @@ def accept_spliced(found: Spliced, text: str, start: int, contract: Contract[T],
 
 
 def _holds_mixed_list(value: Any) -> bool:
-    """Whether lists stand beside other items, so that a bracket that was repaired may have belonged elsewhere."""
+    """Whether there are lists beside other items, so that a bracket that was repaired may have belonged elsewhere."""
     pending = [value]
     while pending:
         here = pending.pop()
@@ -383,20 +383,20 @@ def _split_text(parsed: Parsed, text: str) -> Issue | None:
 
 
 def _one_a_line(text: str, start: int, end: int) -> bool:
-    """Whether the items of the list around stand on lines of their own."""
+    """Whether the items of the list around have lines of their own."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     return "\n" in text[:start] and not line.strip() and text[end:].lstrip(" \t,")[:1] in ("\n", "\r", "")
 
 
 def _other_issues(value: Any, known: list[Issue], contract: Contract[Any]) -> list[Issue]:
-    """What the validator finds wrong at other places, so that one answer can mend all."""
+    """What the validator finds wrong at other places, so that one answer can correct all."""
     verdict = contract.validate(value)
     paths = {issue.path for issue in known}
     return [issue for issue in verdict.issues if issue.path not in paths] if isinstance(verdict, Invalid) else []
 
 
 def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
-    """Whether a word without quotes may stand for a value: what the coercion then judges at its place."""
+    """Whether a word without quotes may be a placeholder: what the coercion then judges at its place."""
     for edit in candidate.edits:
         if edit.code == "key-value-lines":
             return True

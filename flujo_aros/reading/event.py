@@ -139,7 +139,7 @@ _WRITING: Final = re.compile(
 _WORDS_SAID: Final = 3
 """A quotation of fewer words is a word that is spoken of."""
 _ANSWER: Final = re.compile(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
-"""An object that was announced, or that stands on lines of its own, with nothing behind it."""
+"""An object that was announced, or that has lines of its own, with nothing behind it."""
 _KEY: Final = re.compile(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 
 
@@ -164,7 +164,7 @@ def said_in(prose: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Whether what stands in braces in a text can be no event: words stand around it, and it has no key of an event."""
+    """Whether the braces in a text cannot hold an event: there are words around them, and no key of an event."""
     return text[:1] not in ("{", "[", "`", "") and _KEY.search(text) is None and _ANSWER.search(text) is None
 
 

@@ -1,4 +1,4 @@
-"""A reply of `key: value` lines instead of JSON, flat or nested as in YAML, if all required keys stand in it.
+"""A reply of `key: value` lines instead of JSON, flat or nested as in YAML, if all required keys are in it.
 
 What is read is what nobody could read in another way: keys that the schema knows, indentation that fits, each key once.
 Anything else makes it None, and the reading is rejected: this is no reader of YAML.
@@ -35,7 +35,7 @@ _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 
 
 def read_lines(text: str, shape: Shape) -> Node | None:
-    """An object from lines like `key: value`, or None. Every required key must stand there, each key once."""
+    """An object from lines like `key: value`, or None. Every required key must be there, each key once."""
     if not shape.required and not (shape.items and shape.items.required):
         return None
     if text.count("\n") > _MAX_LINES:
@@ -81,7 +81,7 @@ def _without_emphasis(found: re.Match[str]) -> str:
 
 
 def _scalar(raw: str, start: int, shape: Shape) -> Node | None:
-    """The value of one line; None where it is a placeholder, or cannot be told."""
+    """The value of one line; None where it is a placeholder, or is not certain."""
     raw = raw.rstrip().rstrip(",").rstrip()
     raw = raw[:-2].rstrip() if raw.endswith("**") and not raw.startswith("**") and raw.count("**") == 1 else raw
     end = start + len(raw)
@@ -114,7 +114,7 @@ def _decoded(raw: str) -> str | None:
 
 
 class _Line(NamedTuple):
-    """One line: how far it is indented, what stands on it, and where that begins in the text."""
+    """One line: how far it is indented, what is on it, and where that begins in the text."""
 
     indent: int
     body: str
@@ -188,7 +188,7 @@ class _Nested:
         )
 
     def _goes_on(self, rest: str) -> bool:
-        """Whether known keys stand behind the end of the lines as well."""
+        """Whether there are known keys behind the end of the lines as well."""
         return any(self._begins(_Line(0, line.strip(), 0)) for line in rest.split("\n"))
 
     def _block(self, indent: int, shape: Shape, depth: int) -> Node | None:
@@ -247,7 +247,7 @@ class _Nested:
         return objects[0] if len(objects) == 1 else part
 
     def _value(self, raw: str, start: int, indent: int, shape: Shape, depth: int) -> Node | None:
-        """What stands behind a key or a dash: on its line, or on the lines below that are indented further."""
+        """What follows a key or a dash: on its line, or on the lines below that are indented further."""
         below = self.lines[self.at] if self.at < len(self.lines) else None
         if re.fullmatch(r"[|>][+-]?", raw):
             return self._text(raw, start, indent)

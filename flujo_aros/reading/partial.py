@@ -49,20 +49,20 @@ class OpenText:
         return self._joined
 
 
-class Standing(NamedTuple):
-    """A place whose value will not change, and the value where all that is in it stands too."""
+class FinalPlace(NamedTuple):
+    """A place whose value will not change, and the value where all that is in it is final too."""
 
     path: Path
     inside: Any
 
 
 class Finals:
-    """The paths that stand, in the order in which they came to; as texts only when somebody looks."""
+    """The final paths, in the order in which they became final; as strings only when somebody looks."""
 
     __slots__ = ("_counts", "_latest", "_reach", "_texts", "entries")
 
     def __init__(self) -> None:
-        self.entries: list[Standing] = []
+        self.entries: list[FinalPlace] = []
         self._texts: list[str] = []
         self._counts: list[int] = [0]
         self._latest: frozenset[str] = frozenset()
@@ -70,8 +70,8 @@ class Finals:
         """How many of the texts are in the latest set."""
 
     def add(self, path: Path, inside: Any = NOTHING) -> None:
-        """A place that stands; with `inside`, all that is in its value stands as well."""
-        self.entries.append(Standing(path, inside))
+        """A place that is final; with `inside`, all that is in its value is final as well."""
+        self.entries.append(FinalPlace(path, inside))
 
     def upto(self, count: int) -> frozenset[str]:
         """The first `count` of them."""
@@ -83,7 +83,7 @@ class Finals:
         wanted = self._counts[count]
         if wanted < self._reach:
             return frozenset(self._texts[:wanted])
-        if wanted > self._reach:  # a copy of a set costs a part of what making it anew costs
+        if wanted > self._reach:  # a copy of a set costs a part of what making it again costs
             self._latest = self._latest.union(self._texts[self._reach : wanted])
             self._reach = wanted
         return self._latest
@@ -202,22 +202,22 @@ class Rules(NamedTuple):
     """What decides how a part is shown, beside its shape."""
 
     typed: bool
-    """The value becomes a Python type, which drops unknown keys, fills absent ones and writes some texts anew."""
+    """The value becomes a Python type, which drops unknown keys, fills absent ones and changes some strings."""
     exact: bool = False
     """Nothing is converted: the payload is taken as JSON, or not at all."""
     finals: bool = True
-    """Whether anything can stand before the end."""
+    """Whether anything can be final before the end."""
     kinds: tuple[str, ...] = ()
     """Of an event: the kinds that are kept as they are written."""
-    anew: frozenset[str] = frozenset()
-    """The members that the Python type may write anew, with all that is in them; `""`: all of them."""
+    rewritten: frozenset[str] = frozenset()
+    """The members that the Python type may change, with all that is in them; `""`: all of them."""
 
 
 class Part(NamedTuple):
-    """One value of the text: what it is shown as, whether that stands, and whether all in it stands with it."""
+    """One value of the text: what it is shown as, whether that is final, and whether all in it is final with it."""
 
     value: Any
-    stands: bool
+    final: bool
     deep: bool = False
 
 
@@ -256,7 +256,7 @@ class Preview(Protocol):
         ...
 
     @property
-    def standing(self) -> Finals:
+    def final(self) -> Finals:
         """The paths that are final."""
         ...
 
@@ -282,7 +282,7 @@ class JsonPreview:
         self.epoch = 0
         self.finals = Finals()
         self.in_doubt = False
-        """It may turn out that this cannot be read: until that is told, nothing in it stands."""
+        """It may turn out that this cannot be read: until that is certain, nothing in it is final."""
         self.whole: Any = NOTHING
         self.open_text: OpenText | None = None
         self._open_start = -1
@@ -290,7 +290,7 @@ class JsonPreview:
         self._open_frame: Frame | None = None
         self._doomed: Issue | None = None
         self._held: list[tuple[Path, Any]] | None = [] if shape is not ANY and not rules.exact else None
-        """What will stand unless the whole turns out to be an envelope."""
+        """What will be final unless the whole turns out to be an envelope."""
         self._kept: dict[int, frozenset[type]] = {}
         """By shape, the classes of the scalars that are kept as they are written."""
         self._around: tuple[Slice, ...] | None = None
@@ -305,12 +305,12 @@ class JsonPreview:
         if self._doomed is None and issue.code not in _OPEN_ISSUES:
             self._doomed = Issue(path_of(unlink(path)), issue.code, issue.message)
 
-    # --- following the machine --------------------------------------------------------------------------------
+    # --- following the parser --------------------------------------------------------------------------------
 
-    def follow(self, machine: Parser) -> None:
-        """Take over what the machine has read since the last time."""
-        self.text = machine.text
-        stack, levels = machine.stack, self.levels
+    def follow(self, parser: Parser) -> None:
+        """Take over what the parser has read since the last time."""
+        self.text = parser.text
+        stack, levels = parser.stack, self.levels
         same = len(levels)
         if same > len(stack) or (same and levels[-1].frame is not stack[same - 1]):
             same = next(
@@ -332,8 +332,8 @@ class JsonPreview:
         while len(levels) < len(stack):
             levels.append(self._level(stack[len(levels)]))
             self._take_in(levels[-1])
-        if machine.opened is not None or self.open_text is not None:
-            self._follow_text(machine)
+        if parser.opened is not None or self.open_text is not None:
+            self._follow_text(parser)
         if levels and levels[-1].frame.key:
             self._doubt(levels[-1])
         if self._held or self._doomed is not None:
@@ -346,8 +346,8 @@ class JsonPreview:
         self.in_doubt = in_doubt
 
     def give_up(self) -> None:
-        """It cannot be read: what was shown stays, but nothing in it stands."""
-        self._begin_anew()
+        """It cannot be read: what was shown stays, but nothing in it is final."""
+        self._restart()
         self.rules = self.rules._replace(finals=False)
 
     def snapshot(self) -> Snapshot:
@@ -377,31 +377,31 @@ class JsonPreview:
         return (self.epoch, finals, len(self.levels), items, text, self.whole is NOTHING)
 
     @property
-    def standing(self) -> Finals:
+    def final(self) -> Finals:
         """The paths that are final; none while it may turn out that this cannot be read."""
         return Finals() if self.in_doubt else self.finals
 
     def _level(self, frame: Frame) -> Level:
         if not self.levels:
             shape, step = self._resolved(self.shape, frame.kind), self.path[1] if self.path else ""
-            return Level(frame, shape, self.path, step, sure="" not in self.rules.anew)
+            return Level(frame, shape, self.path, step, sure="" not in self.rules.rewritten)
         parent = self.levels[-1]
         self._doubt(parent)
         step = self._step_of(parent)
         shape = None if parent.shape is None else self._shape_at(parent.shape, parent, step)
         inner = None if shape is None else self._resolved(shape, frame.kind)
-        sure = parent.sure and step not in self.rules.anew and not self._may_move(parent)
+        sure = parent.sure and step not in self.rules.rewritten and not self._may_move(parent)
         return Level(frame, inner, (parent.path, step), step, sure=sure)
 
     def _may_move(self, level: Level, key: str | None = None) -> bool:
-        """Whether a member has a key that nobody declared: it may be renamed or moved, or stand beside the answer."""
+        """Whether a member has a key that nobody declared: it may be renamed or moved, or belong beside the answer."""
         shape, written = level.shape, level.frame.key if key is None else key
         if shape is None or level.frame.kind != OBJECT or self.rules.exact or not shape.keys or written in shape.keys:
             return False
         return level.path is self.path or shape.additional is None or shape.additional is False
 
     def _step_of(self, level: Level) -> str | int:
-        """The place in a container where the next value will stand."""
+        """The place in a container where the next value will be."""
         if level.frame.kind == ARRAY:
             return len(level.container)
         key = level.frame.key
@@ -451,11 +451,11 @@ class JsonPreview:
                 shape = None if level.shape is None else self._shape_at(level.shape, level, index)
                 if shape is not None and self._is_as_written(item, shape):
                     level.container.append(item.value)
-                    self._note(level, index, stands=True)
+                    self._note(level, index, final=True)
                     continue
                 part = self._part(level, item, shape, index, level.frame.plain[index])
                 level.container.append(part.value)
-                self._note(level, index, stands=part.stands, inside=part.value if part.deep else NOTHING)
+                self._note(level, index, final=part.final, inside=part.value if part.deep else NOTHING)
             level.closed = None
         level.done = len(items)
 
@@ -466,13 +466,13 @@ class JsonPreview:
         inner = shape.properties.get(name) if shape is not None and known else None
         if inner is not None and self._is_as_written(member.node, inner):
             level.container[name] = member.node.value
-            self._note(level, name, stands=True)
+            self._note(level, name, final=True)
             return
         known = shape is not None and (key in shape.keys or self._is_kept(shape, key))
         inner = shape.member(name) if shape is not None and known else None
         part = self._part(level, member.node, inner, name, plain_of(level.frame, member))
         if self._may_move(level, key):
-            part = part._replace(stands=False)
+            part = part._replace(final=False)
         if name in level.container:
             self._take_double(level, name, part)
             return
@@ -480,7 +480,7 @@ class JsonPreview:
         if inner is None:
             level.kept = False
             level.pure = level.pure and shape is not None and fold(key) not in shape.folded
-        self._note(level, name, stands=part.stands, inside=part.value if part.deep else NOTHING)
+        self._note(level, name, final=part.final, inside=part.value if part.deep else NOTHING)
 
     def _is_as_written(self, node: Node, shape: Shape) -> bool:
         """Whether a scalar is one that is shown as it is written, and stays so: the common case."""
@@ -510,14 +510,14 @@ class JsonPreview:
             return
         if self._step_of(level) in level.container:
             level.doubted = key
-            self._begin_anew()
+            self._restart()
 
     def _take_double(self, level: Level, name: str, part: Part) -> None:
-        """A key that stands twice: nothing new, or a reason to begin anew."""
+        """A key that occurs twice: nothing new, or a reason to restart."""
         if level.container[name] != part.value:
             level.container = {**level.container, name: part.value}
             level.pure = False
-            self._begin_anew()
+            self._restart()
 
     def _within(self, level: Level, step: str | int, value: Any, shape: Shape | None) -> None:
         """Judge a scalar that is complete by the bounds of its place."""
@@ -525,28 +525,28 @@ class JsonPreview:
         if wrong is not None:
             self._misfit((level.path, step), Issue("", "bounds", wrong))
 
-    def _note(self, level: Level, step: str | int, *, stands: bool, inside: Any = NOTHING) -> None:
+    def _note(self, level: Level, step: str | int, *, final: bool, inside: Any = NOTHING) -> None:
         """Whether what has been shown at a place is final, with all that is `inside` of it."""
-        if not stands or not level.sure or step in self.rules.anew:
+        if not final or not level.sure or step in self.rules.rewritten:
             level.kept = False
         elif level.shape is not None and self.rules.finals:
-            self._stand((level.path, step), inside)
+            self._make_final((level.path, step), inside)
 
     def _part(self, level: Level, node: Node, shape: Shape | None, step: str | int, raw: Any) -> Part:
         closed = level.closed
         if node.kind not in (OBJECT, ARRAY):
             return self._scalar(node, shape, step, level)
         if shape is None:
-            return Part(closed.container if closed is not None else raw, stands=False)
+            return Part(closed.container if closed is not None else raw, final=False)
         if closed is not None and closed.pure:
             self._judge_closed(closed, (level.path, step))
             return Part(closed.container, closed.kept and self._is_complete(closed.container, closed.shape))
         if shape.anything or self.rules.exact:
-            return self._changed(closed, Part(raw, stands=True, deep=True))
+            return self._changed(closed, Part(raw, final=True, deep=True))
         return self._changed(closed, self._converted(node, shape, (level.path, step), raw))
 
     def _judge_closed(self, closed: Level, path: Path) -> None:
-        """A closed object that lacks a key which must stand in it; a key of another name may still be meant for it."""
+        """A closed object that lacks a required key; a key of another name may still be meant for it."""
         shape, value = closed.shape, closed.container
         if shape is None or not is_dict(value) or not value.keys() <= shape.properties.keys():
             return
@@ -556,7 +556,7 @@ class JsonPreview:
 
     def _changed(self, closed: Level | None, part: Part) -> Part:
         if closed is not None and closed.container != part.value:
-            self._begin_anew()
+            self._restart()
         return part
 
     def _converted(self, node: Node, shape: Shape, path: Path, raw: Any) -> Part:
@@ -566,31 +566,31 @@ class JsonPreview:
         if coercion.issues:
             if node.kind == OBJECT or shape.allows("array"):  # a list of one may yet be unwrapped
                 self._misfit(path, coercion.issues[0])
-            return Part(raw, stands=False)
-        # Where the whole is valid as it stands, nothing is converted.
+            return Part(raw, final=False)
+        # Where the whole is valid as it is, nothing is converted.
         sure = not self.rules.typed and not coercion.edits
-        return Part(value, stands=sure, deep=sure)
+        return Part(value, final=sure, deep=sure)
 
     def _scalar(self, node: Node, shape: Shape | None, step: str | int, level: Level) -> Part:
         self._close_text(node)
         if shape is None:
-            return Part(node.value, stands=False)
+            return Part(node.value, final=False)
         if self.rules.kinds and level.path == self.path and step == "kind" and len(self.levels) <= 1:
-            return Part(node.value, stands=node.value in self.rules.kinds)
+            return Part(node.value, final=node.value in self.rules.kinds)
         if shape.anything or self.rules.exact:
-            return Part(node.value, stands=True)
+            return Part(node.value, final=True)
         self._within(level, step, node.value, shape)
         if node.kind == STRING and "string" in shape.types and shape.choices is None:
             return Part(node.value, self._stays(node.value, shape))
         if shape.types & _KINDS.get(node.value.__class__, _NONE) and shape.choices is None and not shape.branches:
-            return Part(node.value, stands=not (self.rules.typed and _is_rounded(node.value)))
+            return Part(node.value, final=not (self.rules.typed and _is_rounded(node.value)))
         coercion = Coercion(self.text, ceiling=Risk.INFERRED, pristine=True)
         value = coercion.value(node, shape, (level.path, step))
         if coercion.issues:
             self._misfit((level.path, step), coercion.issues[0])
-            return Part(node.value, stands=False)
+            return Part(node.value, final=False)
         if coercion.edits and value is None:  # of what does not count, an event leaves it out
-            return Part(value, stands=False)
+            return Part(value, final=False)
         unsure = self.rules.typed and isinstance(value, str) and shape.allows("number")  # a `Decimal`, for all we know
         return Part(value, not unsure and all(self._stays(value, branch) for branch in shape.branches or (shape,)))
 
@@ -617,13 +617,13 @@ class JsonPreview:
             self.give_up()
             return
         if (shown is not NOTHING or self.levels) and not _extends(shown, value):
-            self._begin_anew()
+            self._restart()
         self.whole, self._held = value, None
         self._doomed = None
-        self._stand(self.path, value)
+        self._make_final(self.path, value)
 
     def _let_go(self) -> None:
-        """What was held back stands once the whole can be no envelope."""
+        """What was held back is final once the whole cannot be an envelope."""
         if self._held is None or not self.levels:
             return
         level = self.levels[0]
@@ -642,9 +642,9 @@ class JsonPreview:
     def _release(self) -> None:
         held, self._held = self._held, None
         for path, inside in held or ():
-            self._stand(path, inside)
+            self._make_final(path, inside)
 
-    def _stand(self, path: Path, inside: Any) -> None:
+    def _make_final(self, path: Path, inside: Any) -> None:
         if not self.rules.finals:
             return
         if self._held is not None:
@@ -652,7 +652,7 @@ class JsonPreview:
         else:
             self.finals.add(path, inside)
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self.epoch += 1
         self.finals = Finals()
         self._doomed = None
@@ -661,12 +661,12 @@ class JsonPreview:
 
     # --- the open text ----------------------------------------------------------------------------------------
 
-    def _follow_text(self, machine: Parser) -> None:
-        opened = machine.opened
+    def _follow_text(self, parser: Parser) -> None:
+        opened = parser.opened
         if self.open_text is not None and (
-            not self.levels or machine.certain[0] > self._open_start or self.levels[-1].frame is not self._open_frame
+            not self.levels or parser.certain[0] > self._open_start or self.levels[-1].frame is not self._open_frame
         ):
-            self._begin_anew()  # it was shown, and is no text that stands there
+            self._restart()  # what was shown is not the string that is there
             self.open_text, self._open_start = None, -1
         if opened is None or opened.role == "key" or not self.levels:
             return
@@ -704,13 +704,13 @@ class JsonPreview:
         return shape.types <= {"string", "null"} and shape.choices is None and not shape.branches
 
     def _close_text(self, node: Node) -> None:
-        """A text that was shown and is now whole: it goes on where it was, or begins anew."""
+        """A text that was shown and is now whole: it goes on where it was, or is shown again from its beginning."""
         if self.open_text is None or node.start != self._open_start:
             return
         shown = self.open_text.upto(len(self.open_text.pieces))
         self.open_text, self._open_start = None, -1
         if node.kind == LITERAL or not isinstance(node.value, str) or not node.value.startswith(shown):
-            self._begin_anew()
+            self._restart()
 
 
 def as_json(value: object, shown: Any) -> Any:
@@ -738,7 +738,7 @@ def _cannot_be(shape: Shape, kind: str) -> bool:
 
 
 def plain_of(frame: Frame, member: Member) -> Any:
-    """The JSON of a member, shared with the machine where no other has its key."""
+    """The JSON of a member, shared with the parser where no other has its key."""
     node = member.node
     if node.kind not in (OBJECT, ARRAY):
         return node.value
@@ -756,7 +756,7 @@ class TextPreview:
 
     def __init__(self, *, begun: bool = False) -> None:
         self.text = OpenText()
-        self.standing = Finals()
+        self.final = Finals()
         self.epoch = 0
         self.doomed: Issue | None = None
         self.begun = begun
@@ -764,7 +764,7 @@ class TextPreview:
     @property
     def size(self) -> tuple[int, ...]:
         """What changes whenever there is more to show."""
-        return (len(self.text.pieces), len(self.standing.entries))
+        return (len(self.text.pieces), len(self.final.entries))
 
     def add(self, piece: str) -> None:
         """More of the text; white space before its begin is no part of it."""

@@ -49,7 +49,7 @@ _FENCE_CLOSE: Final = re.compile(r"\s*(?:```)?\s*")
 _LONGEST_TAG: Final = 400
 _LOOKS: Final = 256
 _ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
-"""What may stand between a tag and the end of its line without being said."""
+"""What may be between a tag and the end of its line that is not text."""
 _BLANK: Final = re.compile(_ASIDE.replace(r"\r", r"\r\n"))
 _ENDS: Final = re.compile(f"{_ASIDE}$", re.M)
 _SPOKEN: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
@@ -60,7 +60,7 @@ _BEGINS_LATER: Final = re.compile(r"[{\[]\s*[\"'{\[\d]")
 
 
 class Pair(NamedTuple):
-    """An opening and a closing tag: where they begin and end, and so what stands between them."""
+    """An opening and a closing tag: where they begin and end, and so what is between them."""
 
     opening: int
     start: int
@@ -75,7 +75,7 @@ class _Marks:
     """
 
     def __init__(self, wanted: str, *, longest: int = 0, growing: bool = False) -> None:
-        self.seen = 0
+        self.seen: int = 0
         self._growing = growing
         self._pattern = re.compile(rf"(?P<wanted>{wanted})|<(?P<think>(?i:{REASONING_TAGS}))(?:\s[^>]{{0,80}})?>")
         self._closes: re.Pattern[str] | None = None
@@ -106,7 +106,7 @@ class TagReader(Generic[T]):
         self.opening: tuple[int, int] | None = None
         """The opening tag of which the closing one has not come."""
         self.budget = 0
-        """How much may be looked through for the end of JSON: where it is none, that costs as much as all behind it."""
+        """How much may be looked through for the end of JSON: what is not JSON costs as much as all that follows."""
         self._marks = _Marks(
             f"(?P<opens>{contract.opens.pattern})|(?P<closes>{contract.closes.pattern})",
             longest=len(contract.tag),
@@ -135,7 +135,7 @@ class TagReader(Generic[T]):
             self._following.let_go()
 
     def shown(self) -> Preview | None:
-        """The payload, once something stands in it."""
+        """The payload, once there is something in it."""
         return None if self._text is not None and not self._text.begun else self._preview
 
     @property
@@ -184,7 +184,7 @@ class TagReader(Generic[T]):
         self.opening = None
         self._marks.seen = mark.end()
         if self._text is not None and self._text.begun:
-            self._text.standing.add(None)
+            self._text.final.add(None)
 
     def _read_json(self) -> bool:
         """Read the payload up to where its JSON ends, which tags inside of strings do not end; False: it goes on."""
@@ -201,7 +201,7 @@ class TagReader(Generic[T]):
         return True
 
     def _parse_on(self, start: int) -> bool:
-        """Whether more of a payload is needed to tell where its JSON ends."""
+        """Whether more of a payload is needed to see where its JSON ends."""
         text, contract = self.text, self.contract
         if self._following is None:
             try:
@@ -215,7 +215,7 @@ class TagReader(Generic[T]):
             values = contract.values
             typed = isinstance(values, TypeValues)
             anew = written_anew(values) if isinstance(values, TypeValues) else frozenset[str]()
-            rules = Rules(typed=typed, exact=contract.strict, finals=not contract.checks, anew=anew)
+            rules = Rules(typed=typed, exact=contract.strict, finals=not contract.checks, rewritten=anew)
             shape = ANY if contract.strict else contract.shape
             parser = Parser(text, start, shape, max_depth=self.max_depth, growing=True)
             self._following = Following(parser, JsonPreview(text, contract.shape, rules), quoted=False)
@@ -269,7 +269,7 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
 
 
 def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
-    """What stands outside of the last pair of tags and speaks against it."""
+    """What is outside of the last pair of tags and speaks against it."""
     *others, last = (Span(pair.opening, pair.closing) for pair in pairs)
     if others and is_disowned(text, last.start, others[-1].end):
         return "the words before the last payload say that it is not the answer"
@@ -284,7 +284,7 @@ class _Strict(NamedTuple):
 
 
 class _NotJson(NamedTuple):
-    """Why a text is no JSON that could be taken as it stands."""
+    """Why a text cannot be taken as JSON."""
 
     reason: Reason
     code: str
@@ -292,7 +292,7 @@ class _NotJson(NamedTuple):
 
 
 class _TwiceError(ValueError):
-    """A key stands twice, with different values."""
+    """A key occurs twice, with different values."""
 
 
 def _strictly(payload: str) -> _Strict | _NotJson:
@@ -339,7 +339,7 @@ def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[
 
 
 def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> bool:
-    """Whether the last pair may stand inside of a text that another one holds, or hold only a part of its own.
+    """Whether the last pair may be inside of a text that another one holds, or hold only a part of its own.
 
     JSON tells by itself where it ends. Of a text nothing tells but the tags, where it speaks of them it is a guess.
     """
@@ -356,7 +356,7 @@ def _is_blurred(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> 
 
 
 def _payload_end(text: str, start: int, closes: re.Pattern[str]) -> re.Match[str] | None:
-    """The closing tag of a JSON payload, told by the JSON itself, so that one inside of a string ends nothing."""
+    """The closing tag of a JSON payload, found by the end of the JSON, so that one inside of a string ends nothing."""
     begin = _FENCE_OPEN.now.match(text, start)
     end = find_json_end(text, begin.end() if begin else start)
     if end is None:
@@ -463,7 +463,7 @@ _TOOL_CALL: Final = re.compile(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>
 
 
 def read_block(text: str, contract: BlockContract, *, truncated: bool | None = None) -> Reading[Block]:
-    """The leading JSON object with all keys that must stand in it, and the prose after it. Reasoning leads nothing.
+    """The leading JSON object with all keys that are required, and the prose after it. Reasoning does not count.
 
     The prose is a part of the value and has no end of its own: a reply that was cut, or that ends in a runaway
     repetition, is TRUNCATED, whatever its block says.
@@ -517,7 +517,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
 
 
 def _mended_block(text: str, contract: BlockContract, before: int) -> tuple[dict[str, Any], Node, list[Edit]] | None:
-    """The block, if it stands before `before` and is JSON but for its wrapping: a trailing comma, other quotes."""
+    """The block, if it begins before `before` and is JSON but for its wrapping: a trailing comma, other quotes."""
     start = text.find("{", 0, before)
     if start < 0:
         return None
@@ -530,7 +530,7 @@ def _mended_block(text: str, contract: BlockContract, before: int) -> tuple[dict
 
 
 def _has_twice(node: Node) -> bool:
-    """Whether a key stands twice in one object of a tree."""
+    """Whether a key occurs twice in one object of a tree."""
     if node.kind == OBJECT:
         names = {member.key for member in node.value}
         return len(names) < len(node.value) or any(_has_twice(member.node) for member in node.value)
@@ -546,7 +546,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _with_prose(fields: dict[str, Any], text: str, at: tuple[int, int], repairs: Sequence[Repair]) -> Accepted[Block]:
-    """The block that stands at this place, and the prose around it, of which reasoning and calls are no part."""
+    """The block at this place, and the prose around it without reasoning and calls."""
     around = text[: at[0]], text[at[1] :]
     said = [_said(part) for part in around]
     aside = [
@@ -568,7 +568,7 @@ def _said(part: str) -> str:
 
 
 def _prose(before: str, behind: str) -> str:
-    """What stands around the block, without the fence that it may stand in."""
+    """The text around the block, without the fence that the block may be in."""
     before, behind = before.strip("\ufeff \t\r\n"), behind.strip()
     opened = _FENCE_BEFORE.search(before)
     if opened and (behind.startswith("```") or "```" not in behind):
@@ -595,7 +595,7 @@ _FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
 
 
 def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:
-    """The outcome after these checks: what they have against a value rejects it, what they clean is told."""
+    """The outcome after these checks: their issues reject the value, what they clean becomes repairs."""
     if not checks or not isinstance(outcome, Accepted) or is_settled(outcome):
         return outcome
     return with_judgement(outcome, judge(outcome.value, checks))

@@ -92,7 +92,7 @@ def read(
         check_options(text, risk, pick)
     if len(text) > limits.max_chars:
         return too_large(text, len(text), limits)
-    # The common case first, and at no detour: JSON that is right as it stands.
+    # The common case first, and at no detour: JSON that is right as it is.
     strictly = compiled.mode == "json" and truncated is not True and (limits.max_depth >= DEPTH or text[:1] not in "{[")
     valid = judge_json(text, compiled) if strictly else None
     if isinstance(valid, Valid) and not (valid[0].__class__ is str and ran_away(valid[0])):
@@ -144,7 +144,7 @@ def too_large(text: str, length: int, limits: Limits) -> Rejected:
 
 
 def check_options(text: object, risk: object, pick: str) -> None:
-    """Raise `UsageError` for a text that is none, and for options that are none."""
+    """Raise `UsageError` for a text that is not a string, and for options that do not exist."""
     if not isinstance(text, str):
         message = f"read() takes the text of a reply as str, not {type(text).__name__}"
         raise UsageError(message)
@@ -162,7 +162,7 @@ class _Options(NamedTuple):
     pick: Pick
     limits: Limits
     refused: bool = False
-    """The text as a whole is JSON, and not such a value as it stands."""
+    """The text as a whole is valid JSON that does not satisfy the contract."""
 
     def of(self, contract: JsonContract[Any]) -> Options:
         """What they come to for a contract."""

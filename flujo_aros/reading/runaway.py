@@ -13,7 +13,7 @@ _TAIL: Final = 4_400
 _SPAN: Final = 4_000
 """How long a repetition must go on before it counts,"""
 _TIMES: Final = 20
-"""and how often the same must stand in it."""
+"""and how often the same must occur in it."""
 WHITESPACE: Final = "runaway_whitespace"
 REPETITION: Final = "runaway_repetition"
 
@@ -80,7 +80,7 @@ def _again(tail: str) -> Issue | None:
 
 
 def repeated(tail: str) -> str | None:
-    """What stands again and again at the end of a text, at least twenty times in four thousand characters."""
+    """What is repeated at the end of a text, at least twenty times in four thousand characters."""
     unit = 32
     if len(tail) < _SPAN:
         return None

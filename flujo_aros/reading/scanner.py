@@ -1,4 +1,4 @@
-"""Where in a reply an answer can stand: fences, lines of their own, inline; never in reasoning or in quoted text."""
+"""Where in a reply an answer can be: fences, lines of their own, inline; never in reasoning or in quoted text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«"
 
 
 FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
-"""A text that is one fence and nothing else; the first group stands inside."""
+"""A text that is one fence and nothing else; the first group is what is inside."""
 
 
 _LONGEST_MARK: Final = 100
@@ -82,7 +82,7 @@ class Scanner:
         self.growing = growing
         self.seen = 0
         self.waits = False
-        """It stands before a bracket of which only more text can tell what it is."""
+        """It has stopped at a bracket, and only more text can show what that is."""
         self.inside: re.Pattern[str] | None = None
         """What closes the reasoning block that a growing text has stopped in."""
         self.lists = shape.anything or shape.allows("array")
@@ -101,7 +101,7 @@ class Scanner:
         self.answered = False
         """An answer has been found: the header of another turn then ends the reply."""
         self.ended_at: int | None = None
-        """Where the turn of the model ends: what stands behind is never read."""
+        """Where the turn of the model ends: what follows is never read."""
 
     def next(self, pos: int) -> Spot | None:
         """The next possible beginning at or after `pos`; None at the end of the text, as far as it goes."""
@@ -174,10 +174,10 @@ class Scanner:
         return self.fence_start
 
     def _rank(self, start: int) -> int | None:
-        """How good a place for an answer this bracket is; None where it is none."""
+        """How good a place for an answer this bracket is; None where it begins no answer."""
         text, growing = self.text, self.growing
         begins = (_OBJECT_START if text[start] == "{" else _LIST_START).matches(text, start, growing=growing)
-        if not begins and start == self.first:  # nothing stands before it: no prose that it could belong to
+        if not begins and start == self.first:  # nothing before it: no prose that it could belong to
             alone = _WHOLE_OBJECT if text[start] == "{" else _WHOLE_LIST
             begins = alone.matches(text, start, growing=growing)
         near = max(0, start - _NEAR)
@@ -225,7 +225,7 @@ def _alone(text: str, start: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether a value stands between quotation marks in a larger text: cited, not answered."""
+    """Whether a value is between quotation marks in a larger text: cited, not answered."""
     before = text[start - 1 : start]
     closers = _MATCHING.get(before, "") if before else ""
     after = text[end : end + 1]

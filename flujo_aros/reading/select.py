@@ -119,7 +119,7 @@ class Options(NamedTuple):
     max_depth: int = DEPTH
     max_candidates: int = 64
     refused: bool = False
-    """The text as a whole is JSON, and not such a value as it stands."""
+    """The text as a whole is valid JSON that does not satisfy the contract."""
 
 
 class Search(Generic[T]):
@@ -324,7 +324,7 @@ class Search(Generic[T]):
         return is_fragment(self.text, before, candidate.start, broken=broken)
 
     def _is_illustration(self, candidate: Candidate[T], declined_at: int) -> bool:
-        """An inline value in a sentence after a refusal shows the form of an answer; it is none."""
+        """An inline value in a sentence after a refusal shows the form of an answer and is not one."""
         before = self.text[: candidate.start].rstrip()
         return candidate.rank == INLINE and candidate.start > declined_at and before[-1:] not in (":", "：")
 
@@ -434,7 +434,7 @@ class Search(Generic[T]):
                 return self._adopted(candidate, json.loads(text[start - 1 : end]), start - 1, end, "double-encoded")
         last = max(text.rfind("}"), text.rfind("]")) + 1
         if any(found.start() >= last for found in _QUOTE_ESCAPED.finditer(text, start)):
-            last = len(text.rstrip())  # the last closer is missing, and more of the answer stands behind the one before
+            last = len(text.rstrip())  # the last closer is missing, and more of the answer follows the one before
         if last <= start:
             return False
         part = text[start:last]
@@ -588,10 +588,10 @@ class Search(Generic[T]):
         words_before = bool(self.text[self.scanner.reasoned_to : start].strip())
         said = isinstance(contract, EventContract) and candidate.rank > FENCE and words_before
         finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or said or contract.checks)
-        return Rules(typed=typed, finals=finals, kinds=kinds, anew=anew)
+        return Rules(typed=typed, finals=finals, kinds=kinds, rewritten=anew)
 
     def _is_known_line(self, start: int) -> bool:
-        """Whether it stands in a line of a key that is asked for: the reply may be such lines."""
+        """Whether it is on the line of a key that is asked for: the reply may be such lines."""
         line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         return bool(self.shape.required) and fold(line.partition(":")[0]) in self.shape.folded
 
@@ -625,7 +625,7 @@ class Search(Generic[T]):
         return as_json(value, shown)
 
     def _look_back(self) -> None:
-        """What stands behind the last candidate may speak against it: members that go on, or words on its line."""
+        """Drop the last candidate where what follows it speaks against it: more members, or words on its line."""
         candidate = self.latest
         if candidate is None or not candidate.fits:
             return
@@ -687,7 +687,7 @@ class Search(Generic[T]):
         return self._decide([candidate]) if candidate.fits else self._reject()
 
     def _scalar_in_union(self) -> Reading[T] | None:
-        """A contract that takes a scalar among others: the whole text, when nothing else stands in it."""
+        """A contract that takes a scalar among others: the whole text, if there is nothing else in it."""
         if not self._is_empty():
             return None
         if self.shape.anything:
@@ -718,7 +718,7 @@ class Search(Generic[T]):
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
 
     def _place(self, body: str) -> tuple[int, int]:
-        """Where it stands in the text; all of the text where reasoning was taken out of its middle."""
+        """Where it is in the text; all of the text where reasoning was taken out of its middle."""
         start = self.text.rfind(body)
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
@@ -757,7 +757,7 @@ class Search(Generic[T]):
         return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
     def _encoded(self) -> Reading[T] | None:
-        """A whole text that is one JSON string with JSON in it: what stands inside is read as it was meant."""
+        """A whole text that is one JSON string with JSON in it: the JSON inside is what was meant."""
         text = self.text.strip()
         if text[:2] not in ('"{', '"[', '"\\') or self.shape.anything or find_json_end(text, 0) != len(text):
             return None
@@ -849,7 +849,7 @@ class Search(Generic[T]):
         return group, group[0] if self.pick == "first" else group[-1]
 
     def _against(self, chosen: Candidate[T]) -> Reading[T] | None:
-        """What tells against the chosen value: an answer that is cut, broken or does not fit."""
+        """What speaks against the chosen value: an answer that is cut, broken or does not fit."""
         if any(c.start > chosen.start and c.cut and not c.fits for c in self.found):
             return self._reject()
         broken = self._broken_beside(chosen)
@@ -870,7 +870,7 @@ class Search(Generic[T]):
         return self._rejected(Reason.AMBIGUOUS, (Issue("$", "several", words), *rivals[-1].issues), rivals[-1])
 
     def _broken_beside(self, chosen: Candidate[T]) -> Candidate[T] | None:
-        """What cannot be read and stands in one row with the chosen value."""
+        """A candidate that cannot be read, in one row with the chosen value."""
         for other in self.found:
             if other.reason in UNREADABLE:
                 one, two = (other, chosen) if other.start < chosen.start else (chosen, other)
@@ -879,7 +879,7 @@ class Search(Generic[T]):
         return None
 
     def _is_code(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
-        """Whether it stands in a program that is shown beside the answer."""
+        """Whether it is part of a program that is shown beside the answer."""
         return candidate.rank == CODE and chosen.rank < CODE
 
     def _is_answer(self, candidate: Candidate[T], chosen: Candidate[T]) -> bool:
@@ -907,7 +907,7 @@ class Search(Generic[T]):
         return self.shape.anything and all("\n" in part or "," in part for part in between)
 
     def _all_apart(self, group: Sequence[Candidate[T]]) -> bool:
-        """Whether words stand between the answers (a fence is a wall too)."""
+        """Whether there are words between the answers (a fence is a wall too)."""
         walls = FENCES if group[0].rank <= FENCE else BETWEEN
         return all(not walls.fullmatch(self.text, one.end, two.start) for one, two in pairwise(group))
 
@@ -991,7 +991,7 @@ class Search(Generic[T]):
         parsed = self._parser(candidate.start).parse()
         if isinstance(parsed, Parsed) and parsed.end == candidate.end and worst(parsed.edits) == candidate.rewritten:
             return parsed.node, parsed.edits
-        # The machine would not have been sure where its strings end; the whole text as valid JSON leaves no doubt.
+        # The parser would not have been sure where its strings end; the whole text as valid JSON leaves no doubt.
         return None, (Edit("rewritten", candidate.rewritten, candidate.start, candidate.end, "", "$"),)
 
     # --- rejecting --------------------------------------------------------------------------------------------
@@ -1057,6 +1057,6 @@ def _bare_scalar(text: str) -> tuple[str, list[Edit]]:
 
 
 def _scalar_node(body: str, start: int, end: int, edits: list[Edit]) -> Node:
-    """A number where one stands without quotation marks, else text."""
+    """A number if it is one without quotation marks, else a string."""
     number = None if any(edit.code == "quotes" for edit in edits) else read_number(body)
     return Node(STRING, body, start, end) if number is None else Node(NUMBER, number.value, start, end)

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _LIMITS: Final = Limits()
 _PATIENCE: Final = 16
-"""What could not be told is tried again when the text behind it has grown by this part: so all tries are linear."""
+"""What is not certain is tried again when the text behind it has grown by this part, so that all tries are linear."""
 
 
 class ReadOptions(TypedDict, total=False):
@@ -139,7 +139,7 @@ class StreamReader(Generic[T]):
             return None
         restarted = self._begun and (shown is not last or seen[0] != shown.epoch)
         self._begun = True
-        return Partial(snapshot, shown.standing, restarted=restarted)
+        return Partial(snapshot, shown.final, restarted=restarted)
 
     def _follow(self) -> Search[T] | TagReader[T] | BlockPreview:
         contract, limits = self.contract, self._limits
@@ -160,7 +160,7 @@ class StreamReader(Generic[T]):
     def close(self, *, truncated: bool | None = None) -> Reading[T]:
         """The outcome of the whole: the same as `read` gives for it.
 
-        `truncated` tells how the model ended, as for `read`: True = cut (finish reason "length"), False = by itself.
+        `truncated` says how the model ended, as for `read`: True = cut (finish reason "length"), False = by itself.
         """
         self._closed = True
         if self._length > self._limits.max_chars:

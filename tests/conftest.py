@@ -56,3 +56,22 @@ def postgres() -> Iterator[str]:
                 time.sleep(0.1)
             yield f"postgresql://aros@/postgres?host={folder}"
             server.send_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 512 KB, mounted for the test."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("a small file system can only be mounted by root")
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False)

@@ -108,7 +108,7 @@ RunDb: TypeAlias = Annotated[
         metavar="URL",
         show_default=False,
         help="The database of a durable run: sqlite:///FILE or postgresql://USER@HOST/NAME. "
-        "[default: sqlite:///.aros/durable.sqlite]",
+        "[default: AROS_DB, or sqlite:///.aros/durable.sqlite]",
     ),
 ]
 

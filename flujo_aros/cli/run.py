@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Coroutine
 from pathlib import Path
@@ -112,13 +113,13 @@ def _run_durably(
         register(engine, blueprint, runner)
         return task(runner, board)
 
-    with open_engine(db or DEFAULT_DB, create=True) as engine:
+    url = db or os.environ.get("AROS_DB") or DEFAULT_DB
+    with open_engine(url, create=True) as engine:
         engine.on_taken_up = lambda row: stderr_console().print(
             f"going on with run {row.run_id}, which was interrupted", soft_wrap=True
         )
         result = execute(blueprint, pipeline, kept, as_json=as_json, engine=engine)
         if result.paused is None:
             return result, ""
-        option = "" if db is None else f" --db {shlex.quote(db)}"
-        command = f"go on with:   aros resume {result.run_id} --answer TEXT{option or f' --db {DEFAULT_DB}'}"
+        command = f"go on with:   aros resume {result.run_id} --answer TEXT --db {shlex.quote(url)}"
         return result, "\n".join([*asked(result.paused), "", command])

@@ -239,12 +239,11 @@ class RunRecording:
             if self._limiter is None or not model:
                 return (await make()).record
             settle = await self._limiter.reserve(model, size)
+            made: CallMade | None = None
             try:
                 made = await make()
-            except BaseException:
-                await settle(None)
-                raise
-            await settle(made)
+            finally:
+                await settle(made)
             return made.record
 
         return await self._checkpoint(key, body)

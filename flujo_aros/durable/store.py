@@ -7,6 +7,7 @@ that started has settled. `completed` is written in one place, `Store.finish`, i
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -140,6 +141,7 @@ class Json(sa.types.TypeDecorator[Any]):
         return None if value is None else decoded(value)
 
 
+_PASSWORD: Final = re.compile(r"://[^@/]*@")
 _META = sa.MetaData()
 _TYPES: Final[Mapping[Any, Any]] = {str: sa.Text, int: sa.BigInteger, float: sa.Float, bool: sa.Boolean}
 
@@ -149,9 +151,9 @@ def _table(name: str, row: type, *, keys: int = 1, indexed: str | None = None) -
     hints = get_type_hints(row)
     columns: list[sa.Column[Any]] = []
     for at, each in enumerate(fields(row)):
-        kinds = [kind for kind in get_args(hints[each.name]) if kind is not NoneType] or [hints[each.name]]
-        nullable = NoneType in get_args(hints[each.name]) or hints[each.name] is Any
-        kind: Any = _TYPES.get(kinds[0], Json)
+        hint = hints[each.name]
+        nullable = hint is Any or NoneType in get_args(hint)
+        kind: Any = _TYPES.get(get_args(hint)[0] if NoneType in get_args(hint) else hint, Json)
         index = each.name == indexed
         columns.append(
             sa.Column(each.name, kind, primary_key=at < keys, nullable=nullable, index=index, autoincrement=False)
@@ -185,7 +187,7 @@ class Store:
             self.shown = str(self.engine.url.render_as_string(hide_password=True))
         except (ArgumentError, NoSuchModuleError) as error:
             raise UsageError(
-                f"{url!r} is not the URL of a database that can keep runs; "
+                f"{_PASSWORD.sub('://***@', url)!r} is not the URL of a database that can keep runs; "
                 "write sqlite:///FILE or postgresql://USER@HOST/NAME"
             ) from error
         self.is_sqlite = self.engine.dialect.name == "sqlite"

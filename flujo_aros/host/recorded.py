@@ -156,7 +156,7 @@ class RecordedModel(WrapperModel):
                 yield stream
             return
         opened: asyncio.Future[StreamedResponse] = asyncio.get_running_loop().create_future()
-        read: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        read: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         failed: Exception | None = None
 
         async def make() -> CallMade:
@@ -166,17 +166,18 @@ class RecordedModel(WrapperModel):
                 async with asked as stream:
                     ended = _Ended(stream)
                     opened.set_result(stream)
-                    left = await read
+                    was_read = await read
                     if ended.fault is not None:
                         return CallMade(_fault(ended.fault, stream.get()))
-                    if left is not None:
-                        raise left
+                    if not was_read:
+                        raise asyncio.CancelledError("the stream was left before its end")
                     return _made(stream.get())
             except PROVIDER_FAULTS as error:
                 failed = error
                 return CallMade(_fault(error))
 
         recording = asyncio.ensure_future(calls.call("own", make, model=named(self.wrapped), size=_size(messages)))
+        was_read = False
         try:
             both: list[asyncio.Future[Any]] = [opened, recording]
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -187,26 +188,15 @@ class RecordedModel(WrapperModel):
                 response, fault = _replayed(record)
                 yield _Replayed(response, fault, model_request_parameters)
                 return
-            try:
-                yield opened.result()
-            except BaseException as left:
-                _resolve(read, left)
-                raise
-            _resolve(read, None)
+            yield opened.result()
+            was_read = True
         finally:
-            _resolve(read, asyncio.CancelledError())
+            read.set_result(was_read)
             if not opened.done():
                 recording.cancel()
             await asyncio.wait([recording])
             if not recording.cancelled():
-                error = recording.exception()
-                if error is not None and not isinstance(error, (GeneratorExit, asyncio.CancelledError)):
-                    raise error
-
-
-def _resolve(future: asyncio.Future[BaseException | None], value: BaseException | None) -> None:
-    if not future.done():
-        future.set_result(value)
+                recording.result()  # raises what has kept the call from being recorded
 
 
 class _Ended:
@@ -260,7 +250,12 @@ class RecordedTools(AbstractCapability[Any]):
             return await handler(args)
 
         async def make() -> CallMade:
-            value = await handler(args)
+            token = _recorder.set(None)  # what the tool asks of models is a part of this call
+            try:
+                with calls_made_by(request_once):
+                    value = await handler(args)
+            finally:
+                _recorder.reset(token)
             try:
                 return CallMade({"value": to_jsonable_python(value)})
             except (TypeError, ValueError) as error:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,25 +17,6 @@ from flujo_aros.pipeline.results import RunResult
 from flujo_aros.telemetry.journal import Journal, open_journal
 
 LARGE = "x" * 40_000
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 512 KB, mounted for the test."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    if mount is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
-        pytest.skip("a small file system can only be mounted by root")
-    done = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
 def run(journal: Journal, value: str = "x") -> RunResult:

@@ -1,0 +1,141 @@
+"""What befalls the database of durable runs is one clear sentence on the command line, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from benchmarks.postgres import Server, program
+
+pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
+
+pytestmark = pytest.mark.slow
+
+STEPS = """
+from pathlib import Path
+def one(text):
+    with Path("calls.log").open("a") as file:
+        file.write("one\\n")
+    return text.upper()
+def large(text):
+    with Path("calls.log").open("a") as file:
+        file.write("large\\n")
+    if Path("full").exists() and not Path("disk/filler").exists():
+        with Path("disk/filler").open("wb", buffering=0) as filler:
+            try:
+                while True:
+                    filler.write(b"\\0" * 4096)
+            except OSError:
+                pass
+    return text * 20_000
+"""
+BLUEPRINT = """
+version: "0.1"
+name: shop
+steps:
+  - {name: one, uses: "steps:one", input: "{{ input }}"}
+  - {name: large, uses: "steps:large", input: "{{ previous_step }}"}
+"""
+ASK = """
+  - {kind: hitl, name: ask, message: "Go on?"}
+"""
+
+
+class Shop:
+    """A folder with a blueprint, and the command line in it."""
+
+    def __init__(self, folder: Path, db: str) -> None:
+        self.folder, self.db = folder, db
+        (folder / "steps.py").write_text(STEPS)
+        (folder / "shop.yaml").write_text(BLUEPRINT)
+
+    def aros(self, *command: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "AROS_JOURNAL": "off", "AROS_DB": self.db}
+        words = [sys.executable, "-m", "flujo_aros.cli", *command]
+        return subprocess.run(words, cwd=self.folder, env=env, capture_output=True, text=True, timeout=100, check=False)
+
+    def run(self, *more: str) -> subprocess.CompletedProcess[str]:
+        return self.aros("run", "shop.yaml", "--input", "x", "--durable", "--allow", "./steps.py", *more)
+
+    def calls(self) -> list[str]:
+        return (self.folder / "calls.log").read_text().split()
+
+
+def assert_one_sentence(ended: subprocess.CompletedProcess[str], *said: str) -> None:
+    assert ended.returncode not in (0, -9), ended.stdout
+    assert "Traceback" not in ended.stderr
+    for each in said:
+        assert each in " ".join(ended.stderr.split()), ended.stderr
+    assert ended.stderr.count("durable database") <= 1
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path, "sqlite:///runs.sqlite")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
+    if program("initdb") is None:
+        pytest.skip("no PostgreSQL is installed here")
+    with TemporaryDirectory() as folder, Server(Path(folder)) as server:  # its socket needs a short path
+        yield server
+
+
+def test_a_database_that_is_away_is_one_sentence_and_its_runs_are_there_afterwards(
+    tmp_path: Path, server: Server
+) -> None:
+    shop = Shop(tmp_path, server.url)
+    submitted = shop.aros("submit", "shop.yaml", "--input", "x", "--run-id", "order-1", "--allow", "./steps.py")
+    assert submitted.stdout == "order-1\n", submitted.stderr
+    server.stop()
+    for command in (("status", "order-1"), ("worker",)):
+        assert_one_sentence(shop.aros(*command), "cannot be reached", "runs go on once it can")
+    server.start()
+    (known,) = json.loads(shop.aros("status", "--json").stdout)
+    assert (known["run_id"], known["status"]) == ("order-1", "queued")
+
+
+def test_a_database_of_a_later_release_is_one_sentence(shop: Shop) -> None:
+    assert shop.run().returncode == 0
+    with sqlite3.connect(shop.folder / "runs.sqlite") as connection:
+        connection.execute("UPDATE aros_durable_format SET format = 99")
+    for command in (("status",), ("worker",)):
+        assert_one_sentence(shop.aros(*command), "later release", "pip install -U")
+
+
+def test_a_paused_run_of_a_changed_blueprint_says_what_to_do_and_a_fork_goes_on(shop: Shop) -> None:
+    (shop.folder / "shop.yaml").write_text(BLUEPRINT + ASK)
+    paused = json.loads(shop.run("--json").stdout)
+    changed = BLUEPRINT.replace("{{ previous_step }}", "a{{ previous_step }}")
+    (shop.folder / "shop.yaml").write_text(changed)
+    known = shop.aros("status", paused["run_id"])
+    assert "asks: Go on?" in known.stdout
+    forked = shop.aros("fork", paused["run_id"], "--at", "large", "--allow", "./steps.py", "--json")
+    assert json.loads(forked.stdout)["output"] == "aX" * 20_000, forked.stderr
+    assert shop.calls() == ["one", "large", "large"]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "is not the URL of a database"),
+        ("mysql://me:hunter2@db/x", "is not the URL of a database"),
+        ("postgresql://me:hunter2@127.0.0.1:1/x", "cannot be reached"),
+        ("sqlite://", "does not survive a crash"),
+        ("sqlite:////proc/nowhere/runs.sqlite", "cannot be made"),
+    ],
+)
+def test_a_wrong_url_is_one_sentence_without_the_password(shop: Shop, url: str, said: str) -> None:
+    ended = shop.run("--db", url)
+    assert_one_sentence(ended, said)
+    assert "hunter2" not in ended.stderr

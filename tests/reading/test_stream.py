@@ -286,6 +286,20 @@ def test_a_text_between_tags_grows() -> None:
     assert partials[-1].final_paths == frozenset({"$"})
 
 
+def test_reasoning_between_tags_is_shown_as_it_comes_and_its_tags_end_nothing() -> None:
+    """A closing tag in reasoning closes nothing, as in a complete reply: what comes before it is not final."""
+    text = "<r><think>not </r> yet</think> tea"
+    partials, outcome = stream("", Output.text("r"), [text[:12], text[12:24], text[24:]])
+    assert [partial.value for partial in partials] == ["<think>no", "<think>not", "<think>not </r> yet</think> tea"]
+    assert all(partial.final_paths == frozenset() for partial in partials)
+    assert isinstance(outcome, Rejected)
+
+
+def test_a_path_is_final_once_the_next_key_has_come() -> None:
+    """The colon of a known key shows that the object is no envelope; the value behind it need not have begun."""
+    assert last_of('{"title": "a", "count":', OBJECT).final_paths == frozenset({"$.title"})
+
+
 def test_runaway_white_space_is_told() -> None:
     """A driver may end a stream that only repeats itself; the reader reads on all the same."""
     reader = StreamReader({})

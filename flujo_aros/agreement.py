@@ -1,4 +1,4 @@
-"""Agreement: several independent readings of the same thing, put together field by field, each field with its votes.
+"""Agreement: several independent readings of the same thing, combined field by field, each field with its votes.
 
 The law of this file: a value is taken because enough readings say it, never because one of them sounds sure. Readings
 are aligned by path, lists by their best match, so that an item which one reading has left out moves no other. A vote
@@ -34,7 +34,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class Absent(Enum):
-    """What a reading says of a place where it has nothing: an optional key left out, an item that others have."""
+    """The vote of a reading that has nothing at a place: an optional key left out, an item that only others have."""
 
     ABSENT = "absent"
 
@@ -47,7 +47,7 @@ ABSENT: Final = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What the readings say about one place of the value.
+    """The votes on one place of the value.
 
     `votes` of the `of` readings that have a say here say `value` (`ABSENT`: that nothing belongs there); `dissent` has
     every other thing that was said, each with its votes. `abstained` counts the readings without a say: rejected ones,
@@ -70,11 +70,11 @@ class Field:
 
     @property
     def contested(self) -> bool:
-        """Whether the readings do not agree on it."""
+        """Whether the readings do not agree on it; the opposite of `agreed`."""
         return not self.agreed
 
     def explain(self) -> str:
-        """One line for a person: the votes, the value, and what others said."""
+        """One line for a person: the votes, the value, and the dissenting values."""
         mark = "agreed" if self.agreed else "contested"
         others = ", ".join(f"{_shown(value)} ({votes})" for value, votes in self.dissent)
         against = f"; others: {others}" if others else ""
@@ -97,7 +97,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Agreement(Generic[T]):
-    """What several readings come to together.
+    """The result of several readings.
 
     `value` is the typed value if every field is agreed and the whole satisfies the contract; None otherwise. `fields`
     has every place by its path; the items of a list that most readings leave out follow behind those of the value.
@@ -170,7 +170,7 @@ def agree(readings: Sequence[Any], contract: Any, *, need: float = 2 / 3, of: in
 def agree(
     readings: Sequence[Any], contract: ContractLike[Any], *, need: float = 2 / 3, of: int | None = None
 ) -> Agreement[Any]:
-    """Put several readings of the same thing together, field by field.
+    """Combine several readings of the same thing, field by field.
 
     A reading is an outcome of `read`, or a value. A rejected or degraded one abstains. `need` is how many readings must
     say the same for a field to be agreed: a share of those that have a say as a float (1.0: all of them), but never
@@ -441,7 +441,7 @@ _PUNCTUATION: Final = re.compile(
 
 
 def _vote_key(value: Any, shape: Shape) -> object:
-    """What two readings must have in common to say the same."""
+    """A key that two values share exactly if they count as the same vote."""
     if value is None or value is ABSENT:
         return None
     if isinstance(value, bool):
@@ -464,9 +464,9 @@ def _number_key(value: float) -> object:
 
 
 def text_key(text: str) -> str:
-    """A text as it is compared: without case, extra space, typography and the punctuation of sentences.
+    """A string as it is compared: without case, extra space, typography and the punctuation of sentences.
 
-    A text that is all one number is that number: `1,200.50` and `1200.5` are the same.
+    A string that is one number is that number: `1,200.50` and `1200.5` are the same.
 
     >>> text_key("  “Hello –  World.” ") == text_key('hello - world'), text_key("1,200.50") == text_key("1200.5")
     (True, True)

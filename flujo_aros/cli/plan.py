@@ -20,6 +20,7 @@ from rich.table import Table
 from flujo_aros.cli.options import Allow, Blueprint, ModulePath
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console
 from flujo_aros.errors import BlueprintError, Problem, UsageError
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.settings import current_settings
 from flujo_aros.telemetry.formatting import counted
 
@@ -374,8 +375,8 @@ def _member_words(manifest: dict[str, Any]) -> str:
     for key, value in manifest.items():
         if key in ("name", "role", "persona"):
             continue
-        inner = [f"{name} {each}" for name, each in value.items()] if isinstance(value, dict) else value
-        said.append(f"{key} {', '.join(map(str, inner)) if isinstance(inner, list) else inner}")
+        inner = [f"{name} {each}" for name, each in value.items()] if is_dict(value) else value
+        said.append(f"{key} {', '.join(map(str, inner)) if is_list(inner) else inner}")
     role = f" ({manifest['role']})" if "role" in manifest else ""
     return f"{manifest['name']}{role}: {'; '.join(said)}"
 

@@ -37,6 +37,7 @@ S = TypeVar("S")
 
 NewEvent: TypeAlias = tuple[str, str, dict[str, Any]] | tuple[str, str, dict[str, Any], dict[str, Any]]
 """An event to append: `(kind, actor, payload)` or `(kind, actor, payload, meta)`."""
+_Plain: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class EventLog:
         `after` is the id of the last event that the writer has seen: if the log has moved on since, nothing is
         appended and the result is empty. Without it they go to the end, whatever others are writing.
         """
-        new = [_plain(*each) for each in events]
+        new = [_plain(*each[:3], each[3] if len(each) > 3 else {}) for each in events]
         while new:
             first = (len(self) if after is None else after) + 1
             made = tuple(
@@ -212,15 +213,13 @@ def fold(log: Iterable[LogEvent], projection: Callable[[S, LogEvent], S], start:
     return start
 
 
-def _plain(
-    kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any] | None = None
-) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+def _plain(kind: str, actor: str, payload: dict[str, Any], meta: dict[str, Any]) -> _Plain:
     """The event as a database would give it back."""
-    payload, meta = json.loads(json.dumps([payload, meta or {}], ensure_ascii=False, default=str))
     for name, value in (("kind", kind), ("actor", actor)):
         if len(value) > _LONGEST_NAME:
             raise UsageError(f"{name}={value!r}: expected at most {_LONGEST_NAME} characters")
-    return kind, actor, payload, meta
+    said, took = json.loads(json.dumps([payload, meta], ensure_ascii=False, default=str))
+    return kind, actor, said, took
 
 
 def _json(value: dict[str, Any]) -> str:

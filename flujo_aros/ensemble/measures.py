@@ -1,4 +1,4 @@
-"""How much an agent repeats itself, and how far it has drifted from who it is: from 0 to 1, by words alone."""
+"""How much an agent repeats itself, and how far it has drifted from its persona: from 0 to 1, by words alone."""
 
 from __future__ import annotations
 
@@ -12,16 +12,28 @@ from typing import Final
 _WORD: Final = re.compile(r"\w+")
 _LONG: Final = 4
 """How many letters a word has that says something about its speaker."""
+_STUTTERS: Final = 12
+"""How many words a line has whose own repetition is judged."""
 
 
 def repetition(text: str, past: Iterable[str]) -> float:
-    """How much of a line its speaker has said in one line before: 1 is all of it.
+    """How much of a line its speaker has said in one line before, or says over and over in this one: 1 is all of it.
 
     >>> repetition("The bell rings again.", ["The bell rings again!"]), repetition("A lamp.", ["The bell rings."])
     (1.0, 0.0)
     """
-    mine = _pairs(text)
-    return max((_alike(mine, _pairs(line)) for line in past), default=0.0)
+    mine = set(_pairs(text))
+    return max([stutter(text), *(_alike(mine, set(_pairs(line))) for line in past)])
+
+
+def stutter(text: str) -> float:
+    """How much of a line repeats its own words: 0 for what people say, near 1 for a model that is stuck.
+
+    >>> stutter("The owl counts, and the owl hoards."), stutter("ha " * 40) > 0.9
+    (0.0, True)
+    """
+    pairs = _pairs(text)
+    return 1 - len(set(pairs)) / len(pairs) if len(pairs) >= _STUTTERS else 0.0
 
 
 def drift(text: str, own: str) -> float:
@@ -36,9 +48,9 @@ def drift(text: str, own: str) -> float:
     return 1 - shared / size if size else 1.0
 
 
-def _pairs(text: str) -> set[tuple[str, str]]:
+def _pairs(text: str) -> list[tuple[str, str]]:
     words = ["", *_WORD.findall(text.casefold()), ""]
-    return set(pairwise(words))
+    return list(pairwise(words))
 
 
 def _alike(one: set[tuple[str, str]], other: set[tuple[str, str]]) -> float:

@@ -22,9 +22,9 @@ MOST_BELIEFS: Final = 8
 
 
 class ReflectionTracker:
-    """Says when an agent has seen enough to form a belief: each time its count crosses a multiple of the threshold.
+    """Decides when an agent reflects: each time the number of events it has seen crosses a multiple of the threshold.
 
-    A count that jumps over a multiple fires, too; the same count does not fire twice.
+    A count that jumps over a multiple fires too; the same count does not fire twice.
 
     >>> tracker = ReflectionTracker("echo", 5)
     >>> [tracker.observe(count) for count in (4, 6, 6, 10)]
@@ -37,7 +37,7 @@ class ReflectionTracker:
         self._reached = 0 if threshold is None else seen // threshold
 
     def observe(self, seen: int | Sequence[object]) -> bool:
-        """Whether it is time, now that so many events have been seen."""
+        """Whether to reflect, given how many events have been seen so far, or the events themselves."""
         if self.threshold is None:
             return False
         count = seen if isinstance(seen, int) else len(seen)
@@ -52,7 +52,7 @@ class _Delta(BaseModel):
 
 
 class Add(_Delta):
-    """A new belief, and the ids of the events that it rests on."""
+    """A new belief, and the ids of the events it is based on."""
 
     op: Literal["add"] = "add"
     id: str
@@ -61,14 +61,14 @@ class Add(_Delta):
 
 
 class Retire(_Delta):
-    """A belief that holds no longer."""
+    """A belief that is no longer held."""
 
     op: Literal["retire"] = "retire"
     id: str
 
 
 class Merge(_Delta):
-    """Several beliefs put into one."""
+    """Several beliefs combined into one."""
 
     op: Literal["merge"] = "merge"
     id: str
@@ -82,7 +82,7 @@ _DELTAS: Final[TypeAdapter[tuple[Delta, ...]]] = TypeAdapter(tuple[Delta, ...])
 
 
 class Beliefs:
-    """What an agent believes, by id. It changes by deltas alone, and never as a whole.
+    """What an agent believes, by id. It changes only by deltas, never as a whole.
 
     >>> held = Beliefs()
     >>> held.apply([Add(id="b1", text="The trees gossip.")]) is None
@@ -116,7 +116,7 @@ class Beliefs:
         return tuple(islice(fits, 1))
 
     def problem(self, deltas: Iterable[Delta]) -> str | None:
-        """Why these deltas cannot be applied; None: they can."""
+        """Why these deltas cannot be applied; None if they can."""
         after, problem = self._after(deltas)
         if problem is not None:
             return problem
@@ -126,7 +126,7 @@ class Beliefs:
         return None
 
     def apply(self, deltas: Sequence[Delta]) -> str | None:
-        """Apply the deltas, all or none. Says why they are refused; None: they are applied."""
+        """Apply all deltas, or none. Returns why they are refused; None if they were applied."""
         problem = self.problem(deltas)
         if problem is None:
             self._held, _ = self._after(deltas)
@@ -150,7 +150,7 @@ class Beliefs:
 
 
 def read_deltas(plain: Any) -> tuple[Delta, ...]:
-    """The deltas of a payload; none where they are no deltas."""
+    """The deltas of a payload; empty if it has none that are valid."""
     try:
         return _DELTAS.validate_python(plain or ())
     except ValidationError:
@@ -161,10 +161,10 @@ _SALIENT: Final = {"judge.verdict": 3.0, "user.injected": 3.0, REFLECTED: 2.0}
 
 
 class EpisodicMemory:
-    """What one agent has seen: the events that it hears, its own, and what anybody has come to believe.
+    """What one agent has seen: the events it subscribes to, its own, and the beliefs of everybody.
 
-    Of the last events, four times its window, those that stand out are kept in view: verdicts, what the user has said,
-    what names the agent, then the latest. `seen` counts all of them, ever.
+    Of the last events, four times its window, the most salient are in view: verdicts, the user's words, lines that name
+    the agent, then the latest. `seen` counts all of them since the beginning.
     """
 
     def __init__(self, manifest: Manifest) -> None:
@@ -173,12 +173,12 @@ class EpisodicMemory:
         self._recent: deque[LogEvent] = deque(maxlen=max(4 * manifest.memory.window, SEEN_BY_REFLECTION))
 
     def sees(self, event: LogEvent) -> bool:
-        """Whether this agent has the event in its view: beliefs are seen by all."""
+        """Whether this agent sees the event. Everybody sees beliefs."""
         name = self.manifest.name
         return event.kind == REFLECTED or event.actor == name or event.kind in self.manifest.subscribes_to
 
     def take(self, event: LogEvent) -> bool:
-        """Remember an event, if the agent sees it. A belief of its own stands in place of what it rests on."""
+        """Remember an event if the agent sees it. A belief of its own replaces the memories it is based on."""
         if not self.sees(event):
             return False
         self.seen += 1
@@ -190,12 +190,12 @@ class EpisodicMemory:
 
     @property
     def latest(self) -> list[LogEvent]:
-        """The last events in view, for a reflection."""
+        """The latest events, for a reflection."""
         return list(self._recent)[-SEEN_BY_REFLECTION:]
 
     @property
     def window(self) -> list[LogEvent]:
-        """The events that the agent has before it when it speaks, the oldest first."""
+        """The events in the prompt of the agent's next turn, the oldest first."""
         recent = list(self._recent)
         ranked = sorted(range(len(recent)), key=lambda n: (-self._salience(recent[n]) - n / 4, -n))
         return [recent[n] for n in sorted(ranked[: self.manifest.memory.window])]
@@ -210,7 +210,7 @@ class EpisodicMemory:
 
 
 def line_of(event: LogEvent) -> str:
-    """An event in one line of a prompt. Only what was said: no reasoning, no measures."""
+    """An event as one line of a prompt: only what was said, no reasoning and no measures."""
     if event.kind == REFLECTED:
         return f"{event.actor} believes: {event.text}"
     more = [f"{key}: {value}" for key, value in event.payload.items() if key in ("winner", "scores") and value]

@@ -1,8 +1,8 @@
 """`Ensemble`: a cast of agents that take turns over an event log, as a step of a pipeline.
 
-Who speaks is decided by subscription and schedule, never by a model: of those that are due, the one that has waited
-longest, and of equals the first of the cast. One turn is one agent's, and its event is appended as the turn ends; so a
-run that is killed goes on at that turn, from the log alone.
+Subscriptions and schedules decide who speaks, never a model: of those that are due, the one that has waited longest;
+of equals, the first in the cast. One turn is one agent's, and its event is appended as the turn ends, so a run that was
+killed resumes at that turn from the log alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, cast
 from flujo_aros.contract import EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
-from flujo_aros.ensemble.measures import drift, repetition
+from flujo_aros.ensemble.measures import drift, repetition, stutter
 from flujo_aros.ensemble.memory import (
     REFLECTED,
     REFUSED,
@@ -64,21 +64,21 @@ _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
 @dataclass(frozen=True)
 class Ensemble(Common):
-    """Lets a cast of agents take turns, until `turns` are played or something ends the run before.
+    """Lets a cast of agents take turns until `turns` have been played, or something ends the run earlier.
 
     `cast` are manifests, mappings, or paths of YAML files; `profiles` maps the `model_profile` of each to an
     `AgentSpec` or the name of a model. The run starts with `run.started`, whose text is the `input`. `log` keeps the
-    events: an `EventLog`, or a file or URL for one; a log that has events already is gone on with, beliefs and all.
-    `stop_on` are kinds of events that end the run, `completion_signal` a text that ends it when somebody says it;
+    events: an `EventLog`, or a file or URL for one; a log that already has events is continued, beliefs included.
+    `stop_on` are kinds of events that end the run, `completion_signal` a string that ends it when an agent says it;
     `inject` maps a turn to what the user says before it.
 
-    A line that repeats one of its speaker's by `repetition` or more (0 to 1), and one that has drifted from its persona
-    by `drift` or more, is asked for once more in other words; a line that still repeats is skipped. None: not acted on.
-    With `reflection` off nobody forms beliefs.
+    A line that repeats an earlier one of its speaker by `repetition` or more (0 to 1), or that has drifted from the
+    persona by `drift` or more, is asked for once more in other words; a line that still repeats is skipped. None turns
+    either off. Without `reflection` no agent forms beliefs.
 
-    An agent whose turn fails is isolated: the log says so, and the next one speaks. When what may be spent is used up,
-    the log is finished, and the step fails with that. The value has the figures, the beliefs, the last verdict and why
-    the run ended.
+    A failed turn is isolated: the log records it, and the next agent speaks. When the budget is used up, the log is
+    finished and the step fails with the limit. The value has the figures, the beliefs, the last verdict and why the run
+    ended.
 
     >>> owl = Manifest(name="owl", persona="An owl.", subscribes_to=["run.started"], may_emit=["agent.spoke"])
     >>> Ensemble("wood", cast=[owl], profiles={"default": "local:smollm2"}, turns=3).kind
@@ -170,7 +170,7 @@ class Ensemble(Common):
         return True
 
     def prepare(self) -> None:
-        """Raise a `UsageError` for a model that nobody can have."""
+        """Raise a `UsageError` for a model that cannot exist."""
         super().prepare()
         for manifest in self.manifests:
             self.step_of(manifest).prepare()
@@ -204,6 +204,9 @@ class Ensemble(Common):
                 log.close()
         if reason == "failed":
             return Settlement(None, attempts=run.calls, error="every agent of the cast fails; the log says why")
+        if not run.stats.utterances:
+            error = f"no agent has said anything; the run ended with {reason!r}, and the log says why"
+            return Settlement(None, attempts=run.calls, error=error)
         value = {"reason": reason, **run.summary()}
         outcome = await judged_awaiting(Accepted(value, run.trust, "first", (), ""), self.checks)
         return Settlement(outcome, attempts=run.calls)
@@ -214,7 +217,7 @@ _Entry: TypeAlias = tuple[str, str, dict[str, Any], dict[str, Any]]
 
 
 class _Member:
-    """One agent of the cast while the run is on: all that it is, it has from the log."""
+    """The state of one agent during a run, all of it derived from the log."""
 
     def __init__(self, manifest: Manifest, *, reflection: bool) -> None:
         self.manifest = manifest
@@ -240,7 +243,7 @@ class _Member:
         return self.waiting or (every is not None and turn - self.acted >= every)
 
     def take(self, event: LogEvent) -> None:
-        """Take one event of the log in."""
+        """Update the state with the next event of the log."""
         seen = self.memory.seen
         mine = event.actor == self.name or (event.actor == _CONDUCTOR and event.payload.get("agent") == self.name)
         is_heard = self.memory.take(event)
@@ -260,14 +263,14 @@ class _Member:
 
 
 class Spoken(EventContract):
-    """An event of a sentence or two: the schema that a provider enforces bounds its texts.
+    """An event of a sentence or two: the schema that a provider enforces bounds the length of its strings.
 
-    A small model would end them after a word, or never. What is read is held to nothing more than any event.
+    A small model would otherwise stop after a word, or never. Reading is no stricter than for any event.
     """
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        """The schema of an event, with the most characters that its texts may have."""
+        """The schema of an event, with bounds on the length of its strings."""
         schema = super().json_schema
         members = cast("dict[str, dict[str, Any]]", schema["properties"])
         bounds = {name: {"maxLength": _MOST_IN_A_FIELD} for name in members if name != "kind"}
@@ -280,13 +283,13 @@ class Spoken(EventContract):
 
     @classmethod
     def of(cls, contract: EventContract) -> Spoken:
-        """The same contract, with bounded texts in its schema."""
+        """The same contract with bounded strings in its schema."""
         return cls(**{each.name: getattr(contract, each.name) for each in fields(contract)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What one call of an agent came to: the event that it said, or why there is none; and what it took."""
+    """The result of asking an agent: its event, or why there is none; and what that used."""
 
     said: Accepted[Any] | None
     why: str
@@ -343,7 +346,7 @@ class _Run:
         }
 
     async def play(self, given: str) -> str:
-        """Play, and say why it ended."""
+        """Play to the end. Returns why the run ended."""
         await self._count_kept()
         if not len(self.log):
             self._append([("run.started", _CONDUCTOR, {"text": given})], turn=0)
@@ -376,7 +379,7 @@ class _Run:
                 self.context.spend(_usage_in(event.meta))
 
     async def _next(self) -> None:
-        """The next turn; idle turns, on which nobody is due, are passed over."""
+        """Play the next turn; a turn on which nobody is due passes."""
         turn = self.turn + 1
         if turn > self.ensemble.turns:
             self.reason = "turns"
@@ -430,11 +433,11 @@ class _Run:
         return event.kind, member.name, payload, meta
 
     def _trouble(self, member: _Member, turn: _Turn) -> str | None:
-        """What to say to an agent whose line is to be put in other words; None: it is good."""
+        """What to tell an agent whose line must be put in other words; None if the line is fine."""
         if turn.said is None:
             return None
         text, limits = turn.said.value.text, self.ensemble
-        if turn.said.value.says_nothing:
+        if turn.said.value.says_nothing or (limits.repetition is not None and stutter(text) >= limits.repetition):
             return "Say one or two sentences in your own voice."
         if limits.repetition is not None and repetition(text, member.lines) >= limits.repetition:
             return f"You have said this already: {text}\nSay something new that takes the scene on."
@@ -575,7 +578,7 @@ class _CallsOfTurn:
 
 
 def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) -> tuple[Delta, ...]:
-    """What a reflection changes: a new belief, in place of none, one, or several."""
+    """The deltas of a reflection: a new belief that replaces none, one or several."""
     held = member.beliefs.items
     old = [each for each in dict.fromkeys(_BELIEF_ID.findall(replaces)) if each in held]
     new, said = f"b{member.beliefs.made + 1}", text or "…"

@@ -1,4 +1,4 @@
-"""Projections of an event log: pure functions that a fold carries from event to event."""
+"""Projections of an event log: pure functions of the state so far and the next event, for `fold`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flujo_aros.ensemble.memory import REFLECTED, REFUSED
 
 
 def stage_line(event: LogEvent) -> str:
-    """An event as it is shown on a stage: one line for a person.
+    """An event as one line for a person.
 
     >>> stage_line(LogEvent(1, "r", 3, "agent.reflected", "echo", {"text": "Words return."}))
     '💭 echo believes: Words return.'
@@ -29,18 +29,18 @@ def stage_line(event: LogEvent) -> str:
 
 
 def stage(shown: tuple[str, ...], event: LogEvent, *, lines: int = 12) -> tuple[str, ...]:
-    """The last lines of the stage."""
+    """The last lines of the stage: what a terminal has room for."""
     return (*shown, stage_line(event))[-lines:]
 
 
-def transcript(told: tuple[str, ...], event: LogEvent) -> tuple[str, ...]:
-    """All that was said, a line each, with its turn."""
-    return (*told, f"{event.turn:>4}  {stage_line(event)}")
+def transcript(lines: tuple[str, ...], event: LogEvent) -> tuple[str, ...]:
+    """Every event as a line, with its turn."""
+    return (*lines, f"{event.turn:>4}  {stage_line(event)}")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStats:
-    """What one agent has done, and what it took."""
+    """What one agent has done and used; `repetition` and `drift` are sums over its utterances."""
 
     utterances: int = 0
     raw: int = 0
@@ -60,7 +60,7 @@ class AgentStats:
     models: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; repetition and drift as means over its utterances."""
+        """Plain JSON; repetition and drift are means over its utterances."""
         share = max(self.utterances, 1)
         return {
             "utterances": self.utterances,
@@ -84,7 +84,7 @@ class AgentStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a run has come to: by agent, and outside of any grant."""
+    """The figures of a run, in all and by agent."""
 
     turns: int = 0
     events: int = 0
@@ -93,12 +93,12 @@ class Stats:
 
     @property
     def utterances(self) -> int:
-        """How many times somebody has said something, beliefs included."""
+        """How many events agents have emitted, beliefs included."""
         return sum(each.utterances + each.reflections for each in self.agents.values())
 
     @property
     def raw_fallback_rate(self) -> float:
-        """The share of the utterances that were prose in place of an event, from 0 to 1."""
+        """The share of the utterances that were prose instead of an event, from 0 to 1."""
         return sum(each.raw for each in self.agents.values()) / self.utterances if self.utterances else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,14 +135,14 @@ def render_stats(stats: Stats) -> str:
     return "\n".join(lines)
 
 
-def stats(told: Stats, event: LogEvent) -> Stats:
-    """The figures, with one event more."""
-    told = replace(told, turns=max(told.turns, event.turn), events=told.events + 1)
+def stats(sofar: Stats, event: LogEvent) -> Stats:
+    """The figures with one more event."""
+    sofar = replace(sofar, turns=max(sofar.turns, event.turn), events=sofar.events + 1)
     name = event.payload.get("agent", event.actor) if event.actor == "conductor" else event.actor
     if event.actor == "user" or (event.actor == "conductor" and "agent" not in event.payload):
-        return told
+        return sofar
     meta = event.meta
-    mine = told.agents.get(name, AgentStats())
+    mine = sofar.agents.get(name, AgentStats())
     cost = meta.get("cost")
     model = meta.get("model")
     mine = replace(
@@ -159,8 +159,8 @@ def stats(told: Stats, event: LogEvent) -> Stats:
         cost=mine.cost if cost is None else (mine.cost or 0.0) + cost,
         models=mine.models if not model or model in mine.models else (*mine.models, model),
     )
-    outside = told.outside_grants + (meta.get("granted") is False)
-    return replace(told, outside_grants=outside, agents={**told.agents, name: _counted(mine, event.kind)})
+    outside = sofar.outside_grants + (meta.get("granted") is False)
+    return replace(sofar, outside_grants=outside, agents={**sofar.agents, name: _counted(mine, event.kind)})
 
 
 def _counted(mine: AgentStats, kind: str) -> AgentStats:

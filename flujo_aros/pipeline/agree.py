@@ -1,4 +1,4 @@
-"""`Agree`: several independent readings of the same input, and one value made of what they agree on."""
+"""`Agree`: several independent readings of the same input, combined into what they agree on."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ _ASK: Final = (
 
 @dataclass(frozen=True)
 class Agree(Common):
-    """Lets several readers read the same input, each without the drafts of the others, and takes what they agree on.
+    """Makes several readings of the same input, none of which sees the others, and hands on what they agree on.
 
-    The readings are steps of your own (`readings`), or one step (`reading`) asked in other words (`wordings`: how many,
-    or a list of texts in which `{input}` is its input) or of other models (`models`). `need` is as in `agree()`.
-    A reading that fails abstains; no reading is made that could change nothing any more.
+    The readings are steps of your own (`readings`), or one step (`reading`) in several wordings (`wordings`: how many,
+    or a list of strings in which `{input}` is its input) or asked of several models (`models`). `need` is as in
+    `agree()`. A reading that fails abstains; a reading that could not change anything any more is not made.
 
-    `contested` says what becomes of fields that are not agreed: "refuse" fails the step and names them, and stops at
-    once when one of them cannot be saved; "ask" puts them to one more reading; "accept" takes what most, or the first,
-    said, at trust `degraded`; "person" pauses the run with them. `at_once` is how many readings may run side by side.
+    `contested` decides what happens to fields that are not agreed: "refuse" fails the step and names them, and stops as
+    soon as one of them cannot be saved; "ask" shows them to one more reading; "accept" takes what most readings say, or
+    the first of equals, at trust `degraded`; "person" pauses the run. `at_once` readings may run side by side.
 
     >>> step = Step("read", agent=AgentSpec(model="m"), contract={"type": "object"})
     >>> list(Agree("order", reading=step, wordings=3).bodies)
@@ -134,7 +134,7 @@ class Agree(Common):
 
     @property
     def bodies(self) -> Mapping[str, Pipeline]:
-        """The readings, by number, and the question about what is contested."""
+        """The readings by number, and the one more that contested fields are shown to."""
         readings = cast("dict[str, Pipeline]", self.__dict__["_bodies"])
         if self.contested != "ask" or self.reading is None:
             return readings
@@ -147,7 +147,7 @@ class Agree(Common):
         return set(kinds) == {"object"} if kinds else None
 
     async def run(self, context: StepContext) -> Settlement[Any]:
-        """Read until nothing can change any more, and judge."""
+        """Make readings until nothing can change any more, and combine them."""
         scopes = [scope for scope in self.bodies if scope != "ask"]
         ended: list[BodyResult] = []
         made = agree([], self.contract, need=self.need, of=len(scopes))
@@ -233,7 +233,7 @@ class Agree(Common):
 
 
 def _worded(step: Step, text: str, name: str) -> Step:
-    """The step, asked in other words."""
+    """The step in another wording."""
     if "{input}" not in text:
         raise UsageError(
             f"step {name!r}: a wording has {{input}} where the input of the reading goes, not {text[:60]!r}"
@@ -248,7 +248,7 @@ def _worded(step: Step, text: str, name: str) -> Step:
 
 
 def _reading(body: BodyResult) -> Outcome[Any]:
-    """What one reader has to say; one that failed abstains."""
+    """The outcome of one reading; one that failed abstains."""
     if body.ok and isinstance(body.outcome, Accepted):
         return body.outcome
     return Rejected(Reason.NO_JSON, (), "")
@@ -263,6 +263,6 @@ def _listed(made: Agreement[Any]) -> str:
 
 
 def _told(field: Field) -> str:
-    """Who says what about a contested field."""
+    """What the readings say about a contested field, with their votes."""
     said = [(field.value, field.votes), *field.dissent]
     return ", ".join(f"{as_json(value)} ({votes} of {field.of})" for value, votes in said)

@@ -152,6 +152,13 @@ def test_a_run_in_which_everybody_fails_is_given_up() -> None:
     assert len(log) == 5
 
 
+def test_a_run_in_which_nobody_has_said_anything_is_no_success() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"])
+    result, _ = played([alone], ScriptedModel(then=ValueError("parse")), turns=50)
+    assert result.status is RunStatus.FAILED
+    assert "no agent has said anything; the run ended with 'quiet'" in str(result.step("wood").error)
+
+
 def test_a_budget_that_is_used_up_ends_the_run_in_order() -> None:
     log = EventLog()
     limits = StepLimits(max_requests=3)
@@ -354,6 +361,17 @@ def test_a_line_that_repeats_is_reworded_then_skipped() -> None:
     assert "You have said this already: The bell rings!" in model.asked[2].prompt
     figures = result.output["stats"]["agents"]["alone"]
     assert (figures["reworded"], figures["skipped"]) == (2, 1)
+
+
+def test_a_line_that_is_stuck_is_asked_for_again_without_being_quoted() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
+    model = ScriptedModel(said("tacit. " * 40), said("The owl counts."), then=said("tacit. " * 30))
+    _, log = played([alone], model, turns=2)
+    assert [(event.kind, event.text) for event in log][1:3] == [
+        ("agent.spoke", "The owl counts."),
+        ("turn.skipped", ""),
+    ]
+    assert "tacit" not in model.asked[1].prompt
 
 
 def test_a_line_that_has_drifted_is_reworded() -> None:

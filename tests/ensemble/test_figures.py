@@ -1,0 +1,71 @@
+"""The figures of the pages on ensembles and agreement are those that the benchmarks have printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+def printed(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (ROOT / "benchmarks" / name).read_text(encoding="utf-8").splitlines()]
+
+
+def rows_of(page: str, head: str) -> list[str]:
+    """The rows of the table of a page that begins with this line."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert text.count(head) == 1
+    return text.partition(head)[2].partition("\n\n")[0].strip().splitlines()[1:]
+
+
+def test_the_page_quotes_what_a_long_run_has_cost() -> None:
+    *tenths, end = printed("ensemble.jsonl")
+    assert (end["status"], end["figures_folded_are_those_of_the_run"]) == ("completed", True)
+    rows = [
+        f"| {row['turns']:,} | {row['ms_a_turn']} ms | {row['mb_held']} MB | {row['longest_prompt']:,} characters |"
+        for row in tenths
+    ]
+    shown = [rows[0], rows[4], rows[9]]
+    assert rows_of("ensembles.md", "| turns | CPU time of a turn | memory held | longest prompt |") == shown
+
+
+def test_a_turn_costs_the_same_at_the_end() -> None:
+    *tenths, _ = printed("ensemble.jsonl")
+    assert tenths[-1]["mb_held"] <= 1.02 * tenths[0]["mb_held"]
+    assert tenths[-1]["longest_prompt"] <= 1.1 * tenths[0]["longest_prompt"]
+    assert tenths[-1]["ms_a_turn"] <= 1.5 * tenths[0]["ms_a_turn"]
+
+
+def test_the_page_quotes_what_agreement_is_worth() -> None:
+    rows: list[str] = []
+    for row in printed("agreement.jsonl"):
+        if "way" not in row:
+            continue
+        assert row.get("contested_named", True)
+        way = "exact plurality, all agree" if row["way"] == "plurality" else f"`agree()`, `need={row['need']:g}`"
+        rows.append(f"| {row['readings']} | {way} | {row['coverage']} % | {row['right']} % |")
+    shown = [row.replace("need=0.67", "need=2/3").replace("need=1`", "need=1.0`") for row in rows]
+    assert rows_of("agreement.md", "| readings | | coverage | right |") == shown
+
+
+def test_the_page_quotes_what_an_early_stop_saves() -> None:
+    shown: list[str] = []
+    for row in printed("agreement.jsonl"):
+        if "early stop" not in row:
+            continue
+        need = "2/3" if row["need"] == 0.67 else "0.6"
+        saved = row.get("calls_saved", row.get("field_readings_saved"))
+        differ = row.get("differ", "–")
+        shown.append(f"| {row['early stop']} | {need} | {saved} % | {differ} |")
+    assert rows_of("agreement.md", "| what stays the same | `need` | saved | runs that differ |") == shown
+
+
+def test_the_page_quotes_what_the_agreement_of_one_small_model_is_worth() -> None:
+    shown = [
+        f"| {row['documents']} | {row['readings']} | {100 * row['coverage']:.1f} % | {100 * row['right']:.1f} % |"
+        for row in printed("agreement_live.jsonl")
+        if row["readings"] in ("one reading", "3 samples, all agree", "3 wordings, all agree")
+    ]
+    assert rows_of("agreement.md", "| documents | readings | coverage | right |") == shown

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, read
+from flujo_aros import Accepted, Outcome, Output, Reason, Rejected, Risk, read
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import ContractError
 
@@ -231,3 +232,8 @@ def test_a_tool_call_written_as_text_is_no_block() -> None:
     assert read(call, contract).reason is Reason.NO_JSON
     said = read(f'{call}\n{{"plan": "c", "next_step": "d"}}\nDone.', contract)
     assert said.value.fields == {"plan": "c", "next_step": "d"}
+
+
+def test_the_options_of_a_contract_name_a_risk_that_is_not_its_default() -> None:
+    assert Output.json({}).options() == {}
+    assert replace(Output.json({}), risk=Risk.LOSSY).options() == {"risk": "lossy"}

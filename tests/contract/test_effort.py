@@ -108,3 +108,10 @@ def test_a_large_value_that_fits_is_clean(contract: Any) -> None:
 def test_only_loops_with_alternatives_are_looked_at(schema: dict[str, Any], *, grows: bool) -> None:
     """Everything else is judged at no extra cost."""
     assert Effort(compile_shape(schema)).grows is grows
+
+
+def test_two_alternatives_that_loop_are_enough_to_be_counted_and_one_is_not() -> None:
+    defs = {"n": {"anyOf": [LEFT, RIGHT]}, "one": {"anyOf": [LEFT]}}
+    two = compile_shape({"$ref": "#/$defs/n", "$defs": defs})
+    one = compile_shape({"$ref": "#/$defs/n", "$defs": {"n": defs["one"]}})
+    assert (Effort(two).grows, Effort(one).grows) == (True, False)

@@ -1,24 +1,36 @@
-"""The figures of the documentation are those that the script has printed."""
+"""The figures of the documentation are those that the scripts have printed."""
 
 import json
+import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+SCRIPTS = ("crashes", "fleet", "overhead")
 
 
-def printed() -> list[str]:
-    return (ROOT / "benchmarks" / "crashes.jsonl").read_text(encoding="utf-8").splitlines()
+def printed(script: str) -> list[str]:
+    return (ROOT / "benchmarks" / f"{script}.jsonl").read_text(encoding="utf-8").splitlines()
 
 
-def test_the_page_quotes_what_the_sweep_has_printed_and_nothing_else() -> None:
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_page_quotes_what_a_script_has_printed_and_nothing_else(script: str) -> None:
     page = (ROOT / "docs" / "durable.md").read_text(encoding="utf-8")
-    quoted = page.partition("```json\n")[2].partition("```")[0].splitlines()
-    assert quoted == printed()
+    blocks = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert [block.splitlines() for block in blocks][SCRIPTS.index(script)] == printed(script)
 
 
 def test_no_death_has_lost_anything_or_called_anything_completed_falsely() -> None:
-    for line in printed():
+    for line in printed("crashes"):
         told = json.loads(line)
         broken = ("lost", "falsely_completed", "recorded_twice", "illegal_journals", "text_wrong")
         assert [told[name] for name in broken] == [0] * len(broken)
         assert told["bodies_run_again"] <= told["bodies_in_flight_at_deaths"]
+
+
+def test_every_run_of_the_fleet_has_ended_and_none_is_wrong() -> None:
+    for line in printed("fleet"):
+        told = json.loads(line)
+        broken = ("unfinished", "wrong", "completed_wrongly", "recorded_twice", "illegal_journals")
+        assert [told[name] for name in broken] == [0] * len(broken)

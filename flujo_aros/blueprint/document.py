@@ -35,6 +35,7 @@ _SHOWN: Final = 60
 _FIRST_OF_STEPS: Final = ("name", "kind")
 
 
+_NESTED: Final = (dict, list)
 _NO_KEYS: Final[dict[str, Place]] = {}  # one for all values that are no mapping
 
 
@@ -62,11 +63,12 @@ class Node:
 
     def plain(self) -> Any:
         """The value as plain JSON."""
-        if isinstance(self.value, dict):
-            return {key: node.plain() for key, node in self.value.items()}
-        if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
-        return self.value
+        value = self.value
+        if isinstance(value, dict):  # most members are scalars, which need no call
+            return {key: node.plain() if type(node.value) in _NESTED else node.value for key, node in value.items()}
+        if isinstance(value, list):
+            return [node.plain() for node in value]
+        return value
 
     def ends(self) -> dict[tuple[int, int], Place]:
         """Where each key and value ends, by the line and column where it begins; a key wins over a mapping there."""
@@ -213,7 +215,11 @@ class _Reading:
         kind = event.__class__
         mark = event.start_mark
         place = Place(mark.line + 1, mark.column + 1, path)
-        self.taken(place, depth)
+        self.count += 1
+        if self.count > MAX_NODES:
+            raise _StoppedError(place, f"a blueprint holds at most {MAX_NODES} values, and here is one more{_SPLIT}")
+        if depth > MAX_DEPTH:
+            raise _StoppedError(place, f"nested more than {MAX_DEPTH} levels deep")
         if kind is yaml.AliasEvent:
             return self.alias(event, place, depth)
         anchor = event.anchor
@@ -228,14 +234,6 @@ class _Reading:
         if anchor is not None:
             self.anchors[anchor] = node
         return node
-
-    def taken(self, place: Place, depth: int) -> None:
-        """One more value is read; stop where it is one too many or too deep."""
-        self.count += 1
-        if self.count > MAX_NODES:
-            raise _StoppedError(place, f"a blueprint holds at most {MAX_NODES} values, and here is one more{_SPLIT}")
-        if depth > MAX_DEPTH:
-            raise _StoppedError(place, f"nested more than {MAX_DEPTH} levels deep")
 
     def open_anchor(self, anchor: str, place: Place) -> None:
         if anchor in self.anchors:

@@ -387,7 +387,8 @@ def member(node: Node, *keys: str) -> Node | None:
     """What stands under these keys, one in the other; None where one is missing."""
     here: Node | None = node
     for key in keys:
-        here = here.members.get(key) if here is not None else None
+        value = here.value if here is not None else None
+        here = value.get(key) if isinstance(value, dict) else None
     return here
 
 

@@ -42,7 +42,8 @@ class Making:
 
     def member(self, *keys: str) -> Node | None:
         """What stands under these keys, one in the other."""
-        return member(self.node, *keys)
+        value = self.node.value
+        return member(self.node, *keys) if isinstance(value, dict) and keys[0] in value else None
 
     def function(self, node: Node | None, key: str) -> str | None:
         """The function that this key names, allowed to be imported; None with the mistake noted, or without one."""
@@ -69,7 +70,8 @@ class Making:
 
 def name_of(node: Node, index: int) -> str:
     """The name of a step, also of one that could not be built, so that others may still speak of it."""
-    name = key_node(node, "name").plain()
+    found = member(node, "name") or member(node, "step")
+    name = found.value if found is not None else None
     return name if isinstance(name, str) and STEP_NAME.fullmatch(name) else f"step {index + 1}"
 
 

@@ -44,6 +44,8 @@ META_KEYS: Final = ("processing", "mergeable_output")
 
 def with_meta(loading: Loading, node: Node, kind: str) -> Node:
     """A step with what flujo lets stand under `meta`, as if it stood in the step itself."""
+    if "meta" not in node.members:
+        return node
     meta = member(node, "meta")
     for key in META_KEYS if kind == "step" else META_KEYS[1:]:
         value = member(node, "meta", key)

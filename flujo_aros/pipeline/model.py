@@ -519,7 +519,7 @@ class Pipeline:
         if not self.steps:
             raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
-            if not isinstance(step, PipelineStep):
+            if not isinstance(step, (Common, PipelineStep)):
                 raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} is made of steps, not of {step!r}")
         mistakes = find_mistakes(self.steps, outer=None) if body else _all_mistakes(self.steps, ())
         messages = [mistake.message for mistake in mistakes]
@@ -558,16 +558,6 @@ def as_body(steps: object, *, name: str) -> Pipeline:
     raise UsageError(f"the body {name!r} is a pipeline, a step or a list of steps, not {steps!r}")
 
 
-@runtime_checkable
-class SeesItsBody(Protocol):
-    """A step that has something to say about the steps inside it once they have run, such as when a loop ends."""
-
-    @property
-    def after_body(self) -> Mapping[str, tuple[StepReference, ...]]:
-        """The steps that it then speaks of, by the key that does so."""
-        ...
-
-
 def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None = ()) -> Iterator[Mistake]:
     """All that is wrong with these steps themselves: names that occur twice, templates that look ahead.
 
@@ -586,8 +576,10 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
             if message:
                 suggestion = getattr(message, "suggestion", None)
                 yield Mistake(index, key, f"{place}: {message}", Code.UNKNOWN_STEP, suggestion)
-        if isinstance(step, SeesItsBody) and outer is not None:
-            yield from _wrong_afterwards(step, step.after_body, index, before)
+        # what a step says of the steps inside it once they have run, such as when a loop ends
+        spoken_of: Mapping[str, tuple[StepReference, ...]] | None = getattr(step, "after_body", None)
+        if spoken_of and outer is not None:
+            yield from _wrong_afterwards(step, spoken_of, index, before)
         before.add(step.name)
 
 

@@ -64,9 +64,9 @@ class Option:
         if self.fits is None:
             return handler(source)
         written = handler(source) if self.form == "value" else core_schema.any_schema()
-        return core_schema.json_or_python_schema(
-            json_schema=written, python_schema=core_schema.no_info_plain_validator_function(self._checked)
-        )
+        checked = core_schema.no_info_plain_validator_function(self._checked)
+        given = core_schema.any_schema() if self.fits is anything else checked
+        return core_schema.json_or_python_schema(json_schema=written, python_schema=given)
 
     def _checked(self, value: Any) -> Any:
         if self.fits is None or self.fits(value):
@@ -86,7 +86,12 @@ def has(*members: str) -> Callable[[Any], bool]:
 
 def is_a(*names: str) -> Callable[[Any], bool]:
     """Whether a value is an object of one of these classes, which are not imported for that."""
-    return lambda value: not isinstance(value, type) and any(each.__name__ in names for each in type(value).__mro__)
+
+    def fits(value: Any) -> bool:
+        kind = type(value)
+        return kind.__name__ in names or any(each.__name__ in names for each in kind.__mro__)
+
+    return fits
 
 
 def is_function(value: Any) -> bool:

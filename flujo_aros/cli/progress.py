@@ -35,6 +35,8 @@ _KEPT: Final = 2_000
 _NAMES: Final = 45
 _LEAST: Final = 20
 """How much of a reply is kept, how many columns the rest of a row takes, and the least that is shown."""
+_QUIET: Final = ("success", "skipped")
+"""How a step inside of another ends that needs no line off a terminal."""
 
 
 @contextmanager
@@ -50,15 +52,22 @@ def progress(console: Console, clock: Clock = time.monotonic) -> Generator[Obser
 
 @dataclass(frozen=True, slots=True)
 class PlainProgress:
-    """One line for each step that starts or ends and for each stage of its recovery."""
+    """One line when a step of the pipeline starts, when it ends, and for each stage of a recovery.
+
+    Steps inside of others have a line only when they end without success: a map may have thousands.
+    """
 
     console: Console
 
     def __call__(self, event: Event, /) -> None:
         """Print the line of an event, if it has one."""
+        nested = len(event.scope.steps) > 1
         if isinstance(event, StepStarted):
-            self._line(event.name, "started")
+            if not nested:
+                self._line(event.name, "started")
         elif isinstance(event, StepFinished):
+            if nested and event.status in _QUIET:
+                return
             ended = ", ".join(word for word in (event.status, event.trust or event.reason) if word)
             self._line(event.name, f"{ended}, {seconds_words(event.seconds)}")
         elif isinstance(event, StageStarted):

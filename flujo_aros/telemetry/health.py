@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, func, literal, or_, select, true
 
 from flujo_aros.telemetry.queries import is_gone
-from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS
+from flujo_aros.telemetry.records import ASKS, READINGS, REPAIRS, RUNS, STAGES, STEPS, USED, usage_in
 from flujo_aros.usage import Usage
 
 
@@ -375,13 +375,11 @@ def _by(connection: Connection, column: ColumnElement[Any], which: ColumnElement
 
 
 def _sums(table: Table) -> tuple[ColumnElement[Any], ...]:
-    names = ("requests", "input_tokens", "output_tokens", "cost", "unmeasured_requests")
-    return tuple(func.sum(table.c[name]).label(name) for name in names)
+    return tuple(func.sum(table.c[name]).label(name) for name in USED)
 
 
 def _usage(row: Row[Any]) -> Usage:
-    whole = (int(row.requests or 0), int(row.input_tokens or 0), int(row.output_tokens or 0))
-    return Usage(*whole, row.cost, int(row.unmeasured_requests or 0))
+    return usage_in(*(getattr(row, name) for name in USED))
 
 
 def _count(which: ColumnElement[bool]) -> ColumnElement[int]:

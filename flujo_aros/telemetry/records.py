@@ -14,7 +14,18 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Row, Table, Text
 from sqlalchemy.engine.interfaces import Dialect
@@ -270,9 +281,15 @@ class _Columns(NamedTuple):
     marks: tuple[Any, ...] = ()
 
 
-USED: Final = ("requests", "input_tokens", "output_tokens", "cost", "unmeasured_requests")
+_USED_TYPES: Final[Mapping[str, type[TypeEngine[Any]]]] = {
+    "requests": Integer,
+    "input_tokens": BigInteger,
+    "output_tokens": BigInteger,
+    "cost": Dollars,
+    "unmeasured_requests": Integer,
+}
+USED: Final = tuple(_USED_TYPES)
 """The columns of a `Usage`; the cost is NULL where no price is known."""
-_USED_TYPES: Final = dict(zip(USED, (Integer, BigInteger, BigInteger, Dollars, Integer), strict=True))
 _PLAIN: Final[dict[Any, tuple[type[TypeEngine[Any]], Any]]] = {
     str: (Text, ""),
     int: (BigInteger, 0),
@@ -293,8 +310,7 @@ def usage_in(requests: Any, read: Any, written: Any, cost: Decimal | None, unmea
 
 
 def _of_json(value: Any) -> tuple[str | None]:
-    plain = [each.to_dict() for each in value] if isinstance(value, tuple) else value
-    return (json.dumps(plain, ensure_ascii=False, default=str) if plain else None,)
+    return (json.dumps(_plain(value), ensure_ascii=False, default=str) if value else None,)
 
 
 def _issues(text: str | None) -> tuple[Issue, ...]:
@@ -316,6 +332,7 @@ def _columns(kind: type[Any]) -> dict[str, _Columns]:
 
 
 def _columns_of(name: str, hint: Any) -> _Columns:
+    marks: tuple[Any, ...]
     marks, hint = (hint.__metadata__, get_args(hint)[0]) if get_origin(hint) is Annotated else ((), hint)
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     plain = next(part for part in parts if part is not NoneType)
@@ -324,16 +341,23 @@ def _columns_of(name: str, hint: Any) -> _Columns:
     if plain is Usage:
         return _Columns(_USED_TYPES, _of_usage, usage_in)
     if plain == tuple[int, int]:
-        return _Columns({"start": BigInteger, "stop": BigInteger}, tuple, lambda start, stop: (start, stop))
+        return _Columns({"start": BigInteger, "stop": BigInteger}, tuple, _span)
     if plain not in _PLAIN:
         return _Columns({name: Text}, _of_json, _issues if get_origin(plain) is tuple else _json, marks)
     kind, empty = _PLAIN[plain]
-    decode = _same if NoneType in parts else lambda value: empty if value is None else value
-    return _Columns({name: kind}, lambda value: (value,), decode, marks)
+
+    def decode(value: Any) -> Any:
+        return empty if value is None and NoneType not in parts else value
+
+    return _Columns({name: kind}, _one, decode, marks)
 
 
-def _same(value: Any) -> Any:
-    return value
+def _span(start: int, stop: int) -> tuple[int, int]:
+    return start, stop
+
+
+def _one(value: Any) -> tuple[Any]:
+    return (value,)
 
 
 _KEPT: Final[dict[type[Any], dict[str, _Columns]]] = {}
@@ -359,7 +383,10 @@ def _plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, JournalRepair):
         return to_plain(value)
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        several: tuple[Any, ...] = value
+        return [_plain(each) for each in several]
+    return value
 
 
 def from_row(kind: type[RecordT], row: Row[Any], **computed: Any) -> RecordT:

@@ -45,6 +45,23 @@ def test_pipe_gets_one_plain_line_for_each_change() -> None:
     ]
 
 
+def test_pipe_gets_no_line_for_a_step_inside_of_another_that_succeeds() -> None:
+    out = io.StringIO()
+    with progress(Console(file=out, width=80)) as observer, observing(observer), span(started("items")) as end:
+        with span(started("items/0")) as end_first:
+            end_first(finished("items/0"))
+        with span(started("items/1")) as end_second:
+            emit(StageStarted(stage="retry", reason="no_json"))
+            end_second(finished("items/1", "failed", None, "no_json"))
+        end(finished("items", "failed", None, "no_json"))
+    assert out.getvalue().splitlines() == [
+        "items: started",
+        "items/1: retry, because no_json",
+        "items/1: failed, no_json, 1.2 s",
+        "items: failed, no_json, 1.2 s",
+    ]
+
+
 def test_board_shows_stage_and_elapsed_time_of_a_running_step() -> None:
     now = [0.0]
     board = Board(lambda: now[0])

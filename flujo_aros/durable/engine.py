@@ -622,7 +622,7 @@ class Durable:
             texts=texts,
             observers=runner.observers,
         )
-        task = _task_of(row, recording, local)
+        task = task_of(row, recording, local)
         loop = asyncio.get_running_loop()
         inner = asyncio.ensure_future(runner.execute(task, recording))
         active = self._active[row.run_id] = _Active(inner, loop)
@@ -762,7 +762,7 @@ async def _checkpoint(key: str, make: Callable[[], Awaitable[Record]]) -> Record
         raise asyncio.CancelledError(str(error)) from error
 
 
-def _task_of(row: RunRow, recording: RunRecording, local: _Local | None) -> RunTask:
+def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None) -> RunTask:
     """What there is to do for a run, from its row; what only this process knows is taken from `local`."""
     value: Any = row.context or {}
     given: Any = row.input

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
@@ -28,29 +28,34 @@ def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
     """
     if not is_dict(ladder) or not ladder or not ladder.keys() <= {*_KEYS}:
         raise UsageError(f"a ladder is a JSON object with some of {', '.join(_KEYS)}")
-    changed = dict(ladder)
-    if isinstance(changed.get("stages"), list):
-        changed["stages"] = tuple(changed["stages"])
-    return _changed(pipeline, changed)
+    changes: dict[str, Any] = dict(ladder)
+    if isinstance(changes.get("stages"), list):
+        changes["stages"] = tuple(changes["stages"])
+
+    def with_it(step: PipelineStep) -> PipelineStep | None:
+        return replace(step, processing=replace(step.processing, **changes)) if isinstance(step, Step) else None
+
+    return changed(pipeline, with_it)
 
 
-def _changed(value: T, ladder: Mapping[str, Any]) -> T:
-    """The same, with the ladder on all agent steps inside."""
+def changed(value: T, change: Callable[[PipelineStep], PipelineStep | None]) -> T:
+    """The same, with every step inside as `change` gives it; where that gives None, what is inside it changes."""
     if isinstance(value, Pipeline):
-        steps = [_changed(step, ladder) for step in value.steps]
+        steps = [changed(step, change) for step in value.steps]
         return cast("T", Pipeline(steps, name=value.name))
-    if isinstance(value, Step):
-        return cast("T", replace(value, processing=replace(value.processing, **ladder)))
     if isinstance(value, Mapping):
-        return cast("T", {key: _changed(each, ladder) for key, each in cast("Mapping[Any, Any]", value).items()})
+        return cast("T", {key: changed(each, change) for key, each in cast("Mapping[Any, Any]", value).items()})
     if isinstance(value, (list, tuple)):
-        items = [_changed(each, ladder) for each in cast("list[Any]", value)]
+        items = [changed(each, change) for each in cast("list[Any]", value)]
         return cast("T", items if isinstance(value, list) else tuple(items))
     if isinstance(value, PipelineStep) and is_dataclass(value) and not isinstance(value, type):
+        own = change(value)
+        if own is not None:
+            return cast("T", own)
         inside = {
             each.name: new
             for each in fields(value)
-            if each.init and (new := _changed(old := getattr(value, each.name), ladder)) is not old and new != old
+            if each.init and (new := changed(old := getattr(value, each.name), change)) is not old and new != old
         }
         return cast("T", replace(value, **inside)) if inside else value
     return value

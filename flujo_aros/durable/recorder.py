@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
-from flujo_aros.durable.store import RunRow, StepRow, Store, Superseded, TextRow
+from flujo_aros.durable.store import RunRow, StepRow, Superseded, TextRow
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host import CallMade, Record, recorded_by
 from flujo_aros.outcome import Accepted
@@ -38,6 +38,37 @@ class Checkpoint(Protocol):
         ...
 
 
+class Rows(Protocol):
+    """Where the rows of a run are kept: a `Store`, or what an engine has in its place."""
+
+    def started(self, run_id: str, epoch: int, name: str, kind: str, seq: int) -> None:
+        """Keep that a step starts; once more if it had not settled."""
+        ...
+
+    def settled(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep how steps have settled, all or none."""
+        ...
+
+    def finish(
+        self,
+        run_id: str,
+        epoch: int,
+        status: str,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        seconds: float,
+        result: Mapping[str, Any],
+        paused: Mapping[str, Any] | None = None,
+        carrier: Mapping[str, str] | None = None,
+    ) -> str:
+        """Keep how a run has ended, or that it waits. `completed` only if every step that started has settled."""
+        ...
+
+    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep pieces of replies."""
+        ...
+
+
 class Limiter(Protocol):
     """Lets a call wait until the limits that all workers share have room for it."""
 
@@ -51,7 +82,7 @@ class RunRecording:
 
     def __init__(
         self,
-        store: Store,
+        store: Rows,
         run: RunRow,
         pipeline: Pipeline,
         rows: Sequence[StepRow],

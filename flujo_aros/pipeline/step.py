@@ -277,13 +277,16 @@ class Call(Common):
         """Call the function and take what it returns as the value."""
         given = self._given.value(context.names())
         tell_call(given)
-        call = partial(self._resolved(), given, **self.params)
-        result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
-        if inspect.isawaitable(result):
-            result = await result
+        result = await self.call(given, **self.params)
         is_outcome = isinstance(result, (Accepted, Degraded, Rejected))
         outcome = cast("Outcome[Any]", result) if is_outcome else Accepted(result, Trust.CLEAN, "first", (), "")
         return Settlement(await judged_awaiting(outcome, self.checks))
+
+    async def call(self, given: Any, **params: Any) -> Any:
+        """What the function returns, awaited where it is to be; a sync one runs in a thread."""
+        call = partial(self._resolved(), given, **params)
+        result = await call() if inspect.iscoroutinefunction(call.func) else await asyncio.to_thread(_shielded, call)
+        return await result if inspect.isawaitable(result) else result
 
     def _resolved(self) -> Callable[..., Any]:
         return resolved(self.function, step=self.name)

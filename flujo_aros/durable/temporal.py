@@ -1,0 +1,528 @@
+"""Durable runs on Temporal: the run is a workflow, and each model call or function of it is one activity.
+
+Temporal replays a workflow from its history after a crash, so nothing else is kept: what a step has come to is computed
+again, and the calls in it are answered from the history. The pipeline runs inside the workflow, on its event loop; what
+does something outside (models, tools, functions of `Call`) runs as an activity in the same process, on a task queue of
+its own. Where that process is gone, its heartbeat stops, another worker replays the run up to that call and makes it.
+
+The workflow is not sandboxed: see `docs/decisions/022-temporal-without-its-sandbox.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextvars
+import os
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import asdict, replace
+from datetime import timedelta
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from flujo_aros.durable.audit import broken_laws
+from flujo_aros.durable.engine import task_of, version_of
+from flujo_aros.durable.forked import changed
+from flujo_aros.durable.handle import ENDED, result_of
+from flujo_aros.durable.recorder import RunRecording
+from flujo_aros.durable.store import RunRow, StepRow
+from flujo_aros.errors import ArosError, UsageError
+from flujo_aros.host.recorded import CallMade, Record, recorder
+from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.recorded import as_saved
+from flujo_aros.pipeline.results import RunResult
+from flujo_aros.pipeline.runner import Runner, RunTask
+from flujo_aros.pipeline.step import Call
+from flujo_aros.pipeline.streaming import StreamEvent
+
+try:
+    from temporalio import activity, workflow
+    from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+    from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
+    from temporalio.exceptions import (
+        ActivityError,
+        ApplicationError,
+        WorkflowAlreadyStartedError,
+        is_cancelled_exception,
+    )
+    from temporalio.exceptions import TimeoutError as WorkerLost
+    from temporalio.service import RPCError
+    from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+except ModuleNotFoundError as error:  # pragma: no cover - the extra is installed where this is tested
+    raise UsageError("durable runs on Temporal need an extra: pip install 'flujo_aros[temporal]'") from error
+
+T = TypeVar("T")
+Journal: TypeAlias = dict[str, Any]
+"""A run, its steps and the keys of its calls, as plain JSON."""
+
+_HEARTBEAT: Final = timedelta(seconds=5)
+_LONGEST_CALL: Final = timedelta(hours=2)
+_PICKED_UP: Final = timedelta(seconds=10)
+_TAKEN_OVER: Final = timedelta(seconds=1)
+_LOOK_SECONDS: Final = 0.5
+_NOT_HERE: Final = "aros_not_here"
+_open: Temporal | None = None
+
+
+class _Rows:
+    """What a database keeps for other engines, in the memory of a workflow, where a replay computes it again."""
+
+    def __init__(self, run: RunRow) -> None:
+        self.run = run
+        self.steps: dict[str, StepRow] = {}
+
+    def started(self, run_id: str, epoch: int, name: str, kind: str, seq: int) -> None:
+        """Keep that a step starts."""
+        del epoch
+        known = self.steps.get(name)
+        self.steps[name] = StepRow(run_id=run_id, name=name, kind=kind, seq=known.seq if known else seq)
+
+    def settled(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep how steps have settled."""
+        del epoch
+        for row in rows:
+            self.steps.setdefault(
+                row["name"], StepRow(run_id=run_id, name=row["name"], kind=row["kind"], seq=row["seq"])
+            )
+            ended = {key: row[key] for key in ("settled_seq", "status", "record")}
+            self.steps[row["name"]] = replace(self.steps[row["name"]], **ended)
+
+    def finish(
+        self,
+        run_id: str,
+        epoch: int,
+        status: str,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        seconds: float,
+        result: Mapping[str, Any],
+        paused: Mapping[str, Any] | None = None,
+        carrier: Mapping[str, str] | None = None,
+    ) -> str:
+        """Keep how the run has ended: the completion gate. Gives the status that holds."""
+        self.settled(run_id, epoch, rows)
+        open_ = [step.name for step in self.steps.values() if step.status is None]
+        note = None
+        if open_ and status not in ("cancelled", "paused"):
+            status, note = "failed", f"{len(open_)} steps never settled: {', '.join(open_[:5])}"
+        ended = workflow.time() if status in ENDED else None
+        self.run = replace(
+            self.run,
+            status=status,
+            note=note,
+            seconds=seconds,
+            result=dict(result),
+            paused=None if paused is None else dict(paused),
+            carrier=None if carrier is None else dict(carrier),
+            answer=None,
+            ended=ended,
+        )
+        return status
+
+    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Nothing is shown while it is written."""
+
+
+class _Recording(RunRecording):
+    """The recording of a run inside its workflow: Temporal's own timer waits, also over a crash."""
+
+    async def wait(self, name: str, seconds: float) -> None:
+        """Wait before a retry."""
+        del name
+        await asyncio.sleep(seconds)
+
+
+@workflow.defn(name="aros_run", sandboxed=False)
+class _ArosRun:
+    """One run, with its pauses."""
+
+    def __init__(self) -> None:
+        self._rows: _Rows | None = None
+        self._calls: dict[str, Record] = {}
+        self._answer: dict[str, Any] | None = None
+
+    @workflow.run
+    async def run(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Execute the run to its end."""
+        engine = _opened()
+        runner = engine.inside.get(given["version"])
+        if runner is None:  # fails this task, not the run: it goes on where a worker knows the pipeline
+            raise RuntimeError(f"this worker does not know version {given['version']} of {given['pipeline']!r}")
+        _run_threads_at_once()
+        row = RunRow(**given, status="running", epoch=1)
+        self._rows = rows = _Rows(row)
+        while True:
+            status = await self._segment(runner, row, rows)
+            if status != "paused":
+                return self.journal()
+            await workflow.wait_condition(lambda: self._answer is not None)
+            row = replace(rows.run, status="running", answer=self._answer, epoch=row.epoch + 1, segment=row.segment + 1)
+            rows.run, self._answer = row, None
+
+    async def _segment(self, runner: Runner, row: RunRow, rows: _Rows) -> str:
+        recording = _Recording(rows, row, runner.pipeline, list(rows.steps.values()), dict(self._calls), self._made)
+        task = task_of(row, recording)
+        try:
+            result = await runner.execute(task, recording)
+        except asyncio.CancelledError:
+            if task.result is None:
+                raise
+            result = task.result
+        return await recording.finish(result)
+
+    async def _made(self, key: str, make: Callable[[], Awaitable[Record]]) -> Record:
+        """Make a call as one activity. Where its worker is lost, it is made again: where the run is executed then."""
+        record = self._calls[key] = await _opened().make(workflow.info().workflow_id, key, make)
+        return record
+
+    @workflow.query
+    def journal(self) -> dict[str, Any]:
+        """The run, its steps and the keys of its calls, as plain JSON."""
+        if self._rows is None:
+            return {"run": None, "steps": [], "calls": []}
+        steps = [asdict(step) for step in self._rows.steps.values()]
+        return {"run": asdict(self._rows.run), "steps": steps, "calls": list(self._calls)}
+
+    @workflow.signal
+    def answer(self, value: dict[str, Any]) -> None:
+        """Take the answer to what the run asks."""
+        if self._rows is not None and self._rows.run.status == "paused" and self._answer is None:
+            self._answer = value
+
+
+def _opened() -> Temporal:
+    if _open is None:
+        raise AssertionError("a workflow runs without an engine")
+    return _open
+
+
+def _run_threads_at_once() -> None:
+    """Let the few functions that would run in a thread, all of them quick and pure, run on the workflow's loop."""
+    loop = cast("Any", asyncio.get_running_loop())
+
+    def run_in_executor(_: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        done: asyncio.Future[T] = loop.create_future()
+        done.set_result(func(*args))
+        return done
+
+    loop.run_in_executor = run_in_executor
+
+
+class Temporal:
+    """An engine that keeps runs in Temporal: `Runner(pipeline, engine=Temporal("temporal://localhost:7233/default"))`.
+
+    `url` names the server and the namespace. `queue` is the task queue that workers share. Values are plain data, as
+    with `Durable`; functions of `Call` are activities, while conditions, mappers and checks run inside the workflow
+    and must be pure. What Temporal cannot give of what `Durable` gives is listed in `docs/durable.md`.
+
+    Leave it as an async context manager, or `await close()`. Raises `UsageError` for a URL that is not one, and where
+    the server cannot be reached.
+    """
+
+    def __init__(self, url: str, *, queue: str = "aros") -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "temporal" or not parts.hostname:
+            raise UsageError(f"{url!r} is not the URL of a Temporal server; write temporal://HOST:7233/NAMESPACE")
+        self.url = url
+        self.queue = queue
+        self.inside: dict[str, Runner] = {}
+        self._address = f"{parts.hostname}:{parts.port or 7233}"
+        self._namespace = parts.path.strip("/") or "default"
+        self._own_queue = f"{queue}-{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        self._makes: dict[tuple[str, str], tuple[Callable[[], Awaitable[Record]], contextvars.Context]] = {}
+        self._client: Client | None = None
+        self._launching = asyncio.Lock()
+        self._waiting = 0
+        self._stays = False
+        self._workers: AsyncExitStack | None = None
+
+    async def client(self) -> Client:
+        """The connection to the server."""
+        if self._client is None:
+            try:
+                self._client = await Client.connect(self._address, namespace=self._namespace)
+            except RuntimeError as error:
+                raise UsageError(f"the Temporal server {self.url!r} cannot be reached: {error}") from error
+        return self._client
+
+    def register(self, runner: Runner) -> str:
+        """Let this process execute the runs of a pipeline, whoever begins them. Gives the pipeline's version."""
+        local = [name for name in runner.pipeline.models if name.startswith("local:")]
+        if local and runner.models is None:
+            raise UsageError(f"{local[0]} is started with a run, which a workflow cannot; serve it, or use Durable")
+        version = version_of(runner.pipeline)
+        if version not in self.inside:
+            pipeline = changed(runner.pipeline, _as_activity)
+            self.inside[version] = Runner(pipeline, models=runner.models, usage_limits=runner.usage_limits)
+        return version
+
+    async def launch(self) -> None:
+        """Start to execute runs, those begun here and those of others."""
+        global _open
+        async with self._launching:
+            if self._workers is not None:
+                return
+            if _open is not None and _open is not self:
+                raise UsageError(f"this process has {_open.url!r} open already; close that one first")
+            client = await self.client()
+            calls = Worker(client, task_queue=self._own_queue, activities=[self._call])
+            runs = Worker(
+                client,
+                task_queue=self.queue,
+                workflows=[_ArosRun],
+                workflow_runner=UnsandboxedWorkflowRunner(),
+                sticky_queue_schedule_to_start_timeout=_TAKEN_OVER,
+                debug_mode=True,  # else reading a long reply counts as a deadlock
+            )
+            _open, self._workers = self, AsyncExitStack()
+            await self._workers.enter_async_context(calls)
+            await self._workers.enter_async_context(runs)
+
+    async def close(self) -> None:
+        """Stop executing. A run that is under way is left for others to take up."""
+        global _open  # noqa: PLW0603 - as in `launch`
+        workers, self._workers, self._client = self._workers, None, None
+        try:
+            if workers is not None:
+                await workers.aclose()
+        finally:
+            if _open is self:
+                _open = None
+
+    async def __aenter__(self) -> Self:
+        self._stays = True
+        await self.launch()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stays = False
+        await self.close()
+
+    async def run(self, runner: Runner, task: RunTask) -> RunResult:
+        """Execute a run, here or in another worker, or take up the one of this id.
+
+        Outside of `async with` this process executes runs only as long as it waits for one.
+        """
+        self._waiting += 1
+        try:
+            await self.launch()
+            handle = await self.submit(runner, task)
+            try:
+                return await handle.result()
+            except asyncio.CancelledError:
+                await asyncio.shield(handle.cancel())
+                raise
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._stays:
+                await self.close()
+
+    async def submit(
+        self,
+        runner: Runner,
+        task: RunTask,
+        *,
+        queue: str = "default",
+        priority: int | None = None,
+        partition: str | None = None,
+    ) -> TemporalHandle:
+        """Begin a run. Any worker that knows the pipeline executes it."""
+        if queue != "default" or priority is not None or partition is not None:
+            raise UsageError(
+                "on Temporal a run has no priority and no partition, and its queue is that of the engine: "
+                "Temporal(url, queue=…)"
+            )
+        version = self.register(runner)
+        given = {
+            "run_id": task.run_id,
+            "pipeline": runner.pipeline.name,
+            "version": version,
+            "request": "",
+            "input": as_saved(task.given, "the input"),
+            "context": as_saved(task.shared.value, "the context"),
+        }
+        client, reject = await self.client(), WorkflowIDReusePolicy.REJECT_DUPLICATE
+        with suppress(WorkflowAlreadyStartedError):  # the run of that id: it goes on, or has ended
+            await client.start_workflow(
+                "aros_run", given, id=task.run_id, task_queue=self.queue, id_reuse_policy=reject
+            )
+        return TemporalHandle(self, task.run_id, given)
+
+    def handle(self, run_id: str) -> TemporalHandle:
+        """A handle to a run of this namespace, by its id."""
+        return TemporalHandle(self, run_id)
+
+    async def make(self, run_id: str, key: str, make: Callable[[], Awaitable[Record]]) -> Record:
+        """Inside a workflow: make a call as one activity of this process."""
+        place = run_id, key
+        while True:
+            self._makes[place] = make, contextvars.copy_context()
+            try:
+                return cast(
+                    "Record",
+                    await workflow.execute_activity(
+                        "aros_call",
+                        args=[run_id, key],
+                        task_queue=self._own_queue,
+                        summary=key,
+                        start_to_close_timeout=_LONGEST_CALL,
+                        schedule_to_start_timeout=_PICKED_UP,
+                        heartbeat_timeout=_HEARTBEAT,
+                        retry_policy=RetryPolicy(maximum_attempts=1),
+                    ),
+                )
+            except ActivityError as failed:
+                if is_cancelled_exception(failed):
+                    raise asyncio.CancelledError(str(failed)) from failed
+                if not _is_lost(failed):
+                    raise _rebuilt(failed) from failed
+            finally:
+                self._makes.pop(place, None)
+
+    @activity.defn(name="aros_call")
+    async def _call(self, run_id: str, key: str) -> Record:
+        """Make a call of a run that is executed in this process."""
+        found = self._makes.get((run_id, key))
+        if found is None:
+            raise ApplicationError(f"{key} of run {run_id} is not executed here any more", type=_NOT_HERE)
+        make, context = found
+        making = asyncio.get_running_loop().create_task(_awaited(make), context=context)
+        try:
+            while not making.done():
+                await asyncio.wait([making], timeout=_HEARTBEAT.total_seconds() / 4)
+                activity.heartbeat()
+        except asyncio.CancelledError:
+            making.cancel()
+            await asyncio.wait([making])
+            why = activity.cancellation_details()
+            if why is not None and why.worker_shutdown:  # nobody has cancelled the run
+                raise ApplicationError(f"the worker of {key} ends", type=_NOT_HERE) from None
+            raise
+        return making.result()
+
+
+async def _awaited(make: Callable[[], Awaitable[T]]) -> T:
+    return await make()
+
+
+def _is_lost(failed: ActivityError) -> bool:
+    """Whether the worker is gone, so that nobody can say what has become of the call."""
+    cause = failed.cause
+    return isinstance(cause, WorkerLost) or (isinstance(cause, ApplicationError) and cause.type == _NOT_HERE)
+
+
+def _rebuilt(failed: ActivityError) -> Exception:
+    """The error of a function, as far as it can be made again from its type and its message."""
+    cause = failed.cause
+    if not isinstance(cause, ApplicationError):
+        return failed
+    known = getattr(builtins, cause.type or "", None)
+    if isinstance(known, type) and issubclass(known, Exception) and not issubclass(known, UnicodeError):
+        return known(cause.message)
+    return FunctionFailed(f"{cause.type}: {cause.message}")
+
+
+class FunctionFailed(ArosError):
+    """A function has failed in an activity: the type of its error and its message, as text."""
+
+
+def _as_activity(step: PipelineStep) -> PipelineStep | None:
+    """A step that calls a function, with the function as an activity; None for other steps."""
+    if not isinstance(step, Call):
+        return None
+
+    async def function(value: Any, /, **params: Any) -> Any:
+        calls = recorder()
+        if calls is None:
+            raise AssertionError(f"step {step.name!r} runs outside of a recording")
+
+        async def make() -> CallMade:
+            return CallMade({"value": as_saved(await step.call(value, **params), f"step {step.name!r}")})
+
+        return (await calls.call("function", make))["value"]
+
+    return replace(step, function=function)
+
+
+class TemporalHandle:
+    """A handle to one run. It holds nothing: every question is put to the server."""
+
+    def __init__(self, engine: Temporal, run_id: str, given: Mapping[str, Any] | None = None) -> None:
+        self._engine = engine
+        self._run_id = run_id
+        self._given = given
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self._run_id
+
+    async def _workflow(self) -> WorkflowHandle[Any, Any]:
+        return (await self._engine.client()).get_workflow_handle(self._run_id)
+
+    async def _journal(self) -> Journal:
+        """What there is of the run. Raises `UsageError` where the server, or every worker, is away."""
+        try:
+            journal: Journal = await (await self._workflow()).query("journal")
+        except RPCError as error:
+            raise UsageError(f"run {self._run_id} cannot be asked how it stands: {error.message}") from error
+        return journal
+
+    async def status(self) -> str:
+        """queued, running, paused, completed, degraded, failed or cancelled. A worker has to be there to say so."""
+        run = (await self._journal())["run"]
+        return "queued" if run is None else str(run["status"])
+
+    async def result(self) -> RunResult:
+        """How the run ended, as soon as it has, or that it waits for an answer.
+
+        Raises `UsageError` for a run that was begun with something else, or that Temporal itself has ended.
+        """
+        waiting = asyncio.ensure_future((await self._workflow()).result())
+        try:
+            while True:
+                await asyncio.wait([waiting], timeout=_LOOK_SECONDS)
+                if waiting.done():
+                    return self._told(waiting.result())
+                with suppress(UsageError):  # no worker is there to say that it waits
+                    journal = await self._journal()
+                    if journal["run"] is not None and journal["run"]["status"] == "paused":
+                        return self._told(journal)
+        except WorkflowFailureError as error:
+            raise UsageError(f"run {self._run_id} was ended by Temporal: {error.cause}") from error
+        finally:
+            waiting.cancel()
+
+    def _told(self, journal: Journal) -> RunResult:
+        row, steps = RunRow(**journal["run"]), [StepRow(**step) for step in journal["steps"]]
+        if self._given is not None and (row.input, row.context) != (self._given["input"], self._given["context"]):
+            raise UsageError(f"run {self._run_id!r} was begun with another input or context; give it another run_id")
+        runner = self._engine.inside.get(row.version)
+        return result_of(row, steps, None if runner is None else runner.pipeline)
+
+    def stream(self, offset: int = 0) -> AsyncGenerator[tuple[int, StreamEvent]]:  # noqa: ARG002 - as in `Handle`
+        """Refused: Temporal's history is no stream of events."""
+        raise UsageError("a run on Temporal cannot be followed event by event; ask for its status, or use Durable")
+
+    async def cancel(self) -> None:
+        """Cancel the run. Its open steps are settled first."""
+        await (await self._workflow()).cancel()
+
+    async def answer(self, value: Any) -> None:
+        """Answer what the run asks. Raises `UsageError` where it asks nothing."""
+        status = await self.status()
+        if status != "paused":
+            raise UsageError(f"run {self._run_id} is {status}, and waits for no answer")
+        await (await self._workflow()).signal("answer", {"value": value})
+
+    async def check(self) -> list[str]:
+        """What is against the laws in the run, as `aros check` says it."""
+        journal = await self._journal()
+        steps = [StepRow(**step) for step in journal["steps"]]
+        return broken_laws(RunRow(**journal["run"]), steps, (), journal["calls"]) if journal["run"] else []
+
+
+__all__ = ["Temporal", "TemporalHandle"]

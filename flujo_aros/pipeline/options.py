@@ -88,7 +88,7 @@ def is_a(*names: str) -> Callable[[Any], bool]:
     """Whether a value is an object of one of these classes, which are not imported for that."""
 
     def fits(value: Any) -> bool:
-        kind = type(value)
+        kind = cast("type[object]", type(value))
         return kind.__name__ in names or any(each.__name__ in names for each in kind.__mro__)
 
     return fits

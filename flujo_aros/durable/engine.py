@@ -371,6 +371,8 @@ class Durable:
                 active.task.cancel()
             await asyncio.wait([waiting])
             raise
+        except SQLAlchemyError as error:  # the engine could not write how its workflow has ended
+            raise local.error or self.store.refused(error) from error
         finally:
             self._local.pop(task.run_id, None)
         if local.error is not None:

@@ -186,7 +186,8 @@ def dequeue_while(may: Callable[[], bool], database: object) -> None:
     DBOS has no switch for it, so that its two methods that dequeue are guarded. Raises `UsageError` where this
     release of it has none of that name.
     """
-    for name, nothing in (("start_queued_workflows", ([], None)), ("start_queued_partitioned_workflows", [])):
+    nothings: dict[str, object] = {"start_queued_workflows": ([], None), "start_queued_partitioned_workflows": []}
+    for name, nothing in nothings.items():
         dequeue = getattr(database, name, None)
         if not callable(dequeue):
             raise UsageError(

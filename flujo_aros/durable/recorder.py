@@ -273,9 +273,9 @@ class RunRecording:
             made: CallMade | None = None
             try:
                 made = await make()
+                return made.record
             finally:
                 await settle(made)
-            return made.record
 
         return await self._checkpoint(key, body)
 

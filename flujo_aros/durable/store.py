@@ -225,7 +225,11 @@ class Store:
             with self.engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise DatabaseError(f"the durable database {self.shown} {_refusal(error)}") from error
+            raise self.refused(error) from error
+
+    def refused(self, error: SQLAlchemyError) -> DatabaseError:
+        """What the database has refused, as one sentence."""
+        return DatabaseError(f"the durable database {self.shown} {_refusal(error)}")
 
     # -- runs --------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ before they are written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -22,6 +22,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -384,8 +385,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, JournalRepair):
         return to_plain(value)
     if isinstance(value, tuple):
-        several: tuple[Any, ...] = value
-        return [_plain(each) for each in several]
+        return [_plain(each) for each in cast("Sequence[Any]", value)]
     return value
 
 

@@ -91,6 +91,18 @@ def server() -> Iterator[Server]:
         yield server
 
 
+def test_a_disk_that_is_full_in_the_middle_of_a_run_loses_nothing(tmp_path: Path, small_disk: Path) -> None:
+    shop = Shop(tmp_path, f"sqlite:///{small_disk / 'runs.sqlite'}")
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    (tmp_path / "full").touch()
+    assert_one_sentence(shop.run(), "the disk is full", "nothing is lost: make room and run again")
+    (small_disk / "filler").unlink()
+    (tmp_path / "full").unlink()
+    ended = shop.run()
+    assert (ended.returncode, len(ended.stdout.strip())) == (0, 20_000), ended.stderr
+    assert shop.calls() == ["one", "large", "large"]
+
+
 def test_a_database_that_is_away_is_one_sentence_and_its_runs_are_there_afterwards(
     tmp_path: Path, server: Server
 ) -> None:

@@ -75,6 +75,7 @@ COMMANDS: Final = {
     "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
     "read": _Command("read:read_command", "Read a model's reply as a typed value."),
     "lint": _Command("lint:lint_command", "Find errors in blueprints before a token is spent.", shows_help_alone=True),
+    "lsp": _Command("lsp:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
     "rule": _Command("rule:rule_command", "Explain a rule of `aros lint`, or list them all."),
     "runs": _Command("runs:runs_command", "List the runs in the journal, newest first."),
     "show": _Command("show:show_command", "Show a run from the journal."),

@@ -14,7 +14,7 @@ from .conftest import Aros
 
 DOCUMENTED = (
     *("run", "ensemble", "resume", "submit", "worker", "status", "cancel", "fork", "check"),
-    *("plan", "graph", "read", "lint", "rule", "runs", "show", "explain", "review", "health", "replay"),
+    *("plan", "graph", "read", "lint", "lsp", "rule", "runs", "show", "explain", "review", "health", "replay"),
     *("report", "init", "schema"),
     "bench",
 )

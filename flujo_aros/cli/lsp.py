@@ -1,0 +1,413 @@
+"""`aros lsp`: a language server for blueprints, over stdin and stdout.
+
+An editor sends the text of a blueprint as it is typed and gets back what `aros lint` finds in it, the fixes as code
+actions, the documentation of a key or a rule as a hover, and the keys and values that may stand at the cursor. Findings
+and fixes are the linter's, keys are those of the blueprint's JSON Schema: nothing about blueprints is declared here.
+
+A blueprint that is being typed is seldom valid YAML. So the place of the cursor is found from indentation alone
+(`Cursor`), which is right for blocks; inside of `{…}` on one line there is no completion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from flujo_aros.errors import UsageError
+
+if TYPE_CHECKING:
+    from lsprotocol import types
+    from pygls.lsp.server import LanguageServer
+    from pygls.workspace import TextDocument
+
+    from flujo_aros.lint.finding import Finding
+    from flujo_aros.lint.report import Linted
+
+_ITEM: Final = re.compile(r"( *)-(?: +|$)")
+_KEY: Final = re.compile(r"""( *)("[^"]*"|'[^']*'|[^\s"'#\[\]{},&*!|>%@`-][^:#]*?)\s*:(?:\s+(.*))?$""")
+_IDLE: Final = 0.3
+"""Seconds without a key stroke before a text is linted."""
+
+
+def lsp_command() -> None:
+    """Serve editors: findings, fixes, hovers and completion.
+
+    It speaks the Language Server Protocol over stdin and stdout, and lints a blueprint while you type. How to start
+    it from VS Code and Neovim is on the page "In an editor" of the documentation.
+
+    Example: aros lsp
+    """
+    if find_spec("pygls") is None:
+        message = "the language server needs an extra package: pip install 'flujo_aros[lsp]'"
+        raise UsageError(message)
+    server().start_io()
+
+
+def server() -> LanguageServer:
+    """A language server with everything connected, not yet started."""
+    from lsprotocol import types
+    from pygls.lsp.server import LanguageServer
+
+    made = LanguageServer("aros", version("flujo_aros"))
+    blueprints = _Blueprints(made)
+    # pygls sets attributes on what it registers, which a bound method has not: hence partial
+    made.feature(types.TEXT_DOCUMENT_DID_OPEN)(partial(blueprints.opened))
+    made.feature(types.TEXT_DOCUMENT_DID_CHANGE)(partial(blueprints.changed))
+    made.feature(types.TEXT_DOCUMENT_DID_SAVE)(partial(blueprints.saved))
+    made.feature(types.TEXT_DOCUMENT_DID_CLOSE)(partial(blueprints.closed))
+    kinds = [types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll]
+    made.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))(
+        partial(blueprints.actions)
+    )
+    made.feature(types.TEXT_DOCUMENT_HOVER)(partial(blueprints.hover))
+    triggers = types.CompletionOptions(trigger_characters=[":", " ", "-", "."])
+    made.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)(partial(blueprints.complete))
+    return made
+
+
+class _Blueprints:
+    """What the server answers about open documents."""
+
+    def __init__(self, served: LanguageServer) -> None:
+        self._server = served
+        self._versions: dict[str, int] = {}
+
+    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Lint a document that an editor has opened."""
+        self._publish(params.text_document.uri)
+
+    def saved(self, params: types.DidSaveTextDocumentParams) -> None:
+        """Lint again: an imported file or a prompt may have changed, too."""
+        self._publish(params.text_document.uri)
+
+    async def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Lint once nobody has typed for a moment."""
+        import asyncio
+
+        uri = params.text_document.uri
+        self._versions[uri] = mine = self._versions.get(uri, 0) + 1
+        await asyncio.sleep(_IDLE)
+        if self._versions.get(uri) == mine:
+            self._publish(uri)
+
+    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Take the findings of a closed document away."""
+        self._versions.pop(params.text_document.uri, None)
+        self._show(params.text_document.uri, [])
+
+    def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """The fixes of what was found in these lines; and of all that is safe, for a fix on save."""
+        from lsprotocol import types
+
+        from flujo_aros.lint.finding import Applicability
+
+        document = self._document(params.text_document.uri)
+        wanted, lines = params.context.only, range(params.range.start.line, params.range.end.line + 1)
+        found: list[types.CodeAction] = []
+        linted = _lint(document)
+        for finding in linted.findings:
+            fix = finding.fix
+            shown = _diagnostic(document, finding)
+            if fix is None or not fix.edits or not _touches(shown.range, lines) or not _allows(wanted, "quickfix"):
+                continue
+            unsafe = fix.applicability < Applicability.SAFE
+            edits = [_edit(document, each.start, each.end, each.text) for each in fix.edits]
+            title = f"{fix.title}{' (look at it)' if unsafe else ''}"
+            found.append(
+                types.CodeAction(
+                    title,
+                    kind=types.CodeActionKind.QuickFix,
+                    diagnostics=[shown],
+                    is_preferred=not unsafe,
+                    edit=types.WorkspaceEdit(changes={document.uri: edits}),
+                )
+            )
+        if wanted is not None and any(str(each).startswith("source") for each in wanted):
+            fixed = _lint(document, fix=Applicability.SAFE)
+            if fixed.text != document.source:
+                whole = [_edit(document, 0, len(document.source), fixed.text)]
+                edit = types.WorkspaceEdit(changes={document.uri: whole})
+                found.append(types.CodeAction("Fix all", kind=types.CodeActionKind.SourceFixAll, edit=edit))
+        return found
+
+    def hover(self, params: types.HoverParams) -> types.Hover | None:
+        """The rule of a finding under the cursor, or what a key means."""
+        from lsprotocol import types
+
+        from flujo_aros.lint.docs import rule_to_markdown
+        from flujo_aros.lint.rules import RULES
+
+        document = self._document(params.text_document.uri)
+        at = document.position_codec.position_from_client_units(document.lines, params.position)
+        pages = {rule.code: rule_to_markdown(rule) for rule in RULES}
+        here = [
+            pages[finding.code]
+            for finding in _lint(document).findings
+            if (finding.place.line - 1, finding.place.column - 1) <= (at.line, at.character)
+            and (at.line, at.character) <= (finding.end.line - 1, finding.end.column - 1)
+        ]
+        key = _key_documentation(document.source, at.line)
+        shown = [*([key] if key else []), *dict.fromkeys(here)]
+        if not shown:
+            return None
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(shown)))
+
+    def complete(self, params: types.CompletionParams) -> types.CompletionList:
+        """The keys that may be typed at the cursor, or the values of its key."""
+        from lsprotocol import types
+
+        document = self._document(params.text_document.uri)
+        at = document.position_codec.position_from_client_units(document.lines, params.position)
+        kinds = {"key": types.CompletionItemKind.Property, "value": types.CompletionItemKind.Value}
+        items = [
+            types.CompletionItem(
+                each.label,
+                kind=kinds[each.kind],
+                documentation=types.MarkupContent(types.MarkupKind.Markdown, each.about) if each.about else None,
+                insert_text=f"{each.label}: " if each.kind == "key" else each.label,
+            )
+            for each in completions(document.source, at.line, at.character)
+        ]
+        return types.CompletionList(is_incomplete=False, items=items)
+
+    def _document(self, uri: str) -> TextDocument:
+        return self._server.workspace.get_text_document(uri)
+
+    def _publish(self, uri: str) -> None:
+        document = self._document(uri)
+        self._show(uri, [_diagnostic(document, each) for each in _lint(document).findings], document.version)
+
+    def _show(self, uri: str, found: list[types.Diagnostic], of: int | None = None) -> None:
+        from lsprotocol import types
+
+        shown = types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=of)
+        self._server.text_document_publish_diagnostics(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Something that may stand at the cursor: a `key` or a `value`, and what it means."""
+
+    label: str
+    kind: str
+    about: str = ""
+
+
+def completions(text: str, line: int, character: int) -> list[Completion]:
+    """What may be typed at a place of a blueprint, counted from 0: keys that are not there yet, or values.
+
+    >>> [each.label for each in completions("steps:\\n  - kind: par", 1, 13)][:3]
+    ['step', 'parallel', 'conditional']
+    """
+    before = text.split("\n")[line][:character] if line <= text.count("\n") else ""
+    cursor = Cursor.at(text, line, character)
+    if before.lstrip(" -").startswith("#"):
+        return []
+    if cursor.key is not None and ":" in before:
+        return [Completion(each, "value") for each in _values(cursor)]
+    found = _properties(cursor)
+    there = set(cursor.owner.members) - {cursor.key}
+    return [Completion(name, "key", _about(each)) for name, each in found.items() if name not in there]
+
+
+@dataclass(eq=False, slots=True)
+class _Node:
+    """A key with the scalar behind it, or an item of a list (`key` is None), and the members of the mapping in it."""
+
+    key: str | None
+    indent: int
+    parent: _Node | None
+    value: str = ""
+    members: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a line is in a YAML document that may not be complete, by indentation.
+
+    `owner` is the key or item whose mapping the line belongs to, `key` the key on the line, if it has one.
+    """
+
+    owner: _Node
+    key: str | None
+
+    @property
+    def path(self) -> list[_Node]:
+        """The nodes from the top of the document down to the mapping around the line."""
+        found: list[_Node] = []
+        node: _Node | None = self.owner
+        while node is not None:
+            found.insert(0, node)
+            node = node.parent
+        return found
+
+    @classmethod
+    def at(cls, text: str, line: int, character: int) -> Cursor:
+        """The place of a line, counted from 0. On an empty line the column says how deep it is."""
+        top = _Node(None, -1, None)
+        found = cls(top, None)
+        for row, written in enumerate(text.split("\n")):
+            at = 0
+            while item := _ITEM.match(written, at):
+                top = _Node(None, at + len(item[1]), _owner(top, at + len(item[1]), of_item=True))
+                at = item.end()
+            key = _KEY.match(written, at)
+            if key is not None:
+                indent, name, value = at + len(key[1]), key[2].strip("\"'"), (key[3] or "").strip("\"' ")
+                owner = _owner(top, indent)
+                owner.members[name] = top = _Node(name, indent, owner, value)
+                if row == line:
+                    found = cls(owner, name)
+            elif row == line:
+                word = written[at:].lstrip()
+                found = cls(_owner(top, len(written) - len(word) if word else max(at, character)), None)
+        return found
+
+
+def _owner(node: _Node, indent: int, *, of_item: bool = False) -> _Node:
+    """The node that holds what begins at this column. A list may be as far to the left as its own key."""
+    while node.parent is not None and (node.indent > indent or (node.indent == indent and not (of_item and node.key))):
+        node = node.parent
+    return node
+
+
+def _properties(cursor: Cursor) -> dict[str, Mapping[str, Any]]:
+    """The keys that the mapping around the cursor may have, each with its schema."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for schema in _schemas(cursor):
+        found.update(cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {})))
+    return {name: each for name, each in found.items() if not each.get("deprecated")}
+
+
+def _schemas(cursor: Cursor) -> list[Mapping[str, Any]]:
+    """The schemas that hold for the mapping around the cursor."""
+    from flujo_aros.blueprint.editor import blueprint_schema
+
+    whole = blueprint_schema()
+    root, *inner = cursor.path
+    here = list(_flat(whole, whole, root.members))
+    for node in inner:
+        below: list[Mapping[str, Any]] = []
+        for schema in here:
+            found = schema.get("items") if node.key is None else _member(schema, node.key)
+            if isinstance(found, dict):
+                below += _flat(cast("dict[str, Any]", found), whole, node.members)
+        here = below
+    return here
+
+
+def _member(schema: Mapping[str, Any], key: str) -> Any:
+    named = schema.get("properties", {})
+    return named[key] if key in named else schema.get("additionalProperties")
+
+
+def _flat(
+    schema: Mapping[str, Any], whole: Mapping[str, Any], members: Mapping[str, _Node]
+) -> Iterator[Mapping[str, Any]]:
+    """A schema and all that it refers to, as far as they hold for a mapping with these members."""
+    yield schema
+    if "$ref" in schema:
+        yield from _flat(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, members)
+    for word in ("allOf", "anyOf", "oneOf"):
+        for each in schema.get(word, ()):
+            yield from _flat(each, whole, members)
+    if "if" in schema and _holds(schema["if"], members):
+        yield from _flat(schema.get("then", {}), whole, members)
+
+
+def _holds(condition: Mapping[str, Any], members: Mapping[str, _Node]) -> bool:
+    """Whether the condition of a schema is true. Here they are about which members are there, and their values."""
+    if "not" in condition:
+        return not _holds(condition["not"], members)
+    constants = {name: each["const"] for name, each in condition.get("properties", {}).items() if "const" in each}
+    required = all(name in members for name in condition.get("required", ()))
+    return required and all(name not in members or members[name].value == value for name, value in constants.items())
+
+
+def _values(cursor: Cursor) -> list[str]:
+    """The values that the key at the cursor may have, where they can be listed."""
+    if cursor.key == "uses":
+        from flujo_aros.pipeline.builtins import BUILTINS
+
+        agents = cursor.path[0].members.get("agents")
+        return [*(f"agents.{name}" for name in (agents.members if agents else ())), *BUILTINS]
+    schema = _properties(cursor).get(cursor.key or "")
+    return [] if schema is None else list(dict.fromkeys(_listed(schema)))
+
+
+def _listed(schema: Mapping[str, Any]) -> Iterator[str]:
+    if schema.get("type") == "boolean":
+        yield from ("true", "false")
+    yield from (str(each) for each in schema.get("enum", ()) if each is not None)
+    if isinstance(schema.get("const"), str):
+        yield schema["const"]
+    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _listed(each)
+
+
+def _key_documentation(text: str, line: int) -> str | None:
+    cursor = Cursor.at(text, line, 0)
+    schema = None if cursor.key is None else _properties(cursor).get(cursor.key)
+    about = None if schema is None else _about(schema)
+    return f"**{cursor.key}**\n\n{about}" if about else None
+
+
+def _about(schema: Mapping[str, Any]) -> str:
+    """What a key means, what it may be, and what it is when it is left out."""
+    words = [str(schema["description"])] if "description" in schema else []
+    if values := list(dict.fromkeys(_listed(schema))):
+        words.append("One of " + ", ".join(f"`{each}`" for each in values) + ".")
+    if schema.get("default") not in (None, "", {}, []):
+        words.append(f"Default: `{schema['default']}`.")
+    return " ".join(words)
+
+
+def _lint(document: TextDocument, **options: Any) -> Linted:
+    from flujo_aros.lint import Options, lint_text
+
+    path = Path(document.path)
+    return lint_text(document.source, source=str(path), folder=path.parent, options=Options(**options))
+
+
+def _diagnostic(document: TextDocument, finding: Finding) -> types.Diagnostic:
+    from lsprotocol import types
+
+    severities = {
+        "error": types.DiagnosticSeverity.Error,
+        "warning": types.DiagnosticSeverity.Warning,
+        "info": types.DiagnosticSeverity.Information,
+    }
+    start = types.Position(finding.place.line - 1, finding.place.column - 1)
+    end = types.Position(finding.end.line - 1, finding.end.column - 1)
+    return types.Diagnostic(
+        document.position_codec.range_to_client_units(document.lines, types.Range(start, end)),
+        finding.message,
+        severity=severities[finding.severity.value],
+        code=finding.code,
+        source="aros",
+    )
+
+
+def _edit(document: TextDocument, start: int, end: int, text: str) -> types.TextEdit:
+    from lsprotocol import types
+
+    from flujo_aros.lint.positions import Positions
+
+    positions = Positions(document.source)
+    ends = [positions.place(each) for each in (start, end)]
+    where = types.Range(*(types.Position(each.line - 1, each.column - 1) for each in ends))
+    return types.TextEdit(document.position_codec.range_to_client_units(document.lines, where), text)
+
+
+def _touches(shown: types.Range, lines: range) -> bool:
+    return shown.start.line < lines.stop and shown.end.line >= lines.start
+
+
+def _allows(wanted: Sequence[Any] | None, kind: str) -> bool:
+    return wanted is None or any(kind == str(getattr(each, "value", each)) for each in wanted)

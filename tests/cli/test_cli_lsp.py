@@ -1,0 +1,195 @@
+"""`aros lsp`: a real client talks to a real server process, as an editor does."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flujo_aros.cli.lsp import completions
+
+pytest.importorskip("pygls", reason="the extra `lsp` is not installed")
+from lsprotocol import types
+from pygls.lsp.client import LanguageClient
+
+BLUEPRINT = """\
+version: "0.1"
+agents:
+  sorter:
+    model: openai:gpt-5-mini
+    system_prompt: Sörtiere 🙂.
+    output_schema: {type: object, properties: {kind: {type: string}}, required: [kind]}
+steps:
+  - name: sort
+    uses: agents.sortr
+"""
+
+
+class Editor:
+    """An editor with one document open."""
+
+    def __init__(self, client: LanguageClient, found: asyncio.Queue[list[types.Diagnostic]], uri: str) -> None:
+        self.client, self.found, self.uri = client, found, uri
+        self.document = types.TextDocumentIdentifier(uri)
+
+    async def type(self, text: str) -> list[types.Diagnostic]:
+        """Replace the whole text, and wait for what is found in it."""
+        document = types.VersionedTextDocumentIdentifier(version=2, uri=self.uri)
+        change = types.TextDocumentContentChangeWholeDocument(text)
+        self.client.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))
+        return await asyncio.wait_for(self.found.get(), 90)
+
+    async def actions(self, line: int, *only: str) -> list[types.CodeAction]:
+        lines = types.Range(types.Position(line, 0), types.Position(line, 99))
+        context = types.CodeActionContext([], only=[*only] or None)
+        asked = types.CodeActionParams(self.document, lines, context)
+        return list(await self.client.text_document_code_action_async(asked) or [])  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def editing(folder: Path, text: str) -> AsyncIterator[Editor]:
+    client = LanguageClient("test", "1")
+    found: asyncio.Queue[list[types.Diagnostic]] = asyncio.Queue()
+
+    @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    def _(shown: types.PublishDiagnosticsParams) -> None:
+        found.put_nowait(list(shown.diagnostics))
+
+    await client.start_io(sys.executable, "-m", "flujo_aros.cli", "lsp")
+    await client.initialize_async(types.InitializeParams(types.ClientCapabilities()))
+    client.initialized(types.InitializedParams())
+    uri = (folder / "b.yaml").as_uri()
+    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "yaml", 1, text)))
+    yield Editor(client, found, uri)
+    await client.shutdown_async(None)
+    client.exit(None)
+    await client.stop()
+
+
+def in_editor(folder: Path, text: str, do: Callable[[Editor], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        async with editing(folder, text) as editor:
+            return await do(editor)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_finding_is_shown_where_it_is_and_goes_when_it_is_corrected(tmp_path: Path) -> None:
+    async def do(editor: Editor) -> None:
+        shown = await asyncio.wait_for(editor.found.get(), 90)
+        assert "V-A6" in [each.code for each in shown]
+        wrong = next(each for each in shown if each.code == "V-A6")
+        assert wrong.range.start == types.Position(8, 10)
+        assert wrong.severity == types.DiagnosticSeverity.Error
+        assert "V-A6" not in [each.code for each in await editor.type(BLUEPRINT.replace("sortr", "sorter"))]
+
+    in_editor(tmp_path, BLUEPRINT, do)
+
+
+@pytest.mark.slow
+def test_columns_are_counted_as_the_protocol_counts_them_behind_an_emoji(tmp_path: Path) -> None:
+    text = "steps: [{name: '🙂', uses: agents.nobody}]\n"
+
+    async def do(editor: Editor) -> Any:
+        shown = await asyncio.wait_for(editor.found.get(), 90)
+        return next(each for each in shown if each.code == "V-A6").range.start.character
+
+    assert in_editor(tmp_path, text, do) == text.index("agents") + 1  # an emoji is two units of UTF-16
+
+
+@pytest.mark.slow
+def test_a_fix_is_offered_on_the_line_of_its_finding_and_corrects_it(tmp_path: Path) -> None:
+    async def do(editor: Editor) -> None:
+        actions = await editor.actions(8)
+        assert actions
+        edit = actions[0].edit
+        assert edit is not None
+        changes = edit.changes
+        assert changes is not None
+        (change,) = changes[editor.uri]
+        assert change.new_text.endswith("sorter")
+        assert await editor.actions(0) == []
+
+    in_editor(tmp_path, BLUEPRINT, do)
+
+
+@pytest.mark.slow
+def test_fix_all_makes_what_aros_lint_fix_makes(tmp_path: Path) -> None:
+    from flujo_aros.lint import Applicability, Options, lint_text
+
+    async def do(editor: Editor) -> str:
+        (action,) = await editor.actions(0, "source.fixAll")
+        edit = action.edit
+        assert edit is not None
+        changes = edit.changes
+        assert changes is not None
+        return changes[editor.uri][0].new_text
+
+    text = BLUEPRINT.replace("sortr", "sorter")
+    assert in_editor(tmp_path, text, do) == lint_text(text, options=Options(fix=Applicability.SAFE)).text
+
+
+@pytest.mark.slow
+def test_a_hover_explains_the_key_and_the_rule(tmp_path: Path) -> None:
+    async def do(editor: Editor) -> Any:
+        asked = types.HoverParams(editor.document, types.Position(8, 12))
+        rule = await editor.client.text_document_hover_async(asked)
+        key = await editor.client.text_document_hover_async(types.HoverParams(editor.document, types.Position(3, 6)))
+        return rule, key
+
+    rule, key = in_editor(tmp_path, BLUEPRINT, do)
+    assert "V-A6" in rule.contents.value
+    assert "**model**" in key.contents.value
+
+
+@pytest.mark.slow
+def test_completion_comes_over_the_wire(tmp_path: Path) -> None:
+    async def do(editor: Editor) -> Any:
+        asked = types.CompletionParams(editor.document, types.Position(8, 10))
+        return await editor.client.text_document_completion_async(asked)
+
+    assert "agents.sorter" in [each.label for each in in_editor(tmp_path, BLUEPRINT, do).items]
+
+
+@pytest.mark.parametrize(
+    ("text", "among", "not_among"),
+    [
+        ("|", {"steps", "agents", "imports"}, {"uses"}),
+        ("steps:\n  - |", {"name", "uses", "kind"}, {"steps"}),
+        ("steps:\n  - name: a\n    |", {"uses", "input"}, {"name", "branches"}),
+        ("steps:\n  - |\n    name: a\n", {"uses"}, {"name"}),
+        ("steps:\n- kind: parallel\n  br|", {"branches", "merge_strategy"}, {"kind", "uses"}),
+        ("steps:\n  - kind: par|", {"parallel", "loop", "hitl"}, {"name"}),
+        ("steps:\n  - kind: loop\n    loop:\n      |", {"body", "max_loops"}, {"uses"}),
+        ("steps:\n  - kind: loop\n    loop:\n      body:\n        - name: x\n          |", {"uses"}, {"body", "name"}),
+        ("steps:\n  - kind: parallel\n    branches:\n      a:\n        - |", {"uses"}, {"branches"}),
+        ("steps:\n  - processing:\n      structured_output: |", {"auto", "off"}, {"name"}),
+        ("agents:\n  a:\n    |\n    model: x\nsteps: []", {"system_prompt"}, {"model", "steps"}),
+        (
+            "agents:\n  a: {model: x}\n  bb:\n    model: y\nsteps:\n  - uses: |",
+            {"agents.a", "agents.bb", "stringify"},
+            {"x"},
+        ),
+        ("# |", set(), {"steps"}),
+        ("steps:\n  - name: a\n    nonsense:\n      |", set(), {"steps", "name"}),
+    ],
+)
+def test_what_may_be_typed_here(text: str, among: set[str], not_among: set[str]) -> None:
+    before, _, after = text.partition("|")
+    line = before.count("\n")
+    found = {each.label for each in completions(before + after, line, len(before.rpartition("\n")[2]))}
+    assert among <= found
+    assert not found & not_among
+
+
+def test_completion_takes_any_text_and_any_place() -> None:
+    for text in ("", "\n\n", "- - -", "a: [", "\t- x", ": :", "steps:\n - {", "é: 🙂\n  - "):
+        for line in range(text.count("\n") + 2):
+            for character in range(6):
+                completions(text, line, character)

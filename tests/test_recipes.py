@@ -1,5 +1,6 @@
 """The recipes of docs/recipes.md work, against a model server on this machine that speaks OpenAI's language."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -104,3 +105,5 @@ def test_a_plain_client_refuses_a_reply_that_was_cut(page: SimpleNamespace, serv
 
 def test_the_recipe_for_pytest_passes(page: SimpleNamespace) -> None:
     page.test_an_order_in_prose_is_understood()
+    asyncio.get_event_loop().close()  # run_sync makes one, and leaves it open
+    asyncio.set_event_loop(None)

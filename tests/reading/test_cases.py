@@ -5,6 +5,8 @@ from collections import Counter
 
 import pytest
 
+from flujo_aros import Accepted, Risk
+
 from .literate import Case, describe, load_cases, wanted
 
 ALL = load_cases()
@@ -14,6 +16,15 @@ ALL = load_cases()
 def test_case(case: Case) -> None:
     """The text comes to the value with exactly these repairs, or is rejected for this reason."""
     assert _exact(describe(case.read())) == _exact(wanted(case))
+
+
+@pytest.mark.parametrize("risk", Risk)
+@pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+def test_no_repair_is_riskier_than_allowed(case: Case, risk: Risk) -> None:
+    """Whatever a text needs, it is rejected where that takes more than the caller allows."""
+    outcome = case.read(risk)
+    if isinstance(outcome, Accepted):
+        assert [repair for repair in outcome.repairs if repair.risk > risk] == []
 
 
 def test_no_two_cases_share_a_name() -> None:

@@ -440,12 +440,13 @@ def _holds(outcome: Accepted[Any], schema: dict[str, Any]) -> None:
     OPTIONS,
 )
 def test_repairs_say_where_they_are(text: str, schema: dict[str, Any], options: dict[str, Any]) -> None:
-    """A span lies in the text and begins with what the repair says stood there; a path leads somewhere in the value."""
+    """A span lies in the text and begins with `before`; a path leads into the value; no risk is above the allowed."""
     outcome = read(text, schema, **options)
     repairs = outcome.repairs if isinstance(outcome, Accepted) else ()
     moved = MOVING.intersection(repair.code for repair in repairs)  # the path is then that before the move
     for repair in repairs:
         start, end = repair.span
+        assert repair.risk <= options.get("risk", Risk.INFERRED)
         assert 0 <= start <= end <= len(text)
         assert text[start:end].startswith(repair.before.removesuffix("…"))
         assert moved or _resolves(repair.path, outcome.value), repair

@@ -11,6 +11,7 @@ full-width `：`, `=` or `=>`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
@@ -110,8 +111,21 @@ ELEMENT: Final = re.compile(
     re.X,
 )
 NEXT_CONTAINER: Final = re.compile(rf"{_GAP}(,){_GAP}(?= [{{\[] )", re.X)
-BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
-"""Brackets, and the strings in which they do not count."""
+_BRACKET: Final = re.compile(r"[{}\[\]]")
+_BRACKET_OR_STRING: Final = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<open>\\?\Z))', re.S)
+
+
+def brackets(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """The brackets in a part of a text, without those in strings; a string that never ends is none.
+
+    No string ends behind the opening quote of one that never ends, so that nothing is looked through twice.
+    """
+    for found in _BRACKET_OR_STRING.finditer(text, start, end):
+        if found["open"] is not None:
+            yield from _BRACKET.finditer(text, found.start(), end)
+        elif found[0][0] != '"':
+            yield found
+
 
 # --- keys ------------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from flujo_aros.contract import ANY, Counts, Shape, path_of
 from flujo_aros.json_data import Unescaped
 from flujo_aros.outcome import Reason, Risk
-from flujo_aros.reading.grammar import BRACKETS
+from flujo_aros.reading.grammar import brackets
 from flujo_aros.reading.node import NUMBER, OBJECT, Member, Node
 from flujo_aros.reading.parser import Frame, Parsed, Parser, Stop
 from flujo_aros.reading.repairs import LOSSY, Edit, worst
@@ -104,10 +104,9 @@ class LenientParser(Parser):
         """Where the object ends. None where that is not certain, or where a key that counts may follow once more."""
         end, depth = len(self.text), 0
         cut = stop.failure.reason is Reason.TRUNCATED
-        for found in BRACKETS.finditer(self.text, self.stack[0].start):
-            char = found[0]
-            depth += (char in "{[") - (char in "}]")
-            if char in "}]" and depth <= 0:
+        for found in brackets(self.text, self.stack[0].start, end):
+            depth += 1 if found[0] in "{[" else -1
+            if depth <= 0:
                 end, cut = found.end(), False
                 break
         else:

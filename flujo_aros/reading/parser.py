@@ -1137,15 +1137,13 @@ class Parser:
         if self.looked > _LOOK + 4 * len(self.text):
             raise self._stop("too many brackets do not fit together", "wrong-closer")
         surplus = depth = 0
-        for found in grammar.BRACKETS.finditer(self.text, start, end):
-            char = found[0]
-            if char in "{[":
+        for found in grammar.brackets(self.text, start, end):
+            if found[0] in "{[":
                 depth += 1
-            elif char in "}]":
-                if depth:
-                    depth -= 1
-                else:
-                    surplus += 1
+            elif depth:
+                depth -= 1
+            else:
+                surplus += 1
         return surplus
 
     # --- white space and comments -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from flujo_aros import Accepted, Limits, Reason, Rejected, Risk, Trust, read
+from flujo_aros import Accepted, Limits, Output, Reason, Rejected, Risk, Trust, read
 from flujo_aros.contract import Valid, compile_contract
 from flujo_aros.reading.repairs import Edit, RepairLog
 from flujo_aros.reading.select import DEPTH
@@ -190,6 +190,13 @@ def test_space_in_a_number_takes_linear_work(text: str) -> None:
     """Where a currency may stand is not looked for anew at each blank: this would take days."""
     schema = {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}
     assert isinstance(read(text % (" " * 1_000_000), schema), Rejected)
+
+
+def test_a_string_that_never_ends_is_looked_through_once() -> None:
+    """Each of these quotes may open a string that never ends: to try one after the other would take ten minutes."""
+    outcome = read('{"kind": "say", "text": "Hi.", "mood": {"now": ? ' + '\\"' * 200_000, Output.event(["say"]))
+    assert isinstance(outcome, Accepted)
+    assert outcome.value.text == "Hi."
 
 
 @pytest.mark.parametrize("bomb", ["[", '{"a":', '[{"a":', "{'a':[", "[[1],"])

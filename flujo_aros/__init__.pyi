@@ -70,19 +70,19 @@ from flujo_aros.reading.normalize import (
 )
 from flujo_aros.reading.read import Limits as Limits, read as read
 from flujo_aros.reading.stream import StreamReader as StreamReader
-from flujo_aros.recovery.stage_stats import Evidence as Evidence
+from flujo_aros.recovery.plan import Evidence as Evidence
 from flujo_aros.recovery.ladder import Ladder as Ladder
-from flujo_aros.recovery.stages.constrain import Constrain as Constrain
-from flujo_aros.recovery.stages.degrade import Degrade as Degrade
-from flujo_aros.recovery.stages.escalate import Escalate as Escalate
-from flujo_aros.recovery.stages.extract import Extract as Extract
-from flujo_aros.recovery.stages.llm_repair import LlmRepair as LlmRepair
-from flujo_aros.recovery.stages.patch import Patch as Patch
-from flujo_aros.recovery.stages.resume import Resume as Resume
-from flujo_aros.recovery.stages.retry import Retry as Retry
-from flujo_aros.recovery.stages.salvage import Salvage as Salvage
-from flujo_aros.recovery.stages.simplify import Simplify as Simplify
-from flujo_aros.recovery.stages.synthesize import Synthesize as Synthesize
+from flujo_aros.recovery.asking import Constrain as Constrain
+from flujo_aros.recovery.local import Degrade as Degrade
+from flujo_aros.recovery.asking import Escalate as Escalate
+from flujo_aros.recovery.repairing import Extract as Extract
+from flujo_aros.recovery.repairing import LlmRepair as LlmRepair
+from flujo_aros.recovery.repairing import Patch as Patch
+from flujo_aros.recovery.asking import Resume as Resume
+from flujo_aros.recovery.asking import Retry as Retry
+from flujo_aros.recovery.local import Salvage as Salvage
+from flujo_aros.recovery.asking import Simplify as Simplify
+from flujo_aros.recovery.local import Synthesize as Synthesize
 from flujo_aros.settings import Settings as Settings, current_settings as current_settings
 from flujo_aros.telemetry.journal import Journal as Journal
 from flujo_aros.telemetry.logs import Logging as Logging

@@ -6,7 +6,8 @@ What comes out is an `Outcome`: accepted, degraded or rejected, with an `Attempt
 1. `read_reply` reads the first reply (`plan`). If it is accepted, nothing else happens.
 2. `Ladder.climb` (`ladder`) goes through its stages in order. A stage that does not answer the reason of the rejection,
    or for which the limits leave no call, is passed; the attempt says why.
-3. A stage (`stages/`, each a frozen pydantic model derived from `Rung`) returns a *plan*: a generator that yields an
+3. A stage (a frozen pydantic model derived from `Rung`: in `asking` those that put the question again, in `repairing`
+   those that show what was written, in `local` those that ask no model) returns a *plan*: a generator that yields an
    `Ask` and is sent a `Reply`. Whoever drives the plan makes the model calls: the host, a test with `next` and `send`,
    or a replay of recorded replies. That is why sync, async, streamed and durable runs share one implementation.
 4. Each reply to a stage is read by the same contract as the first one.
@@ -20,11 +21,15 @@ Laws, and where they hold:
 - secrets leave in no prompt, and come back unchanged (`flujo_aros.redaction`).
 """
 
+from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify, joined
 from flujo_aros.recovery.echo import Examples, blanks_in
 from flujo_aros.recovery.fidelity import grounded, keeping
 from flujo_aros.recovery.ladder import PLAIN_TEXT, AnyStage, Ladder, ladder_for, read_first
+from flujo_aros.recovery.local import Degrade, Salvage, Synthesize
 from flujo_aros.recovery.plan import (
+    Achieved,
     Ask,
+    Evidence,
     Native,
     Past,
     Plan,
@@ -47,18 +52,7 @@ from flujo_aros.recovery.prompts import (
     repair_prompt,
     retry_prompt,
 )
-from flujo_aros.recovery.stage_stats import Achieved, Evidence
-from flujo_aros.recovery.stages.constrain import Constrain
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.escalate import Escalate
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
-from flujo_aros.recovery.stages.patch import Patch
-from flujo_aros.recovery.stages.resume import Resume, joined
-from flujo_aros.recovery.stages.retry import Retry
-from flujo_aros.recovery.stages.salvage import Salvage
-from flujo_aros.recovery.stages.simplify import Simplify
-from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.recovery.repairing import Extract, LlmRepair, Patch
 
 __all__ = [
     "CANNOT_REPAIR",

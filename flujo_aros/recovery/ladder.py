@@ -16,20 +16,12 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import ReadFinished, StageFinished, StagePassed, StageStarted, emit, is_heard, span
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Attempt, Degraded, Issue, Outcome, Reason, Rejected
+from flujo_aros.recovery.asking import Constrain, Escalate, Resume, Retry, Simplify
 from flujo_aros.recovery.echo import Examples, may_echo, unechoed
+from flujo_aros.recovery.local import Degrade, Salvage, Synthesize
 from flujo_aros.recovery.plan import SAYS_NOTHING, Ask, Judge, Past, Plan, ReadReply, Reply, Task, advance, read_reply
 from flujo_aros.recovery.prompts import form_prompt
-from flujo_aros.recovery.stages.constrain import Constrain
-from flujo_aros.recovery.stages.degrade import Degrade
-from flujo_aros.recovery.stages.escalate import Escalate
-from flujo_aros.recovery.stages.extract import Extract
-from flujo_aros.recovery.stages.llm_repair import LlmRepair
-from flujo_aros.recovery.stages.patch import Patch
-from flujo_aros.recovery.stages.resume import Resume
-from flujo_aros.recovery.stages.retry import Retry
-from flujo_aros.recovery.stages.salvage import Salvage
-from flujo_aros.recovery.stages.simplify import Simplify
-from flujo_aros.recovery.stages.synthesize import Synthesize
+from flujo_aros.recovery.repairing import Extract, LlmRepair, Patch
 from flujo_aros.settings import Settings
 from flujo_aros.usage import Usage
 

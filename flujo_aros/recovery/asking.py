@@ -1,0 +1,430 @@
+"""The stages that ask the conversation again: as it was, with the schema enforced, of another model, or simpler."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Final, Literal, TypeVar, cast
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from flujo_aros.contract import Block, Contract, JsonSchema, Output
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
+from flujo_aros.reading.read import read as read_text
+from flujo_aros.reading.runaway import before_runaway, ran_away
+from flujo_aros.reading.stream import doomed_in
+from flujo_aros.recovery.fidelity import keeping, plain_value
+from flujo_aros.recovery.json_path import schema_at
+from flujo_aros.recovery.plan import (
+    SAYS_NOTHING,
+    Ask,
+    Past,
+    Plan,
+    ReadReply,
+    Reply,
+    Rung,
+    Task,
+    Way,
+    may_be_asked_otherwise,
+    may_be_whole_next_time,
+    was_left_open,
+)
+from flujo_aros.recovery.prompts import continue_prompt, form_prompt, plain_prompt, retry_prompt
+
+T = TypeVar("T")
+
+
+def _repeats_schemas(failing: Rejected) -> bool:
+    """Whether a model has repeated the schema, or said nothing but notes about it to itself."""
+    silent = any(issue.code == SAYS_NOTHING for issue in failing.issues)
+    return silent or failing.reason is Reason.ECHOED_SCHEMA
+
+
+def _prompt(contract: Contract[Any], failing: Rejected) -> str:
+    return form_prompt(contract) if failing.reason is Reason.PROVIDER else retry_prompt(contract, failing)
+
+
+class Retry(Rung):
+    """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
+
+    Where the provider can enforce the schema, it does: plain words alone seldom help a small model. If it was not asked
+    to before, and the schema rules out what was wrong, the question alone is asked again: feedback on a form that
+    cannot be wrong any more would only cost. A model that repeats the schema is asked to answer in plain words instead,
+    which `extract` makes a value of.
+    """
+
+    # Not TOO_LARGE: the next one would be as large. PROVIDER only where the form was the trouble. TRUNCATED only for a
+    # model that runs away, and where the provider broke off: anything else would be cut again at the same place.
+    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
+
+    sees_question: ClassVar[bool] = True
+
+    stage: Literal["retry"] = "retry"
+    attempts: int = Field(default=1, ge=1, le=100)
+    """How often to ask. All attempts are one conversation."""
+    native: bool = True
+    """Ask with the schema enforced, where the provider can do that."""
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:
+        """A cut reply, for the same question would be cut again; a filter or an error that no words change."""
+        if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
+            return "the provider could not be asked, in whatever form"
+        if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
+            return "the provider's filter has ended the reply"
+        cut = past.current.reason is Reason.TRUNCATED
+        once_more = (
+            ran_away(past.current.text) or may_be_whole_next_time(past.current) or _repeats_question(self, task, past)
+        )
+        if cut and not once_more:
+            return "the reply was cut: asked for again with the same budget, it would be cut again"
+        return None
+
+    def enforces(self, task: Task[Any], past: Past) -> bool:
+        """Where the provider can, was not asked to, and the schema rules out what was wrong."""
+        return _repeats_question(self, task, past)
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """Ask until a reply is accepted or the attempts are used up."""
+        # After an error about the form there is nothing to correct: the question stands, and only the form changes.
+        unanswered = past.spoken.reason is Reason.PROVIDER
+        way: Way = "constrained" if self.native and not unanswered and task.enforces else "conversation"
+        unchanged = _repeats_question(self, task, past)
+        failing: Rejected = past.spoken
+        outcome: Outcome[T] = failing
+        turns: tuple[str, ...] = ()
+        for attempt in range(1, self.attempts + 1):
+            plainly = way == "conversation" and _repeats_schemas(failing)
+            prompt = plain_prompt(task.contract) if plainly else _prompt(task.contract, failing)
+            # What it has echoed would only be echoed again; and there is no sense in showing a reply without a word.
+            wrote = before_runaway(failing.text)
+            said = () if plainly or not wrote.strip() else (*turns, wrote)
+            if unchanged and attempt == 1:
+                prompt, said = "", ()
+            reply = yield Ask(prompt, self.stage, attempt, task.contract, way=way, said=said)
+            outcome = read(reply)
+            if not isinstance(outcome, Rejected) or outcome.reason is Reason.PROVIDER:
+                return outcome
+            turns = (*said, prompt) if said else ()
+            failing = outcome
+        return outcome
+
+
+def _repeats_question(retry: Retry, task: Task[Any], past: Past) -> bool:
+    """Whether the question is repeated as it was: the schema is enforced for the first time, which rules out what was
+    wrong. An objection of a check or of the user's own type is not ruled out by that: the model must be shown it.
+    """
+    failing = past.spoken
+    if not retry.native or task.native != "can" or not task.enforces or past.was_enforced:
+        return False
+    return failing.reason is not Reason.PROVIDER and plain_value(failing.text, task.contract.json_schema) is None
+
+
+class Constrain(Rung):
+    """Ask the conversation again in the provider's own schema mode, where the model has one and was not asked so.
+
+    One call, with the messages of the run and without its tools. For models that fail in prompted or tool mode: a
+    grammar gives the form, and the model still has the question before it, so that nothing is made up from nothing.
+    """
+
+    # TRUNCATED too: a model that rambles up to its limit does not where a grammar lets it say the answer only.
+    # PROVIDER only where another form was the trouble. Not REFUSED, TOO_LARGE: no form would change that.
+    answers: ClassVar[frozenset[Reason]] = frozenset(
+        {
+            Reason.NO_JSON,
+            Reason.MALFORMED,
+            Reason.INVALID,
+            Reason.AMBIGUOUS,
+            Reason.ECHOED_SCHEMA,
+            Reason.TRUNCATED,
+            Reason.PROVIDER,
+        }
+    )
+
+    sees_question: ClassVar[bool] = True
+
+    stage: Literal["constrain"] = "constrain"
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:
+        """No schema to enforce, no provider that could, or one that did already."""
+        if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
+            return "the provider could not be asked, in whatever form"
+        if not task.contract.json_schema:
+            return "there is no schema that a provider could enforce"
+        if task.native == "on" or past.was_enforced:
+            return "the provider was asked to enforce the schema already"
+        return "the model cannot be made to follow this schema" if task.native == "no" else None
+
+    def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
+        """Wherever it does not pass."""
+        return task.native == "can"
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
+        """One ask, read like any reply."""
+        reply = yield Ask("", self.stage, 1, task.contract, way="constrained")
+        return read(reply)
+
+
+class Escalate(Rung):
+    """Ask another model the question of the run: its messages, without its tools and without the failing replies."""
+
+    # Not TOO_LARGE: the reply was read, and is more than the limits allow.
+    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
+
+    sees_question: ClassVar[bool] = True
+
+    stage: Literal["escalate"] = "escalate"
+    model: str = Field(min_length=1)
+    """The model to ask: a name of pydantic-ai, or `local:NAME`."""
+    attempts: int = Field(default=1, ge=1, le=10)
+    """How often to ask it."""
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """Ask until a reply is accepted or the attempts are used up."""
+        outcome: Outcome[T] = past.latest
+        for attempt in range(1, self.attempts + 1):
+            prompt = form_prompt(task.contract)
+            reply = yield Ask(prompt, self.stage, attempt, task.contract, way="conversation", model=self.model)
+            outcome = read(reply)
+            if not isinstance(outcome, Rejected):
+                return outcome
+        return outcome
+
+
+_SEAM: Final = 24
+"""How many characters before the cut a continuation has to repeat, so that both ends are known to fit."""
+_MIN_SEAM: Final = 12
+
+
+class Resume(Rung):
+    """Ask once more for a reply that was cut, with more room for it, or for its rest from the cut on.
+
+    `larger` asks the same question with a larger `max_tokens`; `continue` shows the model its cut reply and asks for
+    what is missing, beginning with its last words: the two ends are joined only where those stand in both. `auto`
+    takes `larger` where the caller's own `max_tokens` has cut the reply, and `continue` where the provider's has.
+    """
+
+    answers: ClassVar[frozenset[Reason]] = frozenset({Reason.TRUNCATED})
+    fallback: ClassVar[bool] = False
+
+    stage: Literal["resume"] = "resume"
+    how: Literal["auto", "larger", "continue"] = "auto"
+    """What to ask for."""
+    factor: float = Field(default=4, gt=1, le=100)
+    """How many times the budget of the first reply the larger one is."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """The larger budget itself, where it should not follow from `factor`."""
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:
+        """Nothing to go on from, no budget that could be made larger, and a model that would go on without end."""
+        if ran_away(past.first.text):
+            return "the model had lost its way: with more room it would go on like that"
+        if was_left_open(past.first):
+            return "the reply was not cut: the model has ended it like that"
+        if past.asks_enforced and not _begins(past.first.text, task.contract):
+            return "what was cut is no beginning of an answer: it is asked for with the schema enforced"
+        if (doomed := doomed_in(past.first.text, task.contract)) is not None:
+            return f"its rest would not help: {doomed.path} does not satisfy the contract ({doomed.message})"
+        if self._larger(task):
+            return None if self._budget(task) else "the budget that has cut the reply is not known"
+        return None if past.first.text.strip() else "nothing was written before the cut that could be continued"
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """One ask; the reply counts as the model's own, made whole."""
+        if self._larger(task):
+            way: Way = "constrained" if task.enforces else "conversation"
+            reply = yield Ask("", self.stage, 1, task.contract, way=way, max_tokens=self._budget(task))
+            return read(reply)
+        cut = past.first.text
+        begin = _words_before(cut)
+        ask = Ask(continue_prompt(begin), self.stage, 1, task.contract, way="conversation", said=(cut,))
+        reply = yield replace(ask, max_tokens=self.max_tokens)
+        if reply.fault is not None:
+            return read(reply)
+        whole = joined(cut, begin, reply.text)
+        if whole is not None:
+            return read(Reply(whole, reply.truncated, refused=reply.refused))
+        return read(reply, partial(_restarted, cut=past.first, task=task))
+
+    def _larger(self, task: Task[Any]) -> bool:
+        known = self.max_tokens is not None or task.max_tokens is not None
+        return self.how == "larger" or (self.how == "auto" and known)
+
+    def _budget(self, task: Task[Any]) -> int | None:
+        if self.max_tokens is not None:
+            return self.max_tokens if task.max_tokens is None or self.max_tokens > task.max_tokens else None
+        return None if task.max_tokens is None else int(task.max_tokens * self.factor)
+
+
+def _begins(cut: str, contract: Contract[Any]) -> bool:
+    """Whether a text that was cut holds the beginning of a value: a key of the schema, or a bracket without such."""
+    names: dict[str, Any] = (schema_at(contract.json_schema, ()) or {}).get("properties", {})
+    if not names:
+        return "{" in cut or "[" in cut
+    return any(re.search(rf"{re.escape(json.dumps(name))}\s*:", cut) for name in names)
+
+
+def joined(cut: str, begin: str, rest: str) -> str | None:
+    """The two parts of a reply as one, or None where the rest does not begin with the words before the cut.
+
+    >>> joined('{"name": "pen", "qty', '"pen", "qty', '"pen", "qty": 3}')
+    '{"name": "pen", "qty": 3}'
+    """
+    for opening in (rest, rest.lstrip(), _unfenced(rest)):
+        if opening.startswith(begin):
+            return cut[: len(cut) - len(begin)] + opening
+    # A model may begin a few words later, or from the start: both show where the ends meet.
+    if rest.lstrip().startswith(cut[: len(cut) - len(begin)].lstrip()) and begin in rest:
+        return rest
+    for size in range(len(begin) - 1, _MIN_SEAM - 1, -1):
+        if rest.startswith(begin[-size:]):
+            return cut[:-size] + rest
+    return None
+
+
+def _restarted(outcome: Outcome[T], cut: Rejected, task: Task[T]) -> Outcome[T]:
+    """The outcome of a model that started over instead of continuing: good, if it repeats what the cut reply said."""
+    outcome = keeping(outcome, cut, task.contract, cut=True)
+    # Any words at all are a text, or could be wrapped as an event: without a seam they may be the rest of what was cut,
+    # which would be lost, or something else altogether.
+    if not (isinstance(outcome, Accepted) and _is_any_words(outcome, task.contract)) and (
+        not isinstance(outcome, Rejected) or outcome.reason is Reason.REFUSED
+    ):
+        return outcome
+    issues = outcome.issues if isinstance(outcome, Rejected) else ()
+    issue = Issue("$", "no_seam", "the continuation does not begin with the last words before the cut")
+    return Rejected(Reason.TRUNCATED, (issue, *issues), cut.text, draft=cut.draft)
+
+
+def _is_any_words(outcome: Accepted[Any], contract: Contract[Any]) -> bool:
+    """Whether any text at all would have been accepted: nothing frames the value, and nothing in it has a form."""
+    value, made_up = outcome.value, outcome.trust is Trust.SYNTHESIZED
+    unframed = isinstance(value, str) and contract.mode == "json"
+    return made_up or unframed or (isinstance(value, Block) and not value.fields)
+
+
+def _words_before(cut: str) -> str:
+    return cut[-_SEAM:].lstrip() if len(cut) > _SEAM else cut
+
+
+def _unfenced(text: str) -> str:
+    """The text without the fence that some models put around every piece of code."""
+    if not text.lstrip().startswith("```"):
+        return text
+    body = text.lstrip().partition("\n")[2]
+    return body.rstrip().removesuffix("```").rstrip()
+
+
+_MAX_DEPTH: Final = 4
+_MAX_FIELDS: Final = 60
+_SEPARATORS: Final = re.compile(r"\s*[|;\n]\s*")
+
+
+class Simplify(Rung):
+    """Ask the conversation for a flat object with a text for each field, then coerce the texts into the real schema.
+
+    For schemas that a model cannot follow because they nest; lists of objects cannot be made flat.
+    """
+
+    answers: ClassVar[frozenset[Reason]] = frozenset(
+        {Reason.NO_JSON, Reason.MALFORMED, Reason.INVALID, Reason.AMBIGUOUS, Reason.ECHOED_SCHEMA}
+    )
+
+    stage: Literal["simplify"] = "simplify"
+
+    def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
+        """A schema that is no object, is open, or holds lists of objects."""
+        return None if _flat(task.contract) else "the schema cannot be made a flat object of texts"
+
+    def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
+        """One ask in the conversation, with the flat schema enforced where the provider can."""
+        fields = _flat(task.contract)
+        if fields is None:
+            return past.latest
+        flat = _contract_of(fields)
+        way: Literal["constrained", "conversation"] = "constrained" if task.native in ("can", "on") else "conversation"
+        reply = yield Ask(form_prompt(flat), self.stage, 1, flat, way=way)
+        if reply.fault is not None:
+            return read(reply)
+        answer = read_text(reply.text, flat, truncated=reply.truncated)
+        if not isinstance(answer, Accepted):
+            return read(reply)
+        return _coerced(answer, fields, reply, read)
+
+
+def _coerced(answer: Accepted[Any], fields: Mapping[str, JsonSchema], reply: Reply, read: ReadReply[T]) -> Outcome[T]:
+    whole: dict[str, Any] = {}
+    for path, text in cast("dict[str, str]", answer.value).items():
+        if text.strip():
+            _put(whole, path.split("."), _value(text, fields.get(path, {})))
+    return read(Reply(to_json(whole).decode(), truncated=False), partial(_simplified, answer=answer, reply=reply))
+
+
+def _simplified(outcome: Outcome[T], answer: Accepted[Any], reply: Reply) -> Outcome[T]:
+    """The outcome with what was done to come to it, about the text that the model really wrote."""
+    if isinstance(outcome, Rejected):
+        return replace(outcome, text=reply.text)
+    if not isinstance(outcome, Accepted):
+        return outcome
+    made = Repair("simplified", Risk.INFERRED, "$", (0, len(reply.text)), reply.text[:80], outcome.text[:80])
+    repairs = (made, *answer.repairs, *outcome.repairs)
+    return replace(outcome, repairs=repairs, trust=Trust.of(repairs), text=reply.text)
+
+
+def _value(text: str, schema: JsonSchema) -> str | list[str]:
+    if schema.get("type") != "array":
+        return text
+    return [part for part in _SEPARATORS.split(text.strip()) if part]
+
+
+def _put(whole: dict[str, Any], parts: list[str], value: str | list[str]) -> None:
+    for part in parts[:-1]:
+        whole = whole.setdefault(part, {})
+    whole[parts[-1]] = value
+
+
+def _contract_of(fields: Mapping[str, JsonSchema]) -> Contract[Any]:
+    """The flat contract: one text for each field, all of them required, an empty text for what is not known."""
+    texts = {path: {"type": "string", "description": _about(schema)} for path, schema in fields.items()}
+    return Output.json({"type": "object", "properties": texts, "required": list(texts), "additionalProperties": False})
+
+
+def _about(schema: JsonSchema) -> str:
+    words = [str(schema["description"])] if schema.get("description") else []
+    if schema.get("enum"):
+        words.append(f"one of: {', '.join(map(str, schema['enum']))}")
+    elif schema.get("type") == "array":
+        words.append("several values, with | between them")
+    elif isinstance(schema.get("type"), str) and schema["type"] != "string":
+        words.append(f"a {schema['type']}")
+    return "; ".join([*words, "empty if not known"])
+
+
+def _flat(contract: Contract[Any]) -> dict[str, JsonSchema] | None:
+    """The fields of a schema by their dotted names, or None where it cannot be made flat."""
+    if contract.mode != "json":
+        return None
+    fields: dict[str, JsonSchema] = {}
+    simple = _collect(contract.json_schema, (), fields)
+    return fields if simple and 0 < len(fields) <= _MAX_FIELDS else None
+
+
+def _collect(schema: JsonSchema, place: tuple[str, ...], fields: dict[str, JsonSchema]) -> bool:
+    here = schema_at(schema, place)
+    if here is None or len(place) > _MAX_DEPTH:
+        return False
+    properties: Mapping[str, Any] = here.get("properties", {})
+    if properties:
+        names = [(*place, name) for name in properties if "." not in name]
+        return len(names) == len(properties) and all(_collect(schema, name, fields) for name in names)
+    if not place or here.get("type") == "object" or _holds_objects(schema_at(schema, (*place, 0)) or {}):
+        return False
+    fields[".".join(place)] = here
+    return True
+
+
+def _holds_objects(items: JsonSchema) -> bool:
+    return bool(items.get("properties") or items.get("type") in ("object", "array"))

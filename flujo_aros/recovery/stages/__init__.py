@@ -1,1 +1,0 @@
-"""One file for each rung of the ladder."""

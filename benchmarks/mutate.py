@@ -44,7 +44,7 @@ EQUIVALENT: dict[str, str] = {
     "flujo_aros/contract/validators.py TypeValues.__init__: "
     'bool(keys) and "validation_alias" in str(self.adapter.core_schema) -> '
     "(bool(keys) or 'validation_alias' in str(self.adapter.core_schema))": "only slower: every date is looked at",
-    "flujo_aros/redaction/quoting.py Quotes._may_open: at >= 0 -> (at >= -1)": "equivalent: text[-1:0] is empty too",
+    "flujo_aros/redaction/text.py Quotes._may_open: at >= 0 -> (at >= -1)": "equivalent: text[-1:0] is empty too",
 }
 """Changes that make no difference to anybody, as they are printed, and why."""
 LEFT_OUT = re.compile(r"/local(_\w+)?\.py$|/__init__\.py$")

@@ -64,25 +64,24 @@ from flujo_aros.pipeline.runner import Runner as Runner
 from flujo_aros.pipeline.step import Call as Call, Step as Step
 from flujo_aros.pipeline.streaming import StreamEvent as StreamEvent
 from flujo_aros.reading.partial import Partial as Partial
-from flujo_aros.reading.normalize import (
+from flujo_aros.reading.read import (
+    Limits as Limits,
     normalize_json_text as normalize_json_text,
     parse_and_validate as parse_and_validate,
+    read as read,
 )
-from flujo_aros.reading.read import Limits as Limits, read as read
 from flujo_aros.reading.stream import StreamReader as StreamReader
-from flujo_aros.recovery.plan import Evidence as Evidence
+from flujo_aros.recovery.asking import (
+    Constrain as Constrain,
+    Escalate as Escalate,
+    Resume as Resume,
+    Retry as Retry,
+    Simplify as Simplify,
+)
 from flujo_aros.recovery.ladder import Ladder as Ladder
-from flujo_aros.recovery.asking import Constrain as Constrain
-from flujo_aros.recovery.local import Degrade as Degrade
-from flujo_aros.recovery.asking import Escalate as Escalate
-from flujo_aros.recovery.repairing import Extract as Extract
-from flujo_aros.recovery.repairing import LlmRepair as LlmRepair
-from flujo_aros.recovery.repairing import Patch as Patch
-from flujo_aros.recovery.asking import Resume as Resume
-from flujo_aros.recovery.asking import Retry as Retry
-from flujo_aros.recovery.local import Salvage as Salvage
-from flujo_aros.recovery.asking import Simplify as Simplify
-from flujo_aros.recovery.local import Synthesize as Synthesize
+from flujo_aros.recovery.local import Degrade as Degrade, Salvage as Salvage, Synthesize as Synthesize
+from flujo_aros.recovery.plan import Evidence as Evidence
+from flujo_aros.recovery.repairing import Extract as Extract, LlmRepair as LlmRepair, Patch as Patch
 from flujo_aros.settings import Settings as Settings, current_settings as current_settings
 from flujo_aros.telemetry.journal import Journal as Journal
 from flujo_aros.telemetry.logs import Logging as Logging

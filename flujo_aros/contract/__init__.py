@@ -1,7 +1,7 @@
 """What a step promises to return: where the payload is in a reply, and what its value must satisfy.
 
 What comes in is a Python type, a `TypeAdapter`, a JSON Schema, one of `Output.json|tagged|text|block|event`, or the
-same written in a blueprint (`spec`). What comes out is a frozen `Contract`, compiled once for each content:
+same written in a blueprint. What comes out is a frozen `Contract`, compiled once for each content:
 
 - its *mode* and markers say where the payload is (`contracts`): the whole reply, between tags, before the prose;
 - its `Shape` (`schema`) guides parsing and coercion: names, types, alternatives and bounds with every `$ref` resolved.
@@ -44,22 +44,26 @@ from flujo_aros.contract.contracts import (
     LooseEvent,
     Output,
     TaggedContract,
+    WrittenContract,
     WrittenEvent,
     compile_contract,
+    contract_from,
     with_checks,
+    written_contract,
 )
-from flujo_aros.contract.patterns import contains
-from flujo_aros.contract.reasoning import (
+from flujo_aros.contract.marks import (
+    COMPLETE,
     END_OF_TURN,
     REASONING_TAGS,
     ROLE_HEADER,
+    CompletionSignal,
     mask_reasoning,
     reasoning_in,
+    refuse_iterations,
     without_reasoning,
 )
+from flujo_aros.contract.patterns import contains
 from flujo_aros.contract.schema import ANY, TIMES, JsonSchema, Shape, compile_shape, fold, is_misread
-from flujo_aros.contract.signal import COMPLETE, CompletionSignal, refuse_iterations
-from flujo_aros.contract.spec import WrittenContract, contract_from, written_contract
 from flujo_aros.contract.validation_cost import Effort
 from flujo_aros.contract.validators import (
     NOT_JSON,

@@ -8,10 +8,10 @@ with every repair, or `Rejected` with the reason.
    whole text as a scalar or as one object, a JSON string with JSON in it, all places where a bracket opens an answer,
    a quoted text, `key: value` `lines`, a single word or number.
 3. Brackets are found by `scanner`, best place first: tags and fences, lines of their own, inline; never in reasoning.
-   Each place is a `candidate`. Valid JSON is taken as it is, a few local defects are spliced (`splice`, `fast_path`),
+   Each place is a `candidate`. Valid JSON is taken as it is, common damage is repaired the quick way (`fast_path`),
    the rest goes through the tolerant `parser`, whose grammar is in `grammar`.
-4. `coerce` fits what was parsed to the schema: names, types, `enum_match`, `amounts`, `dates`, `envelope`. Every
-   conversion is a repair with a path (`repairs`). The validator of the contract judges the result.
+4. `coerce` fits what was parsed to the schema: names, types, `enum_match`, `scalars`, `dates`, `envelope`. Every
+   conversion is a repair with a path (`node`). The validator of the contract judges the result.
 5. `Search` decides between the candidates that fit. `remainder` has the last word: what the value does not contain must
    be harmless, else the reading fails. The word lists are in `phrases`.
 6. `payload.TagReader` and `read_block` find a payload that is not the whole reply, `event` reads an event or the prose

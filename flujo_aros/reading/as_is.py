@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from flujo_aros.contract import TIMES, Shape
 from flujo_aros.reading.enum_match import is_no_value
-from flujo_aros.reading.repairs import Path
+from flujo_aros.reading.node import Path
 
 AS_IS: Final = 0
 """Coercion returns the value without an edit and without an issue."""

@@ -21,18 +21,16 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import SUSPECT_ESCAPE, is_dict, is_list, may_mean_backslash
 from flujo_aros.outcome import Draft, Issue, Reason, Risk
-from flujo_aros.reading.amounts import Scale, read_amount
 from flujo_aros.reading.as_is import CONVERTS, OTHER_KEYS, OTHER_SCALARS, Misfit, fit
 from flujo_aros.reading.coerce import LIST_CODES, Coercion, risk_of
 from flujo_aros.reading.enum_match import is_placeholder, name_words
 from flujo_aros.reading.envelope import is_framed, is_schema
+from flujo_aros.reading.fast_path import Spliced
 from flujo_aros.reading.json_scan import find_nodes, has_long_number
-from flujo_aros.reading.lenient import CLEANED
-from flujo_aros.reading.node import OBJECT, Node
+from flujo_aros.reading.node import CLEANED, OBJECT, Edit, Node, steps_of, unlink, worst
 from flujo_aros.reading.parser import Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview
-from flujo_aros.reading.repairs import Edit, steps_of, unlink, worst
-from flujo_aros.reading.splice import Spliced
+from flujo_aros.reading.scalars import Scale, read_amount
 
 T = TypeVar("T")
 

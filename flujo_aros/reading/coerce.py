@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 from flujo_aros.contract import ANY, TIMES, Counts, Shape, fold, is_misread, path_of
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Issue, Risk
-from flujo_aros.reading.amounts import Amount, Scale, read_amount
 from flujo_aros.reading.as_is import CONVERTS, fit
 from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.enum_match import (
@@ -38,10 +37,23 @@ from flujo_aros.reading.envelope import (
     payload_of,
 )
 from flujo_aros.reading.json_scan import Scanned
-from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, plain
+from flujo_aros.reading.node import (
+    ARRAY,
+    BARE,
+    LITERAL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    Edit,
+    Member,
+    Node,
+    Path,
+    plain,
+    unlink,
+)
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.remainder import Names, Placement, is_telling, place
-from flujo_aros.reading.repairs import Edit, Path, unlink
+from flujo_aros.reading.scalars import Amount, Scale, read_amount
 
 _NOTHING: Final = frozenset({"null"})
 _NULL: Final = frozenset({"null", "none", "nil"})

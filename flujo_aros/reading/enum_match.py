@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold
-from flujo_aros.reading.amounts import read_amount
+from flujo_aros.reading.scalars import read_amount
 
 _MAX_TEXT: Final = 300
 _MOST_WORDS: Final = 6

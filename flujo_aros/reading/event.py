@@ -1,4 +1,4 @@
-"""An event, a JSON object with a kind and a text, or what was said in prose instead."""
+"""An event: a JSON object with a kind and a text of which little else counts, or what was said in prose instead."""
 
 from __future__ import annotations
 
@@ -6,12 +6,31 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from math import inf, isfinite, nan
+from typing import Any, Final, TypeVar
 
-from flujo_aros.contract import PLACEHOLDER, WELL_KNOWN, Event, EventContract, WrittenEvent, fold, mask_reasoning
+from flujo_aros.contract import (
+    ANY,
+    PLACEHOLDER,
+    WELL_KNOWN,
+    Counts,
+    Event,
+    EventContract,
+    LooseEvent,
+    Shape,
+    WrittenEvent,
+    compile_contract,
+    fold,
+    mask_reasoning,
+    path_of,
+)
+from flujo_aros.json_data import Unescaped, is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Repair, Risk, Trust
-from flujo_aros.reading.optional_fields import Look, tidied
-from flujo_aros.reading.payload import cut_prose
+from flujo_aros.reading.grammar import brackets
+from flujo_aros.reading.node import CLEANED, LOSSY, NUMBER, OBJECT, Edit, Member, Node, worst
+from flujo_aros.reading.parser import Frame, Parsed, Parser, Stop
+from flujo_aros.reading.payload import Look, cut_prose
+from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.scanner import FENCED
 
 _NOTHING_READ: Final = (Reason.NO_JSON, Reason.REFUSED)
@@ -181,3 +200,278 @@ def _words(text: str) -> list[str]:
 def _stands_alone(before: str, quoted: str) -> bool:
     """Whether a quotation is a line of its own, and no words of a sentence that goes on."""
     return len(quoted.split()) >= _WORDS_SAID and (not before.strip() or before.rstrip()[-1] in ".:!?\n")
+
+
+T = TypeVar("T")
+
+
+_MAY_BE_OPTIONAL: Final = (
+    Reason.INVALID,
+    Reason.AMBIGUOUS,
+    Reason.MALFORMED,
+    Reason.TRUNCATED,
+    Reason.TOO_LARGE,
+)
+_NUMBER: Final = compile_contract(float)
+_OBJECT: Final = compile_contract({"type": "object"})
+
+
+def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look) -> Reading[WrittenEvent]:
+    """The outcome of an event that was rejected for its optional fields, with these cleaned; any other as it is.
+
+    A score that is not a number is dropped, so are `scores` that are not an object; a kind that is not a string counts
+    as a wrong kind; elsewhere a number that is not finite becomes null. What cannot be read behind the last field that
+    counts is dropped. A winner counts where the contract asks for it or has checks: `{"name": "p1"}` names one, and
+    anything that names no one stays rejected. Elsewhere it is optional, too.
+    """
+    if not isinstance(outcome, Rejected) or outcome.reason not in _MAY_BE_OPTIONAL:
+        return outcome
+    loose: Reading[LooseEvent] = look(text, contract.loose)
+    if not isinstance(loose, Accepted):
+        return _without_optional(outcome)
+    cleaning = _Cleaning(loose.value, contract, look, len(text))
+    if not cleaning.is_winner_clear:
+        return _without_optional(outcome, _shown(cleaning.event["winner"]))
+    repairs = (*loose.repairs, *cleaning.repairs)
+    event = WrittenEvent.model_validate(cleaning.event)
+    return Accepted(event, Trust.of(repairs), loose.origin, repairs, loose.text)
+
+
+def _without_optional(outcome: Rejected, winner: str = "") -> Rejected:
+    """The rejection without issues about optional fields, which a model is not asked to repair.
+
+    `winner` is the value of a winner that names no one, where all other fields are clean.
+    """
+    if winner and not any(issue.path.startswith("$.winner") for issue in outcome.issues):
+        issue = Issue("$.winner", "type", f"expected a name or null, found {winner}")
+        return replace(outcome, reason=Reason.INVALID, issues=(issue,))
+    left = tuple(issue for issue in outcome.issues if not issue.path.startswith(("$.kind", "$.scores")))
+    return replace(outcome, issues=left or outcome.issues)
+
+
+class _Cleaning:
+    """The fields of an event, cleaned, and what was cleaned of them."""
+
+    def __init__(self, written: LooseEvent, contract: EventContract, look: Look, size: int) -> None:
+        self.event: dict[str, Any] = written.model_dump(exclude_unset=True)
+        self.repairs: list[Repair] = []
+        self.is_winner_clear = True
+        self._look = look
+        self._span = (0, size)
+        kind = self.event.get("kind")
+        if kind is not None and not isinstance(kind, str):
+            self.event["kind"] = _shown(kind)  # not one of the kinds: the fallback replaces it
+        self._clean_winner(judged=contract.judges_winner)
+        self._clean_scores()
+        self._clean_numbers()
+
+    def _clean_winner(self, *, judged: bool) -> None:
+        given = self.event.get("winner")
+        if given is None or isinstance(given, str):
+            return
+        named = _name_in(given)
+        if named is None and judged:
+            self.is_winner_clear = False
+        elif named is None:
+            self._drop("winner")
+        else:
+            self.event["winner"] = named
+            code = "envelope" if isinstance(given, (dict, list)) else "number-to-string"
+            self._log(code, Risk.INFERRED, "$.winner", given, named)
+
+    def _clean_scores(self) -> None:
+        given = self.event.get("scores")
+        if given is None:
+            return
+        if isinstance(given, str):
+            written = self._look(given, _OBJECT, whole=True)
+            given = written.value if isinstance(written, Accepted) else given
+        if not is_dict(given):
+            self._drop("scores")
+            return
+        if given is not self.event["scores"]:
+            self._log("stringified", Risk.INFERRED, "$.scores", self.event["scores"], _shown(given))
+        numbers = {name: self._number(name, score) for name, score in given.items()}
+        self.event["scores"] = {name: number for name, number in numbers.items() if number is not None}
+
+    def _number(self, name: str, score: Any) -> float | None:
+        path = path_of(("scores", name))
+        found = self._look(json.dumps(score), _NUMBER, whole=True)
+        if not isinstance(found, Accepted):
+            self._log(CLEANED, Risk.LOSSY, path, score, "")
+            return None
+        self.repairs += [replace(repair, path=path, span=self._span) for repair in found.repairs]
+        return float(found.value)
+
+    def _clean_numbers(self) -> None:
+        """Null in the place of a number that is not finite, for which JSON has no word."""
+        pending: list[tuple[Any, str | int, tuple[str | int, ...]]] = [
+            (self.event, name, (name,)) for name in self.event if name not in ("text", "winner", "scores")
+        ]
+        while pending:
+            holder, key, steps = pending.pop()
+            value = holder[key]
+            if is_dict(value):
+                pending += [(value, inner, (*steps, inner)) for inner in value]
+            elif is_list(value):
+                pending += [(value, index, (*steps, index)) for index in range(len(value))]
+            elif isinstance(value, float) and not isfinite(value):
+                holder[key] = None
+                self._log(CLEANED, Risk.LOSSY, path_of(steps), value, _shown(None))
+
+    def _drop(self, name: str) -> None:
+        self._log(CLEANED, Risk.LOSSY, f"$.{name}", self.event.pop(name), "")
+
+    def _log(self, code: str, risk: Risk, path: str, before: Any, after: str) -> None:
+        self.repairs.append(Repair(code, risk, path, self._span, _shown(before), after[:80]))
+
+
+def _name_in(given: Any) -> str | None:
+    """The name that a list or an object holds in the place of one; None where it is not clear."""
+    if isinstance(given, (bool, int, float)):
+        return json.dumps(given) if isfinite(given) else None
+    held = list(given.values()) if is_dict(given) else given if is_list(given) else []
+    texts = [inner for inner in held if isinstance(inner, str) and inner.strip()]
+    return texts[0] if len(texts) == 1 and (is_dict(given) or len(held) == 1) else None
+
+
+def _shown(value: Any) -> str:
+    return value[:80] if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:80]
+
+
+_BETWEEN: Final = ("truncated", "elided")
+"""Where these stop the parser between two members, the member before has ended."""
+
+
+class LenientParser(Parser):
+    """Reads an object of which only the keys of `counts` count. `NaN` and `Infinity` become numbers."""
+
+    def __init__(
+        self,
+        text: str,
+        start: int,
+        shape: Shape = ANY,
+        *,
+        counts: Counts,
+        max_depth: int = 200,
+        ends: bool = False,
+        doubled: bool = False,
+    ) -> None:
+        super().__init__(text, start, shape, max_depth=max_depth, ends=ends, doubled=doubled)
+        self._counts = counts
+
+    def _run(self) -> Parsed:
+        try:
+            return super()._run()
+        except Stop as stop:
+            begin = self._end_of_what_counts(stop)
+            end = None if begin is None else self._end_of_object(stop, begin)
+            if end is None:
+                raise
+            return self._without_rest(stop, end)
+
+    # --- what an optional field may hold ------------------------------------------------------------------------------
+
+    def _not_finite(self, raw: str, pos: int, why: str) -> Node:  # noqa: ARG002 (no message is made here)
+        sign = -1 if raw.startswith("-") else 1
+        return Node(NUMBER, nan if "a" in raw.lower() else sign * inf, pos, pos + len(raw))
+
+    def _whole_characters(self, found: Unescaped, start: int) -> str:
+        if not found.lone or not self._in_optional():
+            return super()._whole_characters(found, start)
+        whole = SURROGATE.sub("\ufffd", found.value)
+        self.edits.append(Edit(CLEANED, LOSSY, start, start, whole, self._path()))
+        return whole
+
+    def _in_optional(self) -> bool:
+        return bool(self.stack) and self._is_optional(self.stack[0])
+
+    def _is_optional(self, root: Frame) -> bool:
+        """Whether the member that is being read is one that does not count."""
+        return root.kind == OBJECT and bool(root.key) and root.keys.get(root.key, root.key) not in self._counts.keys
+
+    # --- where it ends too early ----------------------------------------------------------------------------------
+
+    def _cut_string(self, start: int) -> Node:
+        self._end_of_text_stop("the end of a text")
+        return super()._cut_string(start)
+
+    def _word(self, raw: str, pos: int, shape: Shape, *, at_end: bool) -> Node:
+        if at_end and not self.ends:
+            self._end_of_text_stop("the end of a value")
+        return super()._word(raw, pos, shape, at_end=at_end)
+
+    def _end_of_text(self, *, seen_end: bool = False) -> bool:
+        if not seen_end and not self.ends:
+            self._end_of_text_stop("a closing bracket")
+        return super()._end_of_text(seen_end=seen_end)
+
+    # --- leaving out what follows ---------------------------------------------------------------------------------
+
+    def _end_of_what_counts(self, stop: Stop) -> int | None:
+        """Where the last key that is needed ends, if that is certain and the parser stopped at what is optional."""
+        root = self.stack[0] if self.stack else None
+        if root is None or root.kind != OBJECT or not self._counts.needed <= root.plain.keys():
+            return None
+        end: int = max(member.node.end for member in root.items if member.key in self._counts.keys)
+        sure = self.comma >= end and (worst(e for e in self.edits if e.start < end) or Risk.LOSSLESS) is Risk.LOSSLESS
+        between = not root.key and len(self.stack) == 1 and stop.failure.code in _BETWEEN
+        return end if sure and (between or self._is_optional(root)) else None
+
+    def _end_of_object(self, stop: Stop, begin: int) -> int | None:
+        """Where the object ends. None where that is not certain, or where a key that counts may follow once more."""
+        end, depth = len(self.text), 0
+        cut = stop.failure.reason is Reason.TRUNCATED
+        for found in brackets(self.text, self.stack[0].start, end):
+            depth += 1 if found[0] in "{[" else -1
+            if depth <= 0:
+                end, cut = found.end(), False
+                break
+        else:
+            if not cut:
+                return None
+        self.cut = cut
+        again = "|".join(map(re.escape, sorted(self._counts.keys)))
+        return None if re.compile(rf"[\"'](?:{again})[\"']\s*:").search(self.text, begin, end) else end
+
+    def _without_rest(self, stop: Stop, end: int) -> Parsed:
+        """The object with what was whole before this place."""
+        path, root = self._path(), self.stack[0]
+        if stop.failure.reason is Reason.TOO_LARGE:  # of what is nested without end nothing is kept
+            path = path_of([root.key])
+            del self.stack[1:]
+            self.comma = min(self.comma, root.key_at)
+        begin = max(self.comma + 1, *(_end_of(frame) for frame in self.stack))
+        self.edits = [edit for edit in self.edits if edit.start < begin]
+        self.pos = begin
+        while len(self.stack) > 1:
+            if self.stack[-1].items:
+                self._pop()
+            else:
+                self.stack.pop()
+                self._forget_key()
+        self._forget_key()
+        self.edits.append(Edit(CLEANED, LOSSY, begin, end, "", path))
+        self.pos = end
+        plain: dict[str, Any] = root.plain
+        return Parsed(Node(OBJECT, root.items, root.start, end), end, self.edits, self.cut, plain, doubtful=True)
+
+    def _forget_key(self) -> None:
+        self.stack[-1].key = ""
+
+    def _path(self) -> str:
+        """The path of what the parser is reading."""
+        steps: list[str | int] = []
+        for frame in self.stack:
+            if frame.kind != OBJECT:
+                steps.append(len(frame.items))
+            elif frame.key:
+                steps.append(frame.keys.get(frame.key, frame.key))
+        return path_of(steps)
+
+
+def _end_of(frame: Frame) -> int:
+    """Where the last item of a container ends."""
+    last = frame.items[-1] if frame.items else None
+    node: Node | None = last.node if isinstance(last, Member) else last
+    return 0 if node is None else node.end

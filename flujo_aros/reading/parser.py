@@ -29,17 +29,21 @@ from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, awai
 from flujo_aros.reading.node import (
     ARRAY,
     BARE,
+    INFERRED,
     LITERAL,
+    LOSSLESS,
+    LOSSY,
     NUMBER,
     OBJECT,
     STRING,
+    Edit,
     Member,
     Node,
     moved,
+    new_edit,
     new_member,
     new_node,
 )
-from flujo_aros.reading.repairs import INFERRED, LOSSLESS, LOSSY, Edit, new_edit
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, NON_FINITE, read_number
 from flujo_aros.reading.strings import (
     JSON_MARK,

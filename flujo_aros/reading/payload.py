@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from flujo_aros.contract import (
     ANY,
@@ -31,13 +31,10 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Reject
 from flujo_aros.reading.candidate import Following
 from flujo_aros.reading.json_scan import find_json_end
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
-from flujo_aros.reading.node import ARRAY, OBJECT, Node, plain
-from flujo_aros.reading.optional_fields import Look
+from flujo_aros.reading.node import ARRAY, OBJECT, Edit, Node, RepairLog, plain, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parser
-from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json
+from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, written_anew
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
-from flujo_aros.reading.repairs import Edit, RepairLog, worst
-from flujo_aros.reading.rewritten_fields import written_anew
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.scalars import SURROGATE
 from flujo_aros.reading.scanner import FENCED
@@ -57,6 +54,14 @@ _SPOKEN_WORD: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'
 _BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"]|\Z)")
 _BEGINS_LATER: Final = re.compile(r"[{\[]\s*[\"'{\[\d]")
 """Behind words: a payload that was introduced, so that the tag was hardly only spoken of."""
+
+
+class Look(Protocol):
+    """Reads one JSON value out of a text, with the options of the call."""
+
+    def __call__(self, text: str, contract: JsonContract[T], *, whole: bool = False) -> Reading[T]:
+        """The outcome. `whole`: the text is a part whose end is known, wherever the reply was cut."""
+        ...
 
 
 class Pair(NamedTuple):

@@ -1,10 +1,14 @@
-"""Strings, numbers and words as models write them: what each token says, and how far that departs from JSON."""
+"""Strings, numbers, words and amounts as models write them: what each says, and how far that departs from JSON."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from flujo_aros.contract import fold
 from flujo_aros.outcome import Risk
 
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -66,3 +70,401 @@ def _finite(raw: str, code: str, risk: Risk) -> Reading | None:
         value = float(raw)
         return None if value in (float("inf"), float("-inf")) else Reading(value, code, risk)
     return Reading(int(raw), code, risk)
+
+
+_MAX_DIGITS: Final = 4_000
+_MAX_WORDS: Final = 80
+"""Characters of a text that is more than digits."""
+
+
+CODES: Final = frozenset(
+    {"decimal-comma", "odd-digits", "currency", "percent", "unit", "magnitude", "fraction", "hex-number", "emphasis"}
+)
+"""What an amount may be found by, beside the codes of `FORMS`."""
+
+
+class Amount(NamedTuple):
+    """A number: its digits as JSON writes them, and how it was found."""
+
+    digits: str
+    codes: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> int | float:
+        """The number. A whole one stays an `int`."""
+        return float(self.digits) if set(self.digits) & set(".eE") else int(self.digits)
+
+
+class Scale(NamedTuple):
+    """What a contract says about the number it wants at a place."""
+
+    names: tuple[str, ...] = ()
+    """The words of the field's name, in order."""
+    described: frozenset[str] = frozenset()
+    """The words of its title and description."""
+    most: float | None = None
+    """The largest number allowed."""
+
+
+NO_SCALE: Final = Scale()
+
+# One kind of unit in each line: names of fields that mean it (and are not written behind a number), then its words.
+# Languages: English, German, French, Spanish, Italian, Portuguese, Dutch, Chinese, Japanese.
+_UNIT_LINES: Final = """
+: ns nanosecond nanoseconds nanosekunden
+: us µs μs microsecond microseconds mikrosekunden
+: ms msec millis millisecond milliseconds millisekunden milisegundos
+: s sec secs second seconds sek sekunde sekunden seconde secondes segundo segundos secondo secondi 秒
+: m min mins minute minutes minuten minuto minutos minuti 分 分钟 分間
+: h hr hrs hour hours std stunde stunden heure heures hora horas ora ore uur 小时 時間
+: d day days tag tage tagen jour jours día días dia dias giorno giorni dag dagen 天 日
+: wk wks week weeks woche wochen semaine semaines semana semanas settimana settimane 周 週間
+: month months mo mos monat monate monaten mois mes meses mese mesi 个月 ヶ月
+age: y yr yrs year years yearold yearsold jahr jahre jahren jahrealt an ans año años anno anni ano anos jaar 岁 歳 年
+: mcg ug µg μg microgram micrograms mikrogramm microgramme microgrammes
+: mg milligram milligrams milligramm milligramme milligrammes miligramo miligramos 毫克
+: g gr gram grams gramm gramme grammes gramo gramos grammo grammi 克
+: kg kgs kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes kilogramo kilogramos 公斤 千克
+: t tonne tonnes tonnen
+: lb lbs pound pounds
+: oz ounce ounces
+: mm millimeter millimeters millimetre millimetres
+: cm centimeter centimeters centimetre centimetres zentimeter 厘米
+: m meter meters metre metres metro metros mètre mètres 米
+: km kms kilometer kilometers kilometre kilometres kilómetro kilómetros kilomètre kilomètres 公里 千米
+: in inch inches zoll
+: ft foot feet
+: yd yard yards
+: mi mile miles meilen
+: ml milliliter milliliters millilitre millilitres 毫升
+: cl centiliter centilitre
+: l liter liters litre litres litro litros 升
+: m2 sqm qm
+: sqft ft2
+: ha hectare hectares hektar
+: c celsius degc degreescelsius
+: f fahrenheit degf degreesfahrenheit
+: kelvin
+: kmh kph
+: mph
+: b byte bytes
+: kb kilobyte kilobytes
+: mb megabyte megabytes
+: gb gigabyte gigabytes
+: tb terabyte terabytes
+: kib
+: mib
+: gib
+: hz
+: khz
+: mhz
+: ghz
+: w watt watts
+: kw kilowatt kilowatts
+: kwh
+: v volt volts
+: kcal
+: kj
+: bpm
+: mmhg
+: px pixel pixels
+: cent cents
+angle heading latitude longitude lat lon lng: deg degree degrees grad
+quantity qty count stock menge anzahl quantité cantidad: pc pcs piece pieces item items unit units x × ea each
+quantity qty count stock menge anzahl quantité cantidad: stk stück pièce pièces pieza piezas unidad unidades 个 件 個
+servings serves portions yield: serving servings portion portions person persons people pax portionen personen
+servings serves portions yield: personnes porciones personas porzioni persone 人 人分
+rating stars: star stars ★ ⭐ sterne étoile étoiles estrella estrellas stelle
+"""
+_GROUPS: dict[str, set[str]] = {}
+_MEANT_BY: dict[str, set[str]] = {}
+for _line in _UNIT_LINES.strip().splitlines():
+    _names, _, _said = _line.partition(":")
+    _group = (_names.split() or _said.split())[0] if _names.strip() else " ".join(_said.split()[:2])
+    for _word in _said.split():
+        _GROUPS.setdefault(fold(_word) or _word, set()).add(_group)
+    for _word in _names.split():
+        _MEANT_BY.setdefault(fold(_word), set()).add(_group)
+_COUNTS: Final = frozenset(("count", "number", "num", "total", "qty", "quantity", "anzahl"))
+_COUNTED: Final = frozenset(("quantity", "servings", "rating"))
+"""Kinds of unit whose words are about something else before another word: `unit_price`, `item_weight`."""
+_LIMITS: Final = frozenset(("min", "max", "minimum", "maximum"))
+_SHORT: Final = 3
+"""Letters of a word that means a unit in a name only where it is the last: `dose_mg`, not `in_stock`."""
+
+_CURRENCY_LINES: Final = """
+usd: $ us$ usd dollar dollars usdollars
+eur: € eur euro euros
+gbp: £ gbp
+jpy: ¥ ￥ jpy yen 円
+cny: cny rmb 元
+inr: ₹ inr rs rs.
+chf: chf fr. sfr.
+cad: cad ca$ c$
+aud: aud a$ au$
+brl: brl r$
+pln: pln zł
+czk: czk kč
+krw: krw ₩
+try: try ₺
+rub: rub ₽
+ils: ils ₪
+thb: thb ฿
+php: php ₱
+vnd: vnd ₫
+uah: uah ₴
+ngn: ngn ₦
+sek: sek
+nok: nok
+dkk: dkk
+huf: huf
+mxn: mxn
+nzd: nzd
+"""
+_SIGNS: Final = {
+    sign: name
+    for name, signs in (line.split(":") for line in _CURRENCY_LINES.split("\n") if line)
+    for sign in signs.split()
+}
+_PERCENT: Final = frozenset(
+    ["%", "％", "٪", "percent", "pct", "prozent", "pourcent", "porciento", "porcento", "percento", "procent"]
+)
+_IN_PERCENT: Final = frozenset(["percent", "percentage", "pct", "prozent", "pourcentage", "porcentaje", "percentuale"])
+_FULL: Final = 100
+_MULTIPLE_LINES: Final = """
+1_000: k K thousand Tsd. tausend mille mil
+1_000_000: M mn mio mio. Mio Mio. million millions Millionen millones
+1_000_000_000: bn billion Mrd. Milliarden milliards
+"""
+_MULTIPLES: Final = {
+    word: int(times)
+    for times, words in (line.split(":") for line in _MULTIPLE_LINES.split("\n") if line)
+    for word in words.split()
+}
+"""Words that multiply. `m` and `B` are none: they could be metres, minutes, bytes."""
+_OUT_OF: Final = re.compile(r"\s*(?:/|out of|of|von|sur|de|su)\s*(5|10|100)\Z")
+_HALVES: Final = frozenset({2, 3, 4, 8, 16})
+"""Denominators that people write fractions with; `4/5` is as likely a mark."""
+_FRACTION: Final = re.compile(r"(?:(\d{1,6})[ -])?(\d{1,2})/(\d{1,2})\Z", re.A)
+_VULGAR: Final = re.compile(r"(\d{0,6}) ?([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])\Z")
+
+_TEXT: Final = re.compile(
+    r"([+-]?) ?([^\d.,+-]{0,40}?) ?([+-]?)((?:\d|[.,](?=\d))(?:[\d.,_'’]| (?=\d))*)(.{0,40})\Z", re.A
+)
+_HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")
+_SPACES: Final = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f\u2002\u2003\u2005\u2006\u200a\u3000"), " ")
+_ODD: Final = {ord(c): to for c, to in zip("−﹣－＋．，٫٬’＇", "---+.,.,''", strict=True)}
+_DASH: Final = re.compile(r"–(?=\d)")
+
+_PLAIN: Final = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?\Z", re.A)
+FORMS: Final = (
+    (re.compile(r"\d+\.\Z|\.\d+\Z", re.A), "", ("loose-number",)),
+    (re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A), ",", ("digit-groups",)),
+    (re.compile(r"[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?\Z", re.A), ",", ("digit-groups",)),
+    (re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+|\.\d{3})\Z", re.A), ".", ("digit-groups",)),
+    (re.compile(r"[1-9]\d{0,2}(?:([ '’])\d{3})(?:\1\d{3})*(?:[.,]\d+)?\Z", re.A), " '’", ("digit-groups",)),
+    (re.compile(r"\d+(?:_\d+)+(?:\.\d+)?\Z", re.A), "_", ("digit-groups",)),
+    (re.compile(r"(?:0|[1-9]\d*),\d+\Z", re.A), "", ()),
+    (re.compile(r"0\d+(?:\.\d+)?\Z", re.A), "", ("leading-zeros",)),
+)
+"""How digits are written: the marks to drop, and the codes. A comma that is left is a decimal comma."""
+_THOUSAND_OR_POINT: Final = re.compile(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
+
+
+def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:
+    """The one number that a text writes, or None. `scale` is what the contract says about it."""
+    text = raw.strip()
+    if len(text) > _MAX_DIGITS:
+        return None
+    if (plain := read_number(text)) is not None:
+        return Amount(text.replace(",", "").lstrip("+") if plain.code else text, (plain.code,) if plain.code else ())
+    if _HEX.match(text):
+        return Amount(str(int(text, 16)), ("hex-number",))
+    text, codes = _in_plain_digits(text)
+    if len(text) > _MAX_WORDS and _PLAIN.match(text.lstrip("+-")) is None:
+        return None
+    for mark in ("**", "__", "`", "*"):
+        if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
+            text, codes = text[len(mark) : -len(mark)].strip(), (*codes, "emphasis")
+    found = _fraction(text, scale) or _amount(text, scale)
+    if found is None or not _is_finite(found.digits):
+        return None
+    return Amount(found.digits, (*codes, *found.codes))
+
+
+def _in_plain_digits(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with ASCII digits, signs, points and spaces."""
+    if text.isascii():
+        return text, ()
+    spaced = _DASH.sub("-", text.translate(_SPACES)) if text.startswith("–") else text.translate(_SPACES)
+    out = spaced.translate(_ODD)
+    if not out.isascii():
+        out = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in out)
+    return out.strip(), ("odd-digits",) if out != text.translate(_SPACES).translate({0x2019: "'"}) else ()
+
+
+def _amount(text: str, scale: Scale) -> Amount | None:
+    match = _TEXT.match(text)
+    if match is None:
+        return None
+    sign, before, inner_sign, body, after = match.groups()
+    if (sign == "-" and text[1:2] == " ") or (sign and inner_sign) or (inner_sign and _squeezed(before) not in _SIGNS):
+        return None
+    read = _digits(body.strip())
+    behind = _behind(before.strip(), after, scale) if read is not None else None
+    if read is None or behind is None:
+        return None
+    if behind.codes and _THOUSAND_OR_POINT.match(body):
+        return None  # `€1.200` is a thousand and two hundred to some, and one and a fifth to others
+    digits = f"{'-' if '-' in (sign, inner_sign) else ''}{read.digits}"
+    if behind.factor != 1:
+        digits = format(Decimal(digits) * behind.factor, "f")
+        digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return Amount(digits, (*behind.codes, *read.codes))
+
+
+def _digits(body: str) -> Amount | None:
+    if _PLAIN.match(body):
+        return Amount(body)
+    for form, dropped, codes in FORMS:
+        if form.match(body):
+            bare = body.translate(dict.fromkeys(map(ord, dropped)))
+            comma = ("decimal-comma",) if "," in bare else ()
+            whole, point, part = bare.replace(",", ".").partition(".")
+            return Amount(f"{whole.lstrip('0') or '0'}{point if part else ''}{part}", (*codes, *comma))
+    return None
+
+
+class _Behind(NamedTuple):
+    """What the words around the digits do to them."""
+
+    codes: tuple[str, ...] = ()
+    factor: Decimal = Decimal(1)
+
+
+def _behind(before: str, after: str, scale: Scale) -> _Behind | None:
+    """What the words around the digits add, or None where they could change the meaning."""
+    codes: list[str] = []
+    factor = Decimal(1)
+    lead, rest = _squeezed(before), after.strip()
+    units = _units_of(scale)
+    if lead in _SIGNS:
+        if not _is_currency(_SIGNS[lead], units, scale):
+            return None
+        codes.append("currency")
+    elif lead and not (lead in ("serves", "x") and _fits(lead, units)):
+        return None
+    elif lead:
+        codes.append("unit")
+    word, _, more = rest.partition(" ")
+    times = _MULTIPLES.get(word) or _MULTIPLES.get(word.casefold() if len(word) > 1 else "")
+    if times is not None and not units:
+        factor, rest = factor * times, more.strip()
+        codes.append("magnitude")
+    if not rest:
+        return _Behind(tuple(codes), factor)
+    if codes[:1] in (["currency"], ["unit"]) and _squeezed(rest) not in _SIGNS:
+        return None
+    return _suffix(rest, codes, factor, units, scale)
+
+
+def _suffix(rest: str, codes: list[str], factor: Decimal, units: frozenset[str], scale: Scale) -> _Behind | None:
+    word = _squeezed(rest)
+    if word in _SIGNS:
+        if not _is_currency(_SIGNS[word], units, scale):
+            return None
+        return _Behind((*(code for code in codes if code != "currency"), "currency"), factor)
+    if word in _PERCENT:
+        if scale.most is not None and scale.most <= 1:
+            return _Behind((*codes, "percent"), factor / _FULL)
+        percents = _IN_PERCENT.intersection(scale.names) or (not scale.names and _IN_PERCENT & scale.described)
+        return _Behind((*codes, "percent"), factor) if percents or scale.most == _FULL else None
+    if "magnitude" in codes:
+        return None
+    marks = _OUT_OF.match(f" {rest}")
+    if marks is not None:
+        top = int(marks[1])
+        fits = scale.most == top if scale.most is not None else bool({"rating", "stars"}.intersection(scale.names))
+        return _Behind((*codes, "unit")) if fits else None
+    key = fold(rest) if rest not in ("°", "★", "⭐", "×") else {"°": "deg"}.get(rest, rest)
+    if not re.fullmatch(r"[^\d+<>~%!?=,;:]{1,30}", rest) or not key:
+        return None
+    return _Behind((*codes, "unit")) if _fits(key, units) or _is_own_name(key, scale.names) else None
+
+
+def _squeezed(words: str) -> str:
+    return "".join(words.casefold().split())
+
+
+def _units_of(scale: Scale) -> frozenset[str]:
+    """The kinds of unit that the name of a field says, else its description; empty where they say none or several."""
+    names = scale.names
+    found: list[set[str]] = []
+    for at, word in enumerate(names):
+        last = at == len(names) - 1 and at > 0
+        if word in _MEANT_BY:
+            found.append(_MEANT_BY[word])
+        elif word in _GROUPS and (last or (len(word) > _SHORT and not _GROUPS[word] & _COUNTED)):
+            found.append(_GROUPS[word])
+    if "per" in names:
+        return frozenset({"per"})
+    if found:
+        return _shared(found) or frozenset({"several"})
+    return _shared([_GROUPS[word] for word in scale.described if len(word) > _SHORT and word in _GROUPS])
+
+
+def _shared(groups: list[set[str]]) -> frozenset[str]:
+    """What is in all of these sets."""
+    if not groups:
+        return frozenset()
+    return frozenset(part for part in groups[0] if all(part in group for group in groups))
+
+
+def _fits(word: str, units: frozenset[str]) -> bool:
+    word = "serving" if word == "serves" else word
+    return not units.isdisjoint(_GROUPS.get(word, ()))
+
+
+def _is_own_name(word: str, names: tuple[str, ...]) -> bool:
+    """Whether a unit is what the field is called after: `3 retries` for `retries`, `12 pages` for `page_count`."""
+    if not names or word in _LIMITS:
+        return False
+    counted = names[-2:-1] if names[-1] in _COUNTS else ()
+    spelled = {names[-1], *counted, "".join(names[-2:]), "".join(names[-3:])}
+    return _stem(word) in {_stem(name) for name in spelled}
+
+
+def _stem(word: str) -> str:
+    if word.endswith("ies") and len(word) > len("ties"):
+        return f"{word[:-3]}y"
+    return word.removesuffix("s") if len(word) > _SHORT else word
+
+
+def _is_currency(sign: str, units: frozenset[str], scale: Scale) -> bool:
+    """Whether an amount of this currency is allowed here: the name says no other unit, and no other currency."""
+    named = {_SIGNS[word] for word in scale.names if word in _SIGNS}
+    return not units and (not named or sign in named)
+
+
+def _fraction(text: str, scale: Scale) -> Amount | None:
+    vulgar = _VULGAR.match(text)
+    if vulgar is not None:
+        part = Fraction(unicodedata.numeric(vulgar[2])).limit_denominator(16)
+        return _as_amount(int(vulgar[1] or 0) + part)
+    match = _FRACTION.match(text)
+    if match is None:
+        return None
+    part = Fraction(int(match[2]), int(match[3]) or 1)
+    lowest = part.denominator == int(match[3]) and part.denominator in _HALVES and part < 1
+    marks = scale.most is not None and scale.most > 1
+    if not lowest or marks or {"rating", "stars", "score", "grade", "mark", "date"}.intersection(scale.names):
+        return None
+    return _as_amount(int(match[1] or 0) + part)
+
+
+def _as_amount(number: Fraction) -> Amount:
+    return Amount(repr(float(number)), ("fraction",))
+
+
+def _is_finite(digits: str) -> bool:
+    return abs(float(digits)) != float("inf") if len(digits) > _MAX_WORDS else True

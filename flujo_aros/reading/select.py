@@ -29,14 +29,6 @@ from flujo_aros.contract import (
 )
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Risk, Trust
-from flujo_aros.reading.boundaries import (
-    KEY_FIRST,
-    begins_without_opener,
-    goes_on,
-    is_fragment,
-    is_held,
-    key_without_opener,
-)
 from flujo_aros.reading.candidate import (
     ESCAPED,
     ESCAPED_WITHIN,
@@ -51,17 +43,14 @@ from flujo_aros.reading.candidate import (
     read_strict,
 )
 from flujo_aros.reading.enum_match import boolean_word
-from flujo_aros.reading.event import event_of, is_example
-from flujo_aros.reading.fast_path import rewrite
+from flujo_aros.reading.event import LenientParser, event_of, is_example
+from flujo_aros.reading.fast_path import rewrite, splices
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
-from flujo_aros.reading.lenient import LenientParser
 from flujo_aros.reading.lines import list_of, read_lines
-from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Node, moved
+from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Edit, Node, RepairLog, moved, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
-from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json
+from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, written_anew
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
-from flujo_aros.reading.repairs import Edit, RepairLog, worst
-from flujo_aros.reading.rewritten_fields import written_anew
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number
 from flujo_aros.reading.scanner import (
@@ -69,13 +58,18 @@ from flujo_aros.reading.scanner import (
     FENCE,
     FENCED,
     INLINE,
+    KEY_FIRST,
     LINES,
     Scanner,
+    begins_without_opener,
     ends_line,
+    goes_on,
     is_citation,
+    is_fragment,
+    is_held,
     is_quoted,
+    key_without_opener,
 )
-from flujo_aros.reading.splice import splices
 
 T = TypeVar("T")
 

@@ -11,15 +11,14 @@ A value is secret for one of two reasons, one module each:
 
 Their regular expressions are compiled when a text first needs them: together they would be a sixth of an import.
 
-`matcher` finds known values in a text in linear time. `quoting` answers whether a place is inside a JSON string,
-where the same secret is written with escapes. What looks like ordinary data (a hash, a UUID, an order number) is left
-alone: hiding too much would damage the data that a repair has to work with.
+`text` finds known values in linear time, and answers whether a place is inside a JSON string, where the same secret is
+written with escapes. What looks like ordinary data (a hash, a UUID, an order number) is left alone: hiding too much
+would damage the data that a repair has to work with.
 """
 
 from flujo_aros.redaction.fields import SecretsIn, labelled_values, secrets_among, secrets_in
-from flujo_aros.redaction.matcher import Matcher
 from flujo_aros.redaction.patterns import secrets_by_context
-from flujo_aros.redaction.quoting import Quotes, escaped, unescaped
+from flujo_aros.redaction.text import Matcher, Quotes, escaped, unescaped
 from flujo_aros.redaction.vault import Vault, secrets_of, without_secrets
 
 __all__ = [

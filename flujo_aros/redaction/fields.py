@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic import BaseModel
 
 from flujo_aros.json_data import is_dict
-from flujo_aros.redaction.matcher import begins_word
-from flujo_aros.redaction.quoting import Quotes, unescaped
+from flujo_aros.redaction.text import Quotes, begins_word, unescaped
 
 # --- the names of secrets ---------------------------------------------------------------------------------------------
 

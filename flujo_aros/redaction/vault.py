@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.redaction.fields import labelled_values
-from flujo_aros.redaction.matcher import Matcher
 from flujo_aros.redaction.patterns import find_by_form, secrets_by_context
-from flujo_aros.redaction.quoting import Quotes, escaped, unescaped
+from flujo_aros.redaction.text import Matcher, Quotes, escaped, unescaped
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Limits, Output, Reason, Rejected, Risk, Trust, read
 from flujo_aros.contract import Valid, compile_contract
-from flujo_aros.reading.repairs import Edit, RepairLog
+from flujo_aros.reading.node import Edit, RepairLog
 from flujo_aros.reading.select import DEPTH
 
 from .given import (

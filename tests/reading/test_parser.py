@@ -17,12 +17,11 @@ from flujo_aros.reading import grammar
 from flujo_aros.reading.as_is import AS_IS, fit
 from flujo_aros.reading.candidate import Candidate, read_scalars
 from flujo_aros.reading.coerce import Coercion
+from flujo_aros.reading.fast_path import splices
 from flujo_aros.reading.json_scan import Scanned, json_extent, scan
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
-from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, Node
+from flujo_aros.reading.node import ARRAY, NUMBER, OBJECT, Node, steps_to
 from flujo_aros.reading.parser import Parsed, Parser
-from flujo_aros.reading.repairs import steps_to
-from flujo_aros.reading.splice import splices
 
 VALUE: dict[str, Any] = {
     "name": "Ada Lovelace",

@@ -140,7 +140,9 @@ def early_stop(
 
 def to_value(made: Agreement[Any]) -> object:
     """What a step with `contested: refuse` hands on, but for spelling."""
-    return None if made.value is None else text_key(repr(made.draft))
+    if made.value is None:
+        return None
+    return {path: text_key(value) if isinstance(value, str) else value for path, value in leaves(made.draft)}
 
 
 def main() -> None:

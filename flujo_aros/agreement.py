@@ -357,7 +357,8 @@ class _Tally:
         worth = Trust.lowest(ballot.trust_at(place) for ballot, (_, place) in ranked[0].votes)
         trust = Trust.lowest([worth, self._trust_of_votes(top, agreed=agreed)])
         dissent = tuple((group.value, len(group.votes)) for group in ranked[1:])
-        is_open = not self._settled(top, second + self.left, cast + self.left)
+        settled = self._settled(top, second + self.left, cast + self.left)
+        is_open = not settled or (agreed and self._may_be_written_otherwise(ranked[0]))
         name = path_of(path)
         made = Field(name, top, cast, ranked[0].value, dissent, trust, agreed, self.total - cast, is_open)
         self.fields.insert(len(self.fields) if at is None else at, made)
@@ -379,6 +380,13 @@ class _Tally:
             return True
         enough = self.need.votes(cast)
         return (top > rival and top >= enough) or max(top + self.left, rival) < enough
+
+    def _may_be_written_otherwise(self, group: _Group) -> bool:
+        """Whether the readings to come could make null of absent, or the reverse: one vote, but not to a contract."""
+        absent = sum(value is ABSENT for _, (value, _) in group.votes)
+        null = sum(value is None for _, (value, _) in group.votes)
+        margin = absent - null if group.value is ABSENT else null - absent + 1
+        return self.left > 0 and absent + null > 0 and margin <= self.left
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,3 +264,9 @@ def test_readings_that_are_the_same_give_that_value(value: Any, count: int) -> N
     made = agree([value] * count, True, need=1.0)
     assert made.contested == ()
     assert made.draft == value
+
+
+@pytest.mark.parametrize(("votes", "decided"), [("aa-", False), ("a--", False), ("aaa", True), ("---", True)])
+def test_what_may_still_turn_from_absent_into_null_is_not_decided(votes: str, decided: bool) -> None:
+    said = [{"b": 1} if vote == "a" else {"a": None, "b": 1} for vote in votes]
+    assert agree(said, ANY, need=0.6, of=5).decided is decided

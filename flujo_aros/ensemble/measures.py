@@ -14,6 +14,9 @@ _LONG: Final = 4
 """How many letters a word has that says something about its speaker."""
 _STUTTERS: Final = 12
 """How many words a line has whose own repetition is judged."""
+_LOOP: Final = re.compile(r"(.{1,40}?)\1{2,}", re.DOTALL)
+"""The same letters three times or more in a row, within words too."""
+_MOST_LOOKED_AT: Final = 2_000
 
 
 def repetition(text: str, past: Iterable[str]) -> float:
@@ -29,11 +32,15 @@ def repetition(text: str, past: Iterable[str]) -> float:
 def stutter(text: str) -> float:
     """How much of a line repeats its own words: 0 for what people say, near 1 for a model that is stuck.
 
-    >>> stutter("The owl counts, and the owl hoards."), stutter("ha " * 40) > 0.9
-    (0.0, True)
+    >>> stutter("The owl counts, and the owl hoards."), stutter("ha " * 40) > 0.9, stutter("h" + "m" * 80) > 0.9
+    (0.0, True, True)
     """
     pairs = _pairs(text)
-    return 1 - len(set(pairs)) / len(pairs) if len(pairs) >= _STUTTERS else 0.0
+    by_words = 1 - len(set(pairs)) / len(pairs) if len(pairs) >= _STUTTERS else 0.0
+    seen = text[:_MOST_LOOKED_AT]
+    looped = sum(len(loop[0]) - len(loop[1]) for loop in _LOOP.finditer(seen) if loop[0].strip())
+    by_letters = looped / len(seen) if len(seen) >= 2 * _STUTTERS else 0.0
+    return max(by_words, by_letters)
 
 
 def drift(text: str, own: str) -> float:

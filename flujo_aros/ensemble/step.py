@@ -54,6 +54,11 @@ _LEAST_SAID: Final = 24
 _MOST_SAID: Final = 240
 _MOST_IN_A_FIELD: Final = 80
 """How many characters a text has at least and at most, and a further field, where a provider enforces the schema."""
+_AS_JSON: Final = "Write your event as JSON. Its `text` is"
+"""Where a provider enforces the schema, nothing else in the prompt says what the reply is. A small model that is not
+asked for JSON begins a sentence, is held to a brace, and goes on with noise."""
+_LINE: Final = "what you say now: one or two sentences, in character, that take this on."
+_BELIEF: Final = "ONE belief about yourself or the world, in one sentence, to remember in place of all this."
 _OWN_LINES: Final = 12
 """Of how many of its own last lines an agent is kept from repeating one."""
 _MOST_FAILED: Final = 3
@@ -454,7 +459,7 @@ class _Run:
         parts = [
             f"WHAT YOU BELIEVE SO FAR\n{beliefs}" if held else "",
             f"RECENT MEMORY\n{member.memory.format_for_prompt(seen)}",
-            "TASK\nPut this into ONE belief about yourself or the world, in one sentence, to remember in its place.",
+            f"TASK\n{_AS_JSON} {_BELIEF}",
             "`replaces` names the beliefs above that it replaces, such as b1, or is empty." if replacing else "",
         ]
         turn = await self._ask(step, "\n\n".join(part for part in parts if part))
@@ -500,7 +505,7 @@ class _Run:
             [
                 *([f"WHAT YOU BELIEVE\n{beliefs}"] if beliefs else []),
                 f"WHAT HAPPENED LAST\n{member.memory.format_for_prompt()}",
-                f"TASK\nIt is your turn, {member.name}. Say one or two sentences, in character, that take this on.",
+                f"TASK\nIt is your turn, {member.name}. {_AS_JSON} {_LINE}",
             ]
         )
 

@@ -363,15 +363,22 @@ def test_a_line_that_repeats_is_reworded_then_skipped() -> None:
     assert (figures["reworded"], figures["skipped"]) == (2, 1)
 
 
-def test_a_line_that_is_stuck_is_asked_for_again_without_being_quoted() -> None:
+@pytest.mark.parametrize("loop", ["tacit. ", "tai-", "jen"], ids=["words", "one word", "letters"])
+def test_a_line_that_is_stuck_is_asked_for_again_without_being_quoted(loop: str) -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
-    model = ScriptedModel(said("tacit. " * 40), said("The owl counts."), then=said("tacit. " * 30))
+    model = ScriptedModel(said(loop * 40), said("The owl counts."), then=said(loop * 30))
     _, log = played([alone], model, turns=2)
     assert [(event.kind, event.text) for event in log][1:3] == [
         ("agent.spoke", "The owl counts."),
         ("turn.skipped", ""),
     ]
-    assert "tacit" not in model.asked[1].prompt
+    assert loop * 2 not in model.asked[1].prompt
+
+
+def test_a_turn_says_that_its_reply_is_an_event() -> None:
+    model = Talker("world.observed")
+    played([WHISPERER], model, turns=1)
+    assert "Write your event as JSON" in model.asked[0].prompt
 
 
 def test_a_line_that_has_drifted_is_reworded() -> None:

@@ -21,6 +21,20 @@ def given_input(source: str, option: str = "--input") -> str:
     return given_text(source, option).removeprefix("\ufeff")
 
 
+def given_content(source: str) -> Any:
+    """`given_input`; of `@photo.png` and other files that are images, audio, video or documents, that content."""
+    if not source.startswith("@") or source.startswith("@@"):
+        return given_input(source)
+    from flujo_aros.host import content_file  # here: `aros --help` needs no model host
+
+    try:
+        content = content_file(Path(source[1:]))
+    except OSError as error:
+        message = f"--input: cannot read {source[1:]!r}: {error.strerror or error}"
+        raise UsageError(message) from error
+    return given_input(source) if content is None else content
+
+
 def given_text(source: str, option: str = "--input") -> str:
     """The string that `TEXT`, `@FILE` or `-` (stdin) means; `@@…` is a string that begins with `@`.
 

@@ -22,7 +22,8 @@ Input: TypeAlias = Annotated[
         "--input",
         "-i",
         metavar="TEXT|@FILE|-",
-        help="The input of the run: a string, @FILE for the content of a file, - for stdin. "
+        help="The input of the run: a string, @FILE for the content of a file (an image, audio "
+        "or a PDF goes to the model as such), - for stdin. "
         "A string that begins with @ is written @@…",
     ),
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from flujo_aros.cli.arguments import given_input, given_pairs
+from flujo_aros.cli.arguments import given_content, given_pairs
 from flujo_aros.cli.batch import Batch, run_batch
 from flujo_aros.cli.execute import Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.options import (
@@ -89,10 +89,10 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         raise typer.BadParameter("is for --input-jsonl", param_hint="'--retry-failed'")
     if source is None:
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
-    text = given_input(source)
+    given = given_content(source)
 
     def task(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        return watched(board, lambda: runner.run(text, context), lambda: runner.stream(text, context))
+        return watched(board, lambda: runner.run(given, context), lambda: runner.stream(given, context))
 
     if durable or db is not None:
         result, question = _run_durably(blueprint, pipeline, task, db, as_json=as_json)

@@ -8,7 +8,12 @@ from flujo_aros.host.agent import (
     named_model as named_model,
 )
 from flujo_aros.host.capability import Aros as Aros
-from flujo_aros.host.content import Prompt as Prompt, has_content as has_content, is_content as is_content
+from flujo_aros.host.content import (
+    Prompt as Prompt,
+    content_file as content_file,
+    has_content as has_content,
+    is_content as is_content,
+)
 from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by, request_once as request_once
 from flujo_aros.host.envelope import ENVELOPE as ENVELOPE, object_schema as object_schema
 from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import mimetypes
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import UserContent
@@ -31,3 +34,37 @@ def has_content(value: object) -> bool:
         elif isinstance(here, (list, tuple)):
             waiting.extend(cast("Sequence[object]", here))
     return False
+
+
+_TYPES: Final = ("image/", "audio/", "video/", "application/pdf", "application/msword", "application/vnd.")
+
+
+def content_file(file: Path) -> object | None:
+    """An image, audio, video or document as content for a model; None for any other file. Raises `OSError`.
+
+    Which it is, its name says.
+
+    >>> content_file(Path("ticket.txt"))
+    """
+    media_type = mimetypes.guess_type(file.name)[0] or ""
+    if not media_type.startswith(_TYPES):
+        return None
+    from pydantic_ai.messages import BinaryContent  # here: a text needs no model host
+
+    return BinaryContent.narrow_type(BinaryContent(file.read_bytes(), media_type=media_type))
+
+
+def mark_of(content: object) -> str:
+    """What records say of content that is no text: its type, size and hash, or its address, and never its bytes.
+
+    >>> from pydantic_ai import BinaryContent
+    >>> mark_of(BinaryContent(b"GIF89a", media_type="image/gif"))
+    '[image/gif, 6 bytes, sha256 610f5ae4d76e]'
+    """
+    data, url = getattr(content, "data", None), str(getattr(content, "url", getattr(content, "file_id", "")))
+    if url.startswith("data:"):
+        data = url.encode()
+    if isinstance(data, bytes):
+        kind = str(getattr(content, "media_type", "data"))
+        return f"[{kind}, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()[:12]}]"
+    return f"[{type(content).__name__} {url.partition('?')[0]}]"  # behind it stand the keys of signed addresses

@@ -44,6 +44,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from flujo_aros.events import AskFinished, AskStarted, Finish, StagePassed, emit, is_heard, span
+from flujo_aros.host.content import is_content, mark_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, sentence
 from flujo_aros.host.run_state import RunRecord
 from flujo_aros.usage import Allowance, Usage
@@ -282,7 +283,7 @@ class FirstCall:
             record.exchange.began, record.exchange.seconds = self._began, None
         if is_heard():
             model, messages, parameters = self._asked
-            native, prompt = parameters.output_mode == "native", text_of(messages)
+            native, prompt = parameters.output_mode == "native", text_of(messages, marks=True)
             around = ask_span(
                 FIRST,
                 attempt=self._attempt,
@@ -357,8 +358,11 @@ async def _reserved(allowance: Allowance, record: RunRecord | None) -> Callable[
     return settle
 
 
-def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False) -> str:
-    """What the requests of a conversation say in words: instructions, system prompts, and user prompts where wanted."""
+def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False, marks: bool = False) -> str:
+    """What the requests of a conversation say in words: instructions, system prompts, and user prompts where wanted.
+
+    With `marks` an image or other content is a line that describes it; without, only words count.
+    """
     said: list[str] = []
     for message in messages:
         if isinstance(message, ModelRequest):
@@ -368,7 +372,11 @@ def text_of(messages: Sequence[ModelMessage], *, system_only: bool = False) -> s
                     said.append(part.content)
                 elif isinstance(part, UserPromptPart) and not system_only:
                     pieces = (part.content,) if isinstance(part.content, str) else part.content
-                    said.extend(piece for piece in pieces if isinstance(piece, str))
+                    said.extend(
+                        piece if isinstance(piece, str) else mark_of(piece)
+                        for piece in pieces
+                        if isinstance(piece, str) or (marks and is_content(piece))
+                    )
     return "\n\n".join(filter(None, said))
 
 

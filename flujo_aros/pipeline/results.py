@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -53,7 +54,7 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StepResult(Generic[T]):
     """How one step ended, and what came of it.
 
@@ -80,6 +81,14 @@ class StepResult(Generic[T]):
     excused_by: str | None = None
     replaced: str | None = None
     input_trust: Trust | None = None
+
+    def __repr__(self) -> str:
+        """One line: how it ended, its trust, and its value, abbreviated."""
+        shown = self.handed_on
+        value = "" if shown is None else f", {_brief(shown)}"
+        return (
+            f"<StepResult {self.name}: {', '.join(filter(None, [self.status.value, self.trust, self.reason]))}{value}>"
+        )
 
     @property
     def value(self) -> T:
@@ -385,7 +394,7 @@ class BodyResult:
         return self.shared.writes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
     """How a run ended: one result for each step that started, in the order of their starts, nested ones included.
 
@@ -402,6 +411,19 @@ class RunResult:
     context: Any = None
     paused: PausedRun | None = None
     trouble: str | None = None
+
+    def __repr__(self) -> str:
+        """One line: how it ended, its trust, and its output, abbreviated, or what went wrong."""
+        error = self.error
+        ended = [self.status.value, self.trust, f"{len(self.steps)} {'step' if len(self.steps) == 1 else 'steps'}"]
+        told = _brief(self._last.handed_on) if self._has_output else _brief(error["message"]) if error else ""
+        return f"<RunResult {self.pipeline}: {', '.join(filter(None, [*ended, told]))}>"
+
+    def _repr_html_(self) -> str:
+        """The run as a notebook shows it: how each step ended, and the output. `aros report` has all details."""
+        from flujo_aros.pipeline.notebook import run_html  # here: only notebooks need it
+
+        return run_html(self)
 
     @property
     def usage(self) -> Usage:
@@ -426,7 +448,7 @@ class RunResult:
 
         A completed run of clean steps is CLEAN; one whose last step is clean and has read a degraded text is DEGRADED.
         """
-        return self._last.carried_trust if self.status in _WITH_OUTPUT and self.steps else None
+        return self._last.carried_trust if self._has_output else None
 
     @property
     def error(self) -> dict[str, Any] | None:
@@ -474,12 +496,16 @@ class RunResult:
             "blueprint": self.pipeline,
             "status": self.status.value,
             "trust": None if self.trust is None else self.trust.value,
-            "output": as_plain(self._last.handed_on) if self.status in _WITH_OUTPUT and self.steps else None,
+            "output": as_plain(self._last.handed_on) if self._has_output else None,
             "steps": [step.to_dict() for step in self.steps],
             "usage": self.usage.to_dict(),
             "error": self.error,
         }
         return plain if self.paused is None else {**plain, "paused": self.paused.to_dict()}
+
+    @property
+    def _has_output(self) -> bool:
+        return self.status in _WITH_OUTPUT and bool(self.steps)
 
     @property
     def _last(self) -> StepResult[Any]:
@@ -489,6 +515,14 @@ class RunResult:
         """The step that decided a status other than completed: the worst; of equals the cause, else the first."""
         wrong = [step for step in self.steps if step.counts_against]
         return min(wrong, key=lambda step: (_SEVERITY.index(step.status), step.caused_by is not None), default=None)
+
+
+_BRIEF: Final = reprlib.Repr()
+_BRIEF.maxstring, _BRIEF.maxother = 80, 100
+
+
+def _brief(value: Any) -> str:
+    return _BRIEF.repr(value)
 
 
 def _hidden(message: str) -> str:

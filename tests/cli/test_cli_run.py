@@ -474,3 +474,16 @@ def test_a_folder_that_is_allowed_may_hold_imported_blueprints(aros: Aros) -> No
     assert (refused.exit_code, "pass --allow far" in refused.stderr) == (4, True)
     assert aros("run", "own/b.yaml", "-i", "x", "--allow", "far").stdout == "x\n"
     assert aros("run", "own/b.yaml", "-i", "x", "--allow", "./far").stdout == "x\n"
+
+
+def test_a_picture_is_given_as_content_and_a_text_as_text(aros: Aros, shop: Path) -> None:
+    (shop / "look.py").write_text("def kind(value):\n    return getattr(value, 'media_type', 'text')\n")
+    steps = [{"name": "kind", "uses": "look:kind", "input": "{{ input }}"}]
+    (shop / "look.yaml").write_text(json.dumps({"steps": steps}))
+    (shop / "a.png").write_bytes(b"\x89PNG\xff")
+    (shop / "a.txt").write_text("words")
+    for name, kind in (("a.png", "image/png"), ("a.txt", "text")):
+        ended = aros("run", "look.yaml", "--input", f"@{name}", "--allow", "./look.py")
+        assert ended.stdout.strip() == kind
+    missing = aros("run", "look.yaml", "--input", "@b.pdf", "--allow", "./look.py")
+    assert (missing.exit_code, "cannot read 'b.pdf'" in missing.stderr) == (2, True)

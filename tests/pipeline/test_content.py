@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, BinaryContent, ImageUrl
+from pydantic_ai import Agent, BinaryContent, DocumentUrl, ImageUrl
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from flujo_aros import Call, Human, Runner, RunStatus, Step
+from flujo_aros import Call, Human, Journal, Runner, RunStatus, Step
+from flujo_aros.testing import ScriptedModel
 
 IMAGE = BinaryContent(b"\x89PNG", media_type="image/png")
 LINK = ImageUrl("https://example.com/a.png")
@@ -77,3 +79,23 @@ def test_a_run_with_an_image_that_pauses_says_that_it_cannot_be_saved() -> None:
     run = Runner(Human("ask", "Well?")).run_sync([IMAGE])
     assert run.status is RunStatus.FAILED
     assert "the input holds an image" in str(run.error)
+
+
+@pytest.mark.parametrize(
+    ("given", "mark"),
+    [
+        (BinaryContent(b"G" * 300_000, media_type="image/png"), "[image/png, 300000 bytes, sha256 "),
+        (
+            DocumentUrl("https://example.com/a.pdf?signature=4711-0815-secret"),
+            "[DocumentUrl https://example.com/a.pdf]",
+        ),
+        (ImageUrl("data:image/png;base64," + "A" * 300_000), "[image/png, 300022 bytes, sha256 "),
+    ],
+)
+def test_the_journal_keeps_what_content_was_and_not_its_bytes(tmp_path: Path, given: Any, mark: str) -> None:
+    with Journal(tmp_path / "runs.sqlite") as journal:
+        step = Step("look", Agent(ScriptedModel("a cat")), input=["What is it?", "{{ input }}"])
+        Runner(step, journal=journal).run_sync(given)
+        (ask,) = journal.story("last").chapters[0].asks
+    assert ask.prompt.startswith(f"What is it?\n\n{mark}")
+    assert len(ask.prompt) < 200

@@ -1,0 +1,39 @@
+"""How results show themselves: one line in a console, a table in a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flujo_aros import AgentSpec, Call, Runner, RunResult, Step
+from flujo_aros.testing import ScriptedModel, ScriptedModels
+
+
+def run_of(*replies: str, schema: dict[str, Any] | None = None) -> RunResult:
+    step = Step("ask", AgentSpec(model="openai:x", output_schema=schema))
+    models = ScriptedModels({"openai:x": ScriptedModel(*replies, then=replies[-1])})
+    return Runner(Call("trim", str.strip) >> step, models=models).run_sync("hello")
+
+
+def test_a_run_is_one_short_line() -> None:
+    assert repr(run_of("fine")) == "<RunResult pipeline: completed, clean, 2 steps, 'fine'>"
+    long = repr(run_of("word " * 5_000))
+    assert len(long) < 200
+    assert "\n" not in long
+
+
+def test_a_run_without_an_output_says_why() -> None:
+    shown = repr(Runner(Call("boom", lambda _: 1 / 0)).run_sync())
+    assert shown == "<RunResult boom: failed, 1 step, 'ZeroDivisionError: division by zero'>"
+
+
+def test_a_step_is_one_short_line() -> None:
+    run = run_of('{"n": 1,}', schema={"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}})
+    assert repr(run.step("ask")) == "<StepResult ask: success, lossless, {'n': 1}>"
+
+
+def test_a_notebook_shows_the_steps_and_the_output_and_nothing_runs_in_it() -> None:
+    page = run_of("<script>alert(1)</script>")._repr_html_()
+    assert "<b>completed</b>" in page
+    assert "<td>trim</td><td>success</td><td>clean</td>" in page
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page

@@ -54,11 +54,13 @@ _LEAST_SAID: Final = 24
 _MOST_SAID: Final = 240
 _MOST_IN_A_FIELD: Final = 80
 """How many characters a text has at least and at most, and a further field, where a provider enforces the schema."""
-_AS_JSON: Final = "Write your event as JSON. Its `text` is"
+_EVENT: Final = "Write the JSON event of {name}. Its `text` is "
 """Where a provider enforces the schema, nothing else in the prompt says what the reply is. A small model that is not
 asked for JSON begins a sentence, is held to a brace, and goes on with noise."""
-_LINE: Final = "what you say now: one or two sentences, in character, that take this on."
-_BELIEF: Final = "ONE belief about yourself or the world, in one sentence, to remember in place of all this."
+_LINE: Final = _EVENT + "what {name} says now: one or two sentences, in character, that take this on."
+_BELIEF: Final = (
+    _EVENT + "ONE belief of {name} about itself or the world, in one sentence, to remember in place of all this."
+)
 _OWN_LINES: Final = 12
 """Of how many of its own last lines an agent is kept from repeating one."""
 _MOST_FAILED: Final = 3
@@ -77,9 +79,9 @@ class Ensemble(Common):
     `stop_on` are kinds of events that end the run, `completion_signal` a string that ends it when an agent says it;
     `inject` maps a turn to what the user says before it.
 
-    A line that repeats an earlier one of its speaker by `repetition` or more (0 to 1), or that has drifted from the
-    persona by `drift` or more, is asked for once more in other words; a line that still repeats is skipped. None turns
-    either off. Without `reflection` no agent forms beliefs.
+    A line that repeats an earlier one of its speaker, or one it has just heard, by `repetition` or more (0 to 1), or
+    that has drifted from the persona by `drift` or more, is asked for once more in other words; a line that still
+    repeats is skipped. None turns either off. Without `reflection` no agent forms beliefs.
 
     A failed turn is isolated: the log records it, and the next agent speaks. When the budget is used up, the log is
     finished and the step fails with the limit. The value has the figures, the beliefs, the last verdict and why the run
@@ -180,12 +182,17 @@ class Ensemble(Common):
         for manifest in self.manifests:
             self.step_of(manifest).prepare()
 
-    def step_of(self, manifest: Manifest, *, reflecting: bool = False, replacing: bool = False) -> Step:
-        """The agent step of one turn; its input is the prompt."""
+    def step_of(self, manifest: Manifest, *, reflecting: bool = False, replacing: bool = False, turn: int = 0) -> Step:
+        """The agent step of one turn; its input is the prompt.
+
+        The seed of a profile counts on with the turns: at one seed, an agent that hears the same says the same forever.
+        """
         profile = cast("AgentSpec", self.profiles[manifest.model_profile])
         identity = f"You are {manifest.name}, a {manifest.role}.\n{manifest.persona.strip()}"
         prompt = f"{profile.system_prompt.strip()}\n\n{identity}".strip()
         agent = profile.model_copy(update={"name": manifest.name, "system_prompt": prompt})
+        if (seed := _seed_of(profile)) is not None:
+            agent = agent.model_copy(update={"model_settings": {**agent.model_settings, "seed": seed + turn}})
         if reflecting:
             contract = Output.event([REFLECTED], ["replaces"] if replacing else [])
         else:
@@ -430,8 +437,13 @@ class _Run:
         meta["drift"] = round(drift(event.text, member.own_words), 4)
         meta["granted"] = event.kind in member.manifest.may_emit
         limit = self.ensemble.repetition
-        if event.says_nothing or (limit is not None and meta["repetition"] >= limit):
-            why = "it has nothing to say" if event.says_nothing else "it repeats itself"
+        why = "it has nothing to say" if event.says_nothing else None
+        if limit is not None and why is None:
+            repeated = meta["repetition"] >= limit
+            why = (
+                "it repeats itself" if repeated else "it repeats others" if self._parrots(member, event.text) else None
+            )
+        if why is not None:
             skipped = {"agent": member.name, "reason": why, "unsaid": event.text}
             return "turn.skipped", _CONDUCTOR, skipped, {**meta, "repetition": 0.0, "drift": 0.0}
         payload = {key: value for key, value in event.model_dump().items() if key != "kind"}
@@ -446,9 +458,17 @@ class _Run:
             return "Say one or two sentences in your own voice."
         if limits.repetition is not None and repetition(text, member.lines) >= limits.repetition:
             return f"You have said this already: {text}\nSay something new that takes the scene on."
+        if self._parrots(member, text):
+            return f"That has been said already: {text}\nSay something new, in your own voice, that takes the scene on."
         if limits.drift is not None and drift(text, member.own_words) >= limits.drift:
             return f"That does not sound like you. Remember who you are: {member.manifest.persona.strip()}"
         return None
+
+    def _parrots(self, member: _Member, text: str) -> bool:
+        """Whether a line is one that its speaker has just heard from somebody else."""
+        limit = self.ensemble.repetition
+        heard = (each.text for each in member.memory.window if each.actor != member.name)
+        return limit is not None and repetition(text, heard) >= limit
 
     async def _reflect(self, member: _Member) -> _Entry:
         seen = member.memory.latest
@@ -459,7 +479,7 @@ class _Run:
         parts = [
             f"WHAT YOU BELIEVE SO FAR\n{beliefs}" if held else "",
             f"RECENT MEMORY\n{member.memory.format_for_prompt(seen)}",
-            f"TASK\n{_AS_JSON} {_BELIEF}",
+            f"TASK\n{_BELIEF.format(name=member.name)}",
             "`replaces` names the beliefs above that it replaces, such as b1, or is empty." if replacing else "",
         ]
         turn = await self._ask(step, "\n\n".join(part for part in parts if part))
@@ -480,8 +500,10 @@ class _Run:
 
     def _step(self, member: _Member, *, reflecting: bool = False, replacing: bool = False) -> Step:
         key = member.name, reflecting, replacing
-        if key not in self._steps:
-            self._steps[key] = self.ensemble.step_of(member.manifest, reflecting=reflecting, replacing=replacing)
+        if key not in self._steps or _seed_of(self._steps[key].facts.agent) is not None:
+            self._steps[key] = self.ensemble.step_of(
+                member.manifest, reflecting=reflecting, replacing=replacing, turn=self.turn + 1
+            )
         return self._steps[key]
 
     async def _ask(self, step: Step, prompt: str) -> _Turn:
@@ -505,7 +527,7 @@ class _Run:
             [
                 *([f"WHAT YOU BELIEVE\n{beliefs}"] if beliefs else []),
                 f"WHAT HAPPENED LAST\n{member.memory.format_for_prompt()}",
-                f"TASK\nIt is your turn, {member.name}. {_AS_JSON} {_LINE}",
+                f"TASK\n{_LINE.format(name=member.name)}",
             ]
         )
 
@@ -591,6 +613,11 @@ def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) 
         return (Merge(id=new, ids=tuple(old), text=said, based_on=tuple(based_on)),)
     gone = old or member.beliefs.to_forget(said)
     return (*(Retire(id=each) for each in gone), Add(id=new, text=said, based_on=tuple(based_on)))
+
+
+def _seed_of(agent: AgentSpec) -> int | None:
+    seed = agent.model_settings.get("seed")
+    return seed if isinstance(seed, int) else None
 
 
 def _spec(profile: AgentSpec | str) -> AgentSpec:

@@ -13,7 +13,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from flujo_aros import BlueprintError, Journal, LimitReached, Runner, RunStatus, StepLimits, Trust, UsageError
+from flujo_aros import (
+    AgentSpec,
+    BlueprintError,
+    Journal,
+    LimitReached,
+    Runner,
+    RunStatus,
+    StepLimits,
+    Trust,
+    UsageError,
+)
 from flujo_aros.blueprint.load import parse_blueprint
 from flujo_aros.cli.progress import PlainProgress
 from flujo_aros.ensemble.log import EventLog, LogEvent, fold
@@ -375,10 +385,26 @@ def test_a_line_that_is_stuck_is_asked_for_again_without_being_quoted(loop: str)
     assert loop * 2 not in model.asked[1].prompt
 
 
+def test_a_line_that_only_repeats_what_another_has_said_is_asked_for_again_then_skipped() -> None:
+    model = ScriptedModel(said("The bell rings.", "world.observed"), then=said("The bell rings!"))
+    _, log = played([WHISPERER, ACTOR], model, turns=2)
+    assert [(event.kind, event.payload.get("reason")) for event in log][2] == ("turn.skipped", "it repeats others")
+    assert "That has been said already: The bell rings!" in model.asked[2].prompt
+
+
+def test_the_seed_of_a_profile_counts_on_with_the_turns() -> None:
+    alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
+    model = Talker()
+    seeded = AgentSpec(model=MODEL, model_settings={"seed": 7})
+    step = Ensemble("wood", cast=[alone], profiles={"default": seeded}, log=EventLog(), turns=3)
+    Runner(step, models=ScriptedModels({MODEL: model})).run_sync("A clearing at dusk.")
+    assert [asked.settings.get("seed") for asked in model.asked] == [8, 9, 10]
+
+
 def test_a_turn_says_that_its_reply_is_an_event() -> None:
     model = Talker("world.observed")
     played([WHISPERER], model, turns=1)
-    assert "Write your event as JSON" in model.asked[0].prompt
+    assert "Write the JSON event of whisperer" in model.asked[0].prompt
 
 
 def test_a_line_that_has_drifted_is_reworded() -> None:

@@ -19,6 +19,9 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
+SCHEMAS_BY_NAME: Final = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+"""The keywords of JSON Schema whose value is a mapping of names to schemas."""
+
 _MAX_REFS: Final = 64
 """A chain of `$ref`s longer than this leads in a circle."""
 

@@ -89,8 +89,13 @@ class PromptFile(Block):
 class Agent(Block):
     """An agent: a model, what it is told, and the schema that its answer must satisfy."""
 
+    name: str | None = Field(default=None, description="What traces and the journal call it; else its key.")
     model: str = Field(min_length=1, description="A model name of pydantic-ai, or local:NAME for one on this machine.")
     system_prompt: str | PromptFile = ""
+    tools: list[str] = Field(default=[], description="Functions that the model may call: package.module:name.")
+    capabilities: list[JsonValue] = Field(
+        default=[], description="Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}."
+    )
     output_schema: JsonSchema | None = None
     model_settings: Members = {}
     output_mode: OutputMode = "auto"
@@ -100,9 +105,7 @@ class Agent(Block):
     )
     ignored: ClassVar[Mapping[str, str]] = {
         "id": "an agent is known by its key",
-        "name": "an agent is known by its key",
         "description": "it has no effect",
-        "tools": "give a pydantic-ai Agent with tools in Python instead",
         "retries": "write max_retries",
         "temperature": "write it in model_settings",
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -31,11 +32,12 @@ from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, UsageError
-from flujo_aros.host import AgentSpec, mistaken
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.host import AgentSpec, capability_names, mistaken
+from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
-from flujo_aros.pipeline.names import short
+from flujo_aros.pipeline.names import nearest, short
+from flujo_aros.pipeline.step import REFERENCE
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -181,7 +183,28 @@ class Loading:
         if block is None or not (sound or self.lenient):
             return None
         self.model(node.members.get("model"))
-        return AgentSpec.model_validate({**block.model_dump(), "name": name})
+        for key, check in (("tools", self.tool), ("capabilities", self.capability)):
+            for each in node.members[key].elements if key in node.members else ():
+                check(each)
+        return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name})
+
+    def tool(self, node: Node) -> None:
+        """Note what is wrong with the function that a tool names, or that it may not be imported."""
+        if isinstance(node.value, str) and (found := REFERENCE.fullmatch(node.value)) is not None:
+            self.permit(node.place, f"the tool {node.value!r}", found["module"])
+        else:
+            self.note(node.place, f"a tool is package.module:name, not {node.plain()!r}")
+
+    def capability(self, node: Node) -> None:
+        """Note what is wrong with a capability of pydantic-ai: its name, or that it is not allowed."""
+        written = node.value
+        name = next(iter(node.members)) if len(node.members) == 1 else written
+        if not isinstance(name, str):
+            self.note(node.place, "a capability is a name, or a mapping of one name to its options")
+        elif name not in capability_names():
+            self.note(node.place, nearest(name, capability_names()).after(f"pydantic-ai has no capability {name!r}"))
+        else:
+            self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
 
     def schema(self, node: Node | None) -> bool:
         """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted."""
@@ -192,7 +215,10 @@ class Loading:
         except ContractError as error:
             self.doubt(node.at(error.path), Hint(str(error), error.suggestion))
             return False
-        return True
+        wrong = [*_misspelt_keywords(node)]
+        for place, message in wrong:
+            self.doubt(place, message)
+        return not wrong
 
     def with_schema_files(self, node: Node) -> Node:
         """An agent or a step with each schema that is written as `{from_file: NAME}` read from its file.
@@ -381,6 +407,44 @@ def told_of(error: BlueprintError) -> str:
     """What `read_text` has said of a file, to stand behind its name."""
     words = error.findings[0].message
     return f"is {words}" if words.startswith("not ") else words
+
+
+# fmt: off
+_CONSTRAINTS: Final = frozenset((
+    "type", "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "items",
+    "prefixItems", "contains", "enum", "const", "anyOf", "oneOf", "allOf", "minimum", "maximum",
+    "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems",
+    "maxItems", "uniqueItems", "minProperties", "maxProperties"
+))
+"""The keywords of JSON Schema without which a schema accepts more."""
+_OTHER_KEYWORDS: Final = frozenset((
+    "$schema", "$id", "$ref", "$defs", "$anchor", "$comment", "definitions", "title", "description", "default",
+    "example", "examples", "format", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
+    "dependencies", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties",
+    "contentEncoding", "contentMediaType", "contentSchema", "deprecated", "readOnly", "writeOnly", "nullable",
+    "from_file"
+))
+# fmt: on
+_DATA: Final = frozenset(("const", "default", "enum", "example", "examples", "required"))
+
+
+def _misspelt_keywords(schema: Node) -> Iterator[tuple[Place, Hint]]:
+    """The keys of a schema that JSON Schema would ignore, and that were surely meant for one of its keywords."""
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        for key, inner in node.members.items():
+            if key in SCHEMAS_BY_NAME:
+                waiting += inner.members.values()
+            elif key not in _DATA and not key.startswith("x-"):
+                waiting += (inner, *inner.elements)
+            if key not in _CONSTRAINTS | _OTHER_KEYWORDS and get_close_matches(key, _CONSTRAINTS, 1, _SURELY):
+                words = f"JSON Schema has no keyword {key!r}, and would ignore it"
+                yield node.keys[key], nearest(key, _CONSTRAINTS).after(words)
+
+
+_SURELY: Final = 0.8
+"""How alike a key must be to a keyword; `labels` is not one of them, `propertys` and `requierd` are."""
 
 
 def member(node: Node, *keys: str) -> Node | None:

@@ -7,9 +7,10 @@ What comes out is an `Outcome` with the stages, the calls and their usage.
 
 There are two paths, and one place where they part (`run.run_agent`):
 
-1. An agent of a blueprint (`AgentSpec`, in `agent`) has no tools and needs no agent graph. `direct_run` makes one
-   request by `direct.request_once` and reads the reply.
-2. An agent of your own is run by pydantic-ai. The hooks of `capability.Aros` read each output before it is validated.
+1. An `AgentSpec` without tools and capabilities needs no agent graph. `direct_run` makes one request by
+   `direct.request_once` and reads the reply.
+2. An agent of your own, or a spec with tools, is run by pydantic-ai. The hooks of `capability.Aros` read each output
+   before it is validated.
 
 From there on both are the same. `run_state` holds the state of a run: its options, a tally of its calls, and the
 `Exchange`, which is the latest request with everything that came of it. `ladder_run.recover` reads the reply; if it

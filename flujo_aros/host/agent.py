@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, StructuredDict, ToolOutput
+from pydantic_ai.capabilities import CAPABILITY_TYPES, AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -43,6 +43,8 @@ class AgentSpec(BaseModel):
     `timeout` bounds a whole run of the agent, repairs included, in seconds. `name` is what traces and the journal call
     it: for an agent of a blueprint its key under `agents`, or the step that describes it. `max_retries` is how often
     the stage `retry` of the default ladder asks again after a reply that cannot be used; 0: as often as it does anyway.
+    `tools` are functions that the model may call, each `package.module:name`. `capabilities` are those of pydantic-ai,
+    written as in its agent specs: `WebSearch`, `{Thinking: {effort: high}}`, `{MCP: {url: …}}`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,6 +57,13 @@ class AgentSpec(BaseModel):
     output_mode: OutputMode = "auto"
     timeout: float | None = Field(default=None, gt=0)
     max_retries: int = Field(default=0, ge=0, le=100)
+    tools: tuple[str, ...] = ()
+    capabilities: tuple[JsonValue, ...] = ()
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether one model request answers it: without tools and capabilities it needs no agent graph."""
+        return not self.tools and not self.capabilities
 
     def __eq__(self, other: object) -> bool:
         """Whether both do the same, whatever they are called."""
@@ -108,6 +117,25 @@ async def direct_agent(
     return _kept().of_spec(spec, model, contract, ladder)
 
 
+async def agent_with_tools(
+    spec: AgentSpec,
+    tools: Sequence[Callable[..., Any]],
+    contract: Contract[T] | None,
+    ladder: Ladder | None,
+    models: ModelSource | None,
+    *,
+    repeated: bool = False,
+) -> HostedAgent[T]:
+    """The agent of a spec that has `tools` or capabilities, for pydantic-ai to run. Raises as `direct_agent`."""
+    model = await named_model(spec.model, models, repeated=repeated)
+    return hosted_agent(_kept().with_tools(spec, model, tools), contract, ladder, spec.output_mode)
+
+
+def capability_names() -> tuple[str, ...]:
+    """The names of the capabilities that pydantic-ai makes from a spec."""
+    return tuple(CAPABILITY_TYPES)
+
+
 async def named_model(name: str, models: ModelSource | None, *, repeated: bool = False) -> Model:
     """The model of a name, from the source where one is given, else from pydantic-ai. Raises `UsageError`.
 
@@ -156,6 +184,9 @@ class _Kept:
         default_factory=dict[tuple[int, ...], tuple[object, DirectAgent[Any]]]
     )
     """By the identities of what each was made of, which is kept beside so that they stay what they are."""
+    tooled: dict[tuple[int, ...], tuple[object, Agent[Any, Any]]] = field(
+        default_factory=dict[tuple[int, ...], tuple[object, Agent[Any, Any]]]
+    )
     contracts: dict[tuple[int, ...], tuple[object, Contract[Any]]] = field(
         default_factory=dict[tuple[int, ...], tuple[object, Contract[Any]]]
     )
@@ -169,6 +200,17 @@ class _Kept:
         _make_room(self.contracts)
         made = with_checks(contract, checks)
         self.contracts[key] = (contract, *checks), made
+        return made
+
+    def with_tools(self, spec: AgentSpec, model: Model, tools: Sequence[Callable[..., Any]]) -> Agent[Any, Any]:
+        """The agent of a spec with these tools, made once."""
+        key = (id(spec), id(model), *map(id, tools))
+        known = self.tooled.get(key)
+        if known is not None:
+            return known[1]
+        _make_room(self.tooled)
+        made = _with_tools(spec, model, tools)
+        self.tooled[key] = (spec, model, *tools), made
         return made
 
     def of_spec(
@@ -218,6 +260,22 @@ def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder
     return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, request)
 
 
+def _with_tools(spec: AgentSpec, model: Model, tools: Sequence[Callable[..., Any]]) -> Agent[Any, Any]:
+    settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
+    try:
+        return Agent.from_spec(
+            {"capabilities": list(spec.capabilities)},
+            model=model,
+            name=spec.name or None,
+            instructions=spec.system_prompt or None,
+            model_settings=settings,
+            tools=tools,
+            deps_type=object,
+        )
+    except (UserError, ValueError, TypeError, ImportError) as error:  # as it refuses tools, options and what is missing
+        raise UsageError(f"the agent {spec.name!r} cannot be made: {error}") from error
+
+
 def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> SchemaRequest | None:
     """How to ask for the schema of the contract; None where words in the instructions do."""
     if _is_asked_in_words(contract, mode):
@@ -228,7 +286,9 @@ def _request(contract: Contract[Any], mode: Literal["native", "prompted", "tool"
         return None
 
 
-def hosted_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None) -> HostedAgent[T]:
+def hosted_agent(
+    agent: Agent[Any, Any], contract: Contract[T] | None, ladder: Ladder | None, mode: OutputMode = "auto"
+) -> HostedAgent[T]:
     """A user's agent with `Aros` on it; one that promises text only is asked for the contract in this run."""
     parts: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(parts.append)
@@ -236,10 +296,12 @@ def hosted_agent(agent: Agent[Any, Any], contract: Contract[T] | None, ladder: L
     add = () if has_own else (Aros(contract, ladder),)
     if contract is None or agent.output_type is not str:
         return HostedAgent(agent, contract, add=add)
-    native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))
-    output = _output_type(contract, "native" if native else "prompted")
+    if mode == "auto":
+        native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))
+        mode = "native" if native else "prompted"
+    output = _output_type(contract, mode)
     words = _words(contract) if output is str else None
-    return HostedAgent(agent, contract, output, words, add, schema_sent=native and output is not str)
+    return HostedAgent(agent, contract, output, words, add, schema_sent=mode == "native" and output is not str)
 
 
 def _words(contract: Contract[Any]) -> str | None:
@@ -247,7 +309,7 @@ def _words(contract: Contract[Any]) -> str | None:
     return None if isinstance(contract, TaggedContract) else contract.instruction()
 
 
-def _output_type(contract: Contract[Any], mode: Literal["native", "prompted"]) -> Any:
+def _output_type(contract: Contract[Any], mode: Literal["native", "prompted", "tool"]) -> Any:
     """What pydantic-ai asks the model for: the schema as an object, or text where it cannot express it."""
     if _is_asked_in_words(contract, mode):
         return str
@@ -255,7 +317,7 @@ def _output_type(contract: Contract[Any], mode: Literal["native", "prompted"]) -
         like = StructuredDict(object_schema(contract.json_schema))
     except UserError:  # a recursive schema
         return str
-    return NativeOutput(like) if mode == "native" else PromptedOutput(like)
+    return {"native": NativeOutput, "prompted": PromptedOutput, "tool": ToolOutput}[mode](like)
 
 
 def _is_asked_in_words(contract: Contract[Any], mode: str) -> bool:

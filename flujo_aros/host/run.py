@@ -23,6 +23,7 @@ from flujo_aros.host.agent import (
     AgentSpec,
     HostedAgent,
     ModelSource,
+    agent_with_tools,
     checked_contract,
     direct_agent,
     hosted_agent,
@@ -117,6 +118,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     evidence: Evidence | None = None,
     repeated: bool = False,
     refusals: dict[str, str] | None = None,
+    tools: Sequence[Callable[..., Any]] = (),
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
@@ -129,7 +131,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
     `evidence` is what a ladder that adapts goes by. `repeated`: the caller retries after errors of the
     provider, so that the provider's own client does not. `refusals` are the schemas that models have refused before:
-    they are asked for in words, and new ones are added.
+    they are asked for in words, and new ones are added. `tools` are the functions of a spec that names some.
 
     Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
@@ -155,11 +157,14 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps)
     path: Callable[[], Awaitable[Outcome[T]]]
     # Here, and nowhere else, the two ways part: an agent without tools needs no agent graph.
-    if isinstance(agent, AgentSpec):
-        direct = await direct_agent(agent, wanted, ladder, models, repeated=repeated)
-        path, timeout = partial(_directly, direct, ask, record), agent.timeout
+    timeout = agent.timeout if isinstance(agent, AgentSpec) else None
+    if not isinstance(agent, AgentSpec):
+        path = partial(_hosted, hosted_agent(agent, wanted, ladder), ask, record)
+    elif agent.is_direct:
+        path = partial(_directly, await direct_agent(agent, wanted, ladder, models, repeated=repeated), ask, record)
     else:
-        path, timeout = partial(_hosted, hosted_agent(agent, wanted, ladder), ask, record), None
+        hosted = await agent_with_tools(agent, tools, wanted, ladder, models, repeated=repeated)
+        path = partial(_hosted, hosted, ask, record)
     try:
         with recording(record):
             outcome = await (path() if timeout is None else _in_time(path, timeout, record))

@@ -9,9 +9,9 @@ from typing import Final
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import ContractError
+from flujo_aros.json_data import SCHEMAS_BY_NAME
 from flujo_aros.lint.subject import Subject
 
-_MAPS: Final = ("properties", "$defs", "definitions", "patternProperties")
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 
@@ -74,7 +74,7 @@ def under(node: Node, *keys: str) -> Node | None:
 def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
     """A schema and every schema in it, each with the path of the value that it describes."""
     yield path, schema
-    for word in _MAPS:
+    for word in SCHEMAS_BY_NAME:
         for name, inner in schema.members[word].members.items() if word in schema.members else ():
             yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
     for word in _LISTS:

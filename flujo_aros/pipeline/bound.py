@@ -136,8 +136,9 @@ def _agent(step: Step, name: str) -> Bound:
     ladder, agent = step.facts.ladder, step.facts.agent
     repairs = 0 if ladder is None or not ladder.stages else ladder.max_calls
     calls = (1 + repairs) * step.max_iterations
-    if not isinstance(agent, AgentSpec):
-        why = f"step {name!r}: an Agent of your own asks as it likes; limit it with `usage_limits: {{max_cost: …}}`"
+    if not isinstance(agent, AgentSpec) or not agent.is_direct:
+        who = "an agent with tools" if isinstance(agent, AgentSpec) else "an Agent of your own"
+        why = f"step {name!r}: {who} asks as often as it likes; limit it with `usage_limits: {{max_cost: …}}`"
         return Bound(calls, None, open=(name,), unpriced=(why,))
     cost = _cost(step, agent, repairs)
     if isinstance(cost, str):

@@ -15,11 +15,9 @@ FunctionLike: TypeAlias = Annotated[Callable[..., Any] | str, function_option()]
 """A function, or where to import it from: "package.module:name"."""
 
 
-def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
-    """The function itself. Raises `UsageError` when it cannot be imported or called."""
-    if not isinstance(function, str):
-        return function
-    module_name, _, name = function.partition(":")
+def imported(reference: str, *, step: str) -> object:
+    """What "package.module:name" names. Raises `UsageError` when it cannot be imported."""
+    module_name, _, name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -27,7 +25,15 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
         raise UsageError(message, step=step) from error
     if not hasattr(module, name):
         raise UsageError(f"step {step!r}: {module_name} has no {name!r}{nearest(name, dir(module))}", step=step)
-    found = getattr(module, name)
+    found: object = getattr(module, name)
+    return found
+
+
+def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
+    """The function itself. Raises `UsageError` when it cannot be imported or called."""
+    if not isinstance(function, str):
+        return function
+    found = imported(function, step=step)
     if not callable(found):
         what = f"{function} cannot be called; its type is {type(found).__name__}"
         raise UsageError(f"step {step!r}: {what}{_instead(found)}", step=step)
@@ -35,10 +41,10 @@ def resolved(function: FunctionLike, *, step: str) -> Callable[..., Any]:
 
 
 def _instead(found: object) -> str:
-    """What to write where somebody names an agent: its calls would stand in no ledger."""
+    """What to write where an agent is named in the place of a function."""
     if not inspect.iscoroutinefunction(getattr(found, "run", None)):
         return ""
-    return "; describe an agent under `agents:`, or in Python give it to a Step; here name a function"
+    return "; only a pydantic-ai Agent can be named here, and only as what a step `uses`; otherwise name a function"
 
 
 def _where(error: ImportError) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.contract import Contract, JsonSchema, SchemaValues, WrittenContract, compile_contract, compile_shape
 from flujo_aros.host import AgentSpec
+from flujo_aros.json_data import SCHEMAS_BY_NAME
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.processing import Enforcement, Processing
@@ -287,7 +288,7 @@ def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSch
         return {key: value if key in _LITERAL else inner(key, value) for key, value in typed(members).items()}
 
     def inner(key: str, value: Any) -> Any:
-        if key in _NAMED and isinstance(value, dict):
+        if key in SCHEMAS_BY_NAME and isinstance(value, dict):
             return {name: rewritten(each) for name, each in cast("dict[str, Any]", value).items()}
         return rewritten(value)
 
@@ -304,8 +305,6 @@ def _guide(schema: JsonSchema, ceiling: Risk, wanted: frozenset[str]) -> JsonSch
     return cast("JsonSchema", rewritten(schema))
 
 
-# Keywords whose value is a mapping of names to schemas.
-_NAMED = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 # Keywords whose value is data and no schema.
 _LITERAL = ("const", "default", "enum", "examples", "required", "x-aros")
 

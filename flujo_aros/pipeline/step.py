@@ -24,7 +24,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.callables import resolved
+from flujo_aros.pipeline.callables import imported, resolved
 from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
@@ -140,6 +140,7 @@ class Step(Common):
             why = unowned(name)
             if why is not None:
                 raise UsageError(f"step {self.name!r}: {why}", step=self.name)
+        self._tools()
         super().prepare()
 
     async def run(self, context: StepContext) -> Settlement[Any]:
@@ -202,7 +203,13 @@ class Step(Common):
             secrets=SecretsIn([context.context, context.input]),
             repeated=self.retries > 0,
             refusals=context.refusals,
+            tools=self._tools(),
         )
+
+    def _tools(self) -> list[Callable[..., Any]]:
+        """The functions that the model may call, imported."""
+        agent = self.facts.agent
+        return [resolved(each, step=self.name) for each in agent.tools] if isinstance(agent, AgentSpec) else []
 
 
 @cache
@@ -225,7 +232,8 @@ class CallFunction(Protocol):
 class Call(Common):
     """One callable step: `function(input, **params)`, sync or async.
 
-    `function` is a callable, or "package.module:name", imported when the pipeline first runs. Its input is the value
+    `function` is a callable, or "package.module:name", imported when the pipeline first runs; the name may also be that
+    of a pydantic-ai `Agent`, which is then run as a `Step` runs it. The input is the value
     of a lone `{{ expression }}` as it is, else the rendered text; an object or list of templates is such an object
     with their values. A sync function runs in a thread of its own. It may return an `Outcome` (such as that of
     `read`): a rejection then fails the step. What it raises fails the step and is kept on the result.
@@ -270,11 +278,26 @@ class Call(Common):
 
     def prepare(self) -> None:
         """Import the function, so that a wrong name is found before any model call. Raises `UsageError`."""
-        self._resolved()
+        if self._agent_step is None:
+            self._resolved()
         super().prepare()
+
+    @cached_property
+    def _agent_step(self) -> Step | None:
+        """The step of the agent that the name turns out to be; None for a function."""
+        if not isinstance(self.function, str):
+            return None
+        found = imported(self.function, step=self.name)
+        if not isinstance(found, AgentSpec) and not _IS_AGENT[1](found):
+            return None
+        if self.params:
+            self.refuse(f"{self.function} is an agent, which takes no `params`", "params")
+        return Step(self.name, found, input=self.input, checks=self.checks, on_degraded=self.on_degraded)
 
     async def run(self, context: StepContext) -> Settlement[Any]:
         """Call the function and take what it returns as the value."""
+        if self._agent_step is not None:
+            return await self._agent_step.run(context)
         given = self._given.value(context.names())
         tell_call(given)
         result = await self.call(given, **self.params)

@@ -59,6 +59,8 @@ AGENT: dict[str, st.SearchStrategy[Any]] = {
     "output_mode": st.sampled_from(["auto", "prompted", "native", "tool"]),
     "timeout": st.none() | st.integers(1, 9),
     "max_retries": st.integers(0, 3),
+    "tools": st.just(()) | st.just(("shop.tools:look_up", "shop.tools:order")),
+    "capabilities": st.just(()) | st.just(("WebSearch", {"Thinking": {"effort": "high"}})),
 }
 MODEL = st.sampled_from(["local:smollm2", "openai:gpt-4o-mini"])
 AGENTS = st.builds(lambda model, some: AgentSpec(model=model, **some), MODEL, st.fixed_dictionaries({}, optional=AGENT))

@@ -175,6 +175,7 @@ KEYS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "agent.output_mode": (step(""), step("", ", output_mode: prompted"), (GOOD,)),
     "agent.timeout": (step(""), step("", ", timeout: 0.000001"), (GOOD,)),
     "agent.max_retries": (step(""), step("", ", max_retries: 3"), (TEXT,)),
+    "agent.capabilities": (step(""), step("", ", capabilities: [WebSearch]"), (GOOD,)),
     # of `processing`
     "processing.structured_output": (processing(""), processing("structured_output: 'off'"), (GOOD,)),
     "processing.schema": (processing(""), processing("schema: {type: array}"), (GOOD,)),
@@ -512,6 +513,8 @@ COMMON = {
 }
 """What every kind of step has, with another value than the usual one."""
 ELSEWHERE = {
+    "agent.name": "seen in traces: test_agents_with_tools holds it",
+    "agent.tools": "needs a model that calls tools: test_agents_with_tools holds it",
     "kind": "each kind has tests of its own",
     "processing.adaptive": "needs the evidence of a journal: tests/recovery and tests/telemetry hold it",
 }

@@ -466,7 +466,7 @@ def test_the_cost_is_bounded_by_the_window_and_the_longest_reply():
             "step 'a': no price is known for gateway/openai:mine; limit the step with `usage_limits: {max_cost",
         ),
         (priced("a", model="groq:llama-3.3-70b-versatile"), "how much groq:llama-3.3-70b-versatile can read at most"),
-        (Provider("x").step("a"), "step 'a': an Agent of your own asks as it likes"),
+        (Provider("x").step("a"), "step 'a': an Agent of your own asks as often as it likes"),
         (Map("m", priced("a"), iterable_input="input"), "step 'm': each item costs at most $0."),
     ],
 )

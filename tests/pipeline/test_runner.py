@@ -194,7 +194,8 @@ WORKER = Worker()
 
 def test_an_agent_where_a_function_is_wanted_is_told_where_it_belongs():
     with pytest.raises(
-        UsageError, match=r"its type is Worker; describe an agent under `agents:`, or in Python give it"
+        UsageError,
+        match=r"its type is Worker; only a pydantic-ai Agent can be named here, and only as what a step `uses`",
     ):
         Runner(Call("a", function=f"{__name__}:WORKER")).run_sync()
 

@@ -23,7 +23,7 @@ from pydantic_ai.providers import infer_provider_class
 
 from flujo_aros.contract import JsonSchema
 from flujo_aros.host import ENVELOPE, object_schema
-from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict, is_list
 from flujo_aros.lint.providers.llamacpp import ANNOTATIONS, grammar_losses
 
 Effect: TypeAlias = Literal["dropped", "rejected", "unenforced"]
@@ -32,7 +32,6 @@ Path: TypeAlias = tuple[str | int, ...]
 _STRUCTURE: Final = frozenset(
     ("type", "properties", "items", "$ref", "$defs", "definitions", "enum", "const", "anyOf", "allOf", "required")
 )
-_INNER_MAPS: Final = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 _INNER_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _INNER_SCHEMAS: Final = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 
@@ -172,7 +171,7 @@ def _schemas(node: Any, path: Path = ()) -> Iterator[tuple[Path, JsonSchema]]:
         return
     schema = node
     yield path, schema
-    for word in _INNER_MAPS:
+    for word in SCHEMAS_BY_NAME:
         inner = schema.get(word)
         for name, each in inner.items() if is_dict(inner) else ():
             yield from _schemas(each, (*path, word, name))
@@ -241,7 +240,7 @@ def _bare(node: Any) -> Any:
         return node
     bare: JsonSchema = {}
     for word, value in node.items():
-        if word in _INNER_MAPS and is_dict(value):
+        if word in SCHEMAS_BY_NAME and is_dict(value):
             bare[word] = {name: _bare(each) for name, each in value.items()}
         elif word not in ANNOTATIONS:
             bare[word] = _bare(value)

@@ -1,0 +1,195 @@
+"""Agents with tools, capabilities and dependencies, as blueprints name them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from flujo_aros import BlueprintError, Pipeline, Runner, UsageError
+from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.host import instrument_agents
+
+SHOP = """
+from pydantic import BaseModel
+from pydantic_ai import Agent, PromptedOutput, RunContext
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+
+def stock(ctx: RunContext[dict[str, int]], item: str) -> int:
+    "How many of an item are there?"
+    return ctx.deps[item]
+
+class Found(BaseModel):
+    said: str
+
+def answer(messages, info):
+    if len(messages) == 1:
+        return ModelResponse(parts=[ToolCallPart("stock", {"item": "pen"})])
+    return ModelResponse(parts=[TextPart("Sure: {'said': 'there are %s',}" % messages[-1].parts[0].content)])
+
+clerk = Agent(FunctionModel(answer), output_type=PromptedOutput(Found), deps_type=dict, name="clerk", tools=[stock])
+not_an_agent = 3
+"""
+AGENT = """
+agents:
+  clerk:
+    name: front-desk
+    model: local:any
+    system_prompt: Look it up.
+    tools: [shop_of_tools:stock]
+    output_schema: {type: object, required: [said], properties: {said: {type: string}}}
+steps:
+  - {name: ask, uses: agents.clerk, input: "{{ input }}"}
+"""
+USES = 'steps:\n  - {name: ask, uses: "shop_of_tools:clerk", input: "How many {{ input }}?"}\n'
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A module of tools that is installed."""
+    (tmp_path / "shop_of_tools.py").write_text(SHOP, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("shop_of_tools", None)
+
+
+class Scripted:
+    """A model of any name that calls its tool, if it has one, and then answers with what that returned."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str | None, list[str]]] = []
+
+    async def model(self, name: str) -> FunctionModel:
+        """The model."""
+        return FunctionModel(self.answer, model_name=name)
+
+    def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        """A tool call first, then the answer in damaged JSON."""
+        self.asked.append((info.instructions, [tool.name for tool in info.function_tools]))
+        if len(messages) == 1 and info.function_tools:
+            return ModelResponse(parts=[ToolCallPart(info.function_tools[0].name, {"item": "pen"})])
+        last: Any = messages[-1].parts[0]
+        return ModelResponse(parts=[TextPart(f"```json\n{{'said': '{last.content}',}}\n```")])
+
+
+def load(text: str, *allow: str) -> Pipeline:
+    return parse_blueprint(text, allow=allow)
+
+
+def test_an_agent_of_a_blueprint_calls_its_tools_with_the_deps_of_the_run() -> None:
+    models = Scripted()
+    run = Runner(load(AGENT, "shop_of_tools"), models=models).run_sync("?", deps={"pen": 7})
+    assert run.output == {"said": "7"}
+    assert run.steps[0].usage.requests == 2
+    assert models.asked[0][1] == ["stock"]
+    assert "Look it up." in (models.asked[0][0] or "")
+
+
+def test_the_name_of_an_agent_is_that_of_its_span() -> None:
+    exporter = InMemorySpanExporter()
+    traces = TracerProvider()
+    traces.add_span_processor(SimpleSpanProcessor(exporter))
+    instrument_agents(traces, MeterProvider(), content=False)
+    try:
+        Runner(load(AGENT, "shop_of_tools"), models=Scripted()).run_sync("?", deps={"pen": 7})
+    finally:
+        Agent.instrument_all(False)
+    assert "invoke_agent front-desk" in [span.name for span in exporter.get_finished_spans()]
+
+
+def test_a_step_uses_a_pydantic_ai_agent_by_its_name() -> None:
+    run = Runner(load(USES, "shop_of_tools")).run_sync("pens", deps={"pen": 4})
+    assert run.output.said == "there are 4"
+    assert run.trust is not None
+    assert run.trust.name != "CLEAN"
+    assert run.steps[0].usage.requests == 2
+
+
+def test_the_parameters_of_a_function_are_refused_for_an_agent() -> None:
+    text = 'steps:\n  - {name: ask, agent: {id: "shop_of_tools:clerk", params: {n: 1}}}\n'
+    with pytest.raises(UsageError, match="shop_of_tools:clerk is an agent, which takes no `params`"):
+        Runner(load(text, "shop_of_tools")).run_sync("pens")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (AGENT, "the tool 'shop_of_tools:stock' would import shop_of_tools, which is not allowed"),
+        (AGENT.replace("[shop_of_tools:stock]", "[stock]"), "a tool is package.module:name, not 'stock'"),
+        (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [WebSerch]"),
+            "pydantic-ai has no capability 'WebSerch'; did you mean 'WebSearch'?",
+        ),
+        (
+            AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{MCP: {url: 'http://127.0.0.1'}}]"),
+            "the capability 'MCP' would import pydantic_ai.capabilities, which is not allowed",
+        ),
+        (AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [3]"), "a capability is a name, or a mapping"),
+    ],
+)
+def test_what_an_agent_may_not_have_is_refused_where_it_is_written(text: str, words: str) -> None:
+    with pytest.raises(BlueprintError) as caught:
+        load(text)
+    (found,) = caught.value.findings
+    assert words in found.message
+    assert found.place is not None
+    assert found.place.line == 7
+
+
+def test_a_tool_that_is_not_there_is_found_before_any_call() -> None:
+    models = Scripted()
+    with pytest.raises(UsageError, match="shop_of_tools has no 'stok'; did you mean 'stock'"):
+        Runner(load(AGENT.replace(":stock", ":stok"), "shop_of_tools"), models=models).run_sync("?")
+    assert models.asked == []
+
+
+def test_a_capability_reaches_the_request() -> None:
+    text = AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: {effort: high}}]")
+    run = Runner(load(text, "pydantic_ai.capabilities"), models=Scripted()).run_sync("hello")
+    assert run.output == {"said": "hello"}
+
+
+def test_an_option_that_a_capability_does_not_have_fails_the_step_without_a_call() -> None:
+    models = Scripted()
+    text = AGENT.replace("tools: [shop_of_tools:stock]", "capabilities: [{Thinking: {efort: high}}]")
+    run = Runner(load(text, "pydantic_ai.capabilities"), models=models).run_sync("hello")
+    assert "the agent 'front-desk' cannot be made" in str(run.steps[0].error)
+    assert models.asked == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (
+            "{type: object, propertys: {a: {type: string}}}",
+            "'propertys', and would ignore it; did you mean 'properties'?",
+        ),
+        ("{type: object, properties: {a: {type: string, maxLenght: 3}}}", "did you mean 'maxLength'?"),
+        ("{anyOf: [{type: object, requird: [a]}]}", "did you mean 'required'?"),
+    ],
+)
+def test_a_misspelt_keyword_of_a_schema_is_an_error(schema: str, words: str) -> None:
+    text = f'agents: {{a: {{model: "local:x", output_schema: {schema}}}}}\nsteps: [{{name: s, uses: agents.a}}]\n'
+    with pytest.raises(BlueprintError, match="JSON Schema has no keyword") as caught:
+        load(text)
+    assert words in str(caught.value)
+
+
+def test_annotations_names_and_examples_of_a_schema_may_be_called_anything() -> None:
+    schema = (
+        "{type: object, example: {propertys: 1}, x-requierd: yes, labels: [a], "
+        "properties: {propertys: {enum: [requierd], default: {typ: 1}}}}"
+    )
+    text = f'agents: {{a: {{model: "local:x", output_schema: {schema}}}}}\nsteps: [{{name: s, uses: agents.a}}]\n'
+    assert load(text).warnings == ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,7 +13,11 @@ from flujo_aros.cli.arguments import given_input
 from flujo_aros.cli.execute import execute, finish, watched
 from flujo_aros.cli.options import Allow, AsJson, Blueprint, Input, ModulePath
 from flujo_aros.cli.plan import check_modules, check_ready, load
+from flujo_aros.cli.render import figure, fitted_table
+from flujo_aros.cli.screen import Text, print_result, stdout_console
 from flujo_aros.errors import UsageError
+from flujo_aros.json_data import is_dict
+from flujo_aros.telemetry.formatting import counted
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
@@ -31,7 +35,9 @@ def ensemble_command(
     ] = None,
     log: Annotated[
         str | None,
-        typer.Option("--log", metavar="FILE|URL", help="Keep the events here; a run that was ended goes on from them."),
+        typer.Option(
+            "--log", metavar="FILE|URL", help="Keep the events here; a run that was stopped resumes from them."
+        ),
     ] = None,
     reflection: Annotated[
         bool, typer.Option("--reflection/--no-reflection", help="Whether agents form beliefs out of memories.")
@@ -42,8 +48,9 @@ def ensemble_command(
 ) -> None:
     """Run the ensembles of a blueprint.
 
-    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout. With --log the run can
-    be ended at any time and goes on at the turn that it had reached. `aros report` has the transcript and the beliefs.
+    Each event is shown as it happens, on stderr; the figures, beliefs and verdict go to stdout, as JSON unless that is
+    a terminal. With --log the run can be stopped at any time and resumes at the turn it had reached. `aros report` has
+    the transcript and the beliefs.
 
     Example: aros ensemble blueprints/thousand_token_wood.yaml --turns 50 --input "A clearing at dusk."
     """
@@ -57,7 +64,53 @@ def ensemble_command(
         return watched(board, lambda: runner.run(text), lambda: runner.stream(text))
 
     result = execute(blueprint, pipeline, task, as_json=as_json)
-    finish(result, as_json=as_json, allow_degraded=False)
+    finish(result, as_json=as_json, allow_degraded=False, show=show_figures)
+
+
+_FIGURES: Final[Mapping[str, str]] = {
+    "utterances": "lines",
+    "raw_fallback": "raw",
+    "corrected_kinds": "corrected",
+    "reasks": "re-asked",
+    "reworded": "reworded",
+    "skipped": "skipped",
+    "failed": "failed",
+    "reflections": "beliefs",
+    "reflections_refused": "refused",
+}
+"""The counts of an agent, by their headers. Columns without any count are left out."""
+
+
+def show_figures(value: Any) -> None:
+    """Print what an ensemble hands on: figures for a person on a terminal, JSON for everything else."""
+    console = stdout_console()
+    if not console.is_terminal or not (is_dict(value) and is_dict(value.get("stats"))):
+        print_result(value)
+        return
+    agents: dict[str, dict[str, Any]] = value["stats"]["agents"]
+    counted_ones = [key for key in _FIGURES if any(each[key] for each in agents.values())]
+    rows = [
+        {
+            "agent": Text(name),
+            **{_FIGURES[key]: figure(str(each[key] or "-")) for key in counted_ones},
+            "repetition": figure(f"{each['repetition']:.2f}"),
+            "drift": figure(f"{each['drift']:.2f}"),
+            "tokens in + out": figure(f"{each['input_tokens']:,} + {each['output_tokens']:,}"),
+        }
+        for name, each in agents.items()
+    ]
+    dropped = ("drift", "re-asked", "reworded", "tokens in + out", "corrected")
+    if rows:
+        console.print(fitted_table(rows, console.width, figures=list(rows[0])[1:], dropped_first=dropped))
+    for name, beliefs in value["beliefs"].items():
+        for belief in beliefs:
+            console.print(Text.assemble("💭 ", (name, "bold"), f" believes: {belief}"), soft_wrap=True)
+    verdict = value["verdict"]
+    if verdict is not None:
+        console.print(Text.assemble((verdict["actor"], "bold"), f": winner {verdict.get('winner') or 'open'}"))
+    stats = value["stats"]
+    shares = f"outside grants {stats['outside_grants']}, raw fallbacks {100 * stats['raw_fallback_rate']:.0f} %"
+    console.print(f"ended by {value['reason']!r} after {counted(value['turns'], 'turn')}; {shares}", soft_wrap=True)
 
 
 def _with(pipeline: Pipeline, blueprint: Path, turns: int | None, log: str | None, *, reflection: bool) -> Pipeline:

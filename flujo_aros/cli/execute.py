@@ -123,14 +123,21 @@ async def watched(
     return result
 
 
-def finish(result: RunResult, *, as_json: bool, allow_degraded: bool, question: str = "") -> None:
+def finish(
+    result: RunResult,
+    *,
+    as_json: bool,
+    allow_degraded: bool,
+    question: str = "",
+    show: Callable[[Any], None] = print_result,
+) -> None:
     """Print the result of a run, and its question if it paused, and exit with its exit code."""
     if as_json:
         print_json(result.to_dict())
     else:
         print_summary(result, stderr_console())
         if result.status is RunStatus.COMPLETED or (allow_degraded and result.status is RunStatus.DEGRADED):
-            print_result(result.to_dict()["output"])
+            show(result.to_dict()["output"])
     if question:
         stderr_console().print(without_secrets(question), soft_wrap=True)
     for step in result.steps:

@@ -273,7 +273,7 @@ WHY: Final = {
     "repeats-example": "It is the example of the prompt, word for word: asked again, the model repeated it.",
     "earlier-tag": "The tag came more than once: the last one counts.",
     "missing-field": "A field that was asked for is missing.",
-    "fallback-kind": "The kind of the event was missing: the one for everything else was taken.",
+    "fallback-kind": "The kind of the event was missing or not granted: the one for everything else was taken.",
     "simplified": "The answer was asked for in a simpler form, and made into the one that was wanted.",
     "synthesized": "There was no answer: this value was made from what was there, and is marked as such.",
     "no-contest": "There was no winner to be found in the reply.",

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import hashlib
 import json
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from flujo_aros import (
     UsageError,
 )
 from flujo_aros.blueprint.load import parse_blueprint
+from flujo_aros.cli.ensemble import show_figures
 from flujo_aros.cli.progress import PlainProgress
 from flujo_aros.ensemble.log import EventLog, LogEvent, fold
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
@@ -314,6 +316,24 @@ def test_an_event_is_a_line_of_the_stage(capsys: pytest.CaptureFixture[str]) -> 
         )
     )
     assert "   3  💭 owl believes: Night is long." in capsys.readouterr().err
+
+
+def test_figures_are_a_table_on_a_terminal_and_json_elsewhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owl = manifest(
+        "owl", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1}, memory={"reflection_threshold": 2}
+    )
+    result, _ = played([owl], Talker(), turns=3)
+    show_figures(result.output)
+    assert json.loads(capsys.readouterr().out) == result.output
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_figures(result.output)
+    shown = capsys.readouterr().out
+    assert "repetition" in shown
+    assert "believes: Leaf" in shown
+    assert "ended by 'turns' after 3 turns; outside grants 0, raw fallbacks 0 %" in shown
+    assert "skipped" not in shown
 
 
 def test_reasoning_never_reaches_others() -> None:

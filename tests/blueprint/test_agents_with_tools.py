@@ -59,7 +59,7 @@ USES = 'steps:\n  - {name: ask, uses: "shop_of_tools:clerk", input: "How many {{
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A module of tools that is installed."""
     (tmp_path / "shop_of_tools.py").write_text(SHOP, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield
     sys.modules.pop("shop_of_tools", None)
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Annotated, Any, Final, TextIO
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from flujo_aros.cli import command_function
@@ -50,6 +50,8 @@ class _Command:
     help: str
     shows_help_alone: bool = False
     """Whether it shows its help where it is called without arguments."""
+    section: str = ""
+    """The heading above it and the commands after it."""
 
     def load(self, name: str) -> Any:
         alone = typer.Typer(**_OPTIONS)
@@ -60,32 +62,34 @@ class _Command:
 
 
 COMMANDS: Final = {
-    "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True),
+    "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True, section="Run blueprints"),
     "ensemble": _Command("ensemble:ensemble_command", "Run the ensembles of a blueprint.", shows_help_alone=True),
     "resume": _Command("resume:resume_command", "Answer a paused run and continue it.", shows_help_alone=True),
-    "submit": _Command("durable:submit_command", "Put durable runs into a queue.", shows_help_alone=True),
-    "worker": _Command("durable:worker_command", "Execute the durable runs of a database."),
-    "status": _Command("durable:status_command", "Show the state of durable runs, or follow one."),
-    "cancel": _Command("durable:cancel_command", "Cancel a durable run.", shows_help_alone=True),
-    "fork": _Command("durable:fork_command", "Run a durable run again from one step on.", shows_help_alone=True),
-    "check": _Command("durable:check_command", "Check the record of a durable run.", shows_help_alone=True),
     "plan": _Command(
         "plan:plan_command", "Show what a blueprint would run, without running it.", shows_help_alone=True
     ),
-    "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
-    "read": _Command("read:read_command", "Read a model's reply as a typed value."),
+    "init": _Command("init:init_command", "Write a first blueprint.", section="Write blueprints"),
     "lint": _Command("lint:lint_command", "Find errors in blueprints before a token is spent.", shows_help_alone=True),
-    "lsp": _Command("lsp:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
     "rule": _Command("rule:rule_command", "Explain a rule of `aros lint`, or list them all."),
-    "runs": _Command("runs:runs_command", "List the runs in the journal, newest first."),
+    "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
+    "schema": _Command("schema:schema_command", "Print the JSON Schema of blueprints."),
+    "lsp": _Command("lsp:lsp_command", "Serve editors: findings, fixes, hovers and completion."),
+    "runs": _Command("runs:runs_command", "List the runs in the journal, newest first.", section="Look at runs"),
     "show": _Command("show:show_command", "Show a run from the journal."),
     "explain": _Command("explain_run:explain_run_command", "Explain how each reply of a run was read."),
     "review": _Command("review:review_command", "List the fields of agreement steps, the least trusted first."),
     "health": _Command("health:health_command", "Show which models, steps and schemas cause trouble."),
     "replay": _Command("replay:replay_command", "Read the recorded replies of a run again."),
     "report": _Command("report:report_command", "Write a run as an HTML file, with its replies and repairs."),
-    "init": _Command("init:init_command", "Write a first blueprint."),
-    "schema": _Command("schema:schema_command", "Print the JSON Schema of blueprints."),
+    "submit": _Command(
+        "durable:submit_command", "Put durable runs into a queue.", shows_help_alone=True, section="Durable runs"
+    ),
+    "worker": _Command("durable:worker_command", "Execute the durable runs of a database."),
+    "status": _Command("durable:status_command", "Show the state of durable runs, or follow one."),
+    "cancel": _Command("durable:cancel_command", "Cancel a durable run.", shows_help_alone=True),
+    "fork": _Command("durable:fork_command", "Run a durable run again from one step on.", shows_help_alone=True),
+    "check": _Command("durable:check_command", "Check the record of a durable run.", shows_help_alone=True),
+    "read": _Command("read:read_command", "Read a model's reply as a typed value.", section="Read replies"),
     "bench": _Command("bench:bench_command", "Score the reader on replies of your own.", shows_help_alone=True),
 }
 """Every command, in the order of `aros --help`, which loads none of them."""
@@ -94,18 +98,37 @@ COMMANDS: Final = {
 class _Commands(TyperGroup):
     """The group of all commands: each is imported when it is called, or when its own help is asked for."""
 
+    _only_named = False
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the shape that typer calls)
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name in COMMANDS and self._only_named:
+            return TyperCommand(cmd_name, short_help=COMMANDS[cmd_name].help)
         return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+        sections: dict[str, list[tuple[str, str]]] = {}
+        heading = ""
+        for name, command in COMMANDS.items():
+            heading = command.section or heading
+            sections.setdefault(heading, []).append((name, command.help))
+        widest = max(map(len, COMMANDS))
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), words) for name, words in rows])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """The names that a shell can complete, for which no command is loaded."""
+        self._only_named = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._only_named = False
 
 
-app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **_OPTIONS)
+app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **(_OPTIONS | {"add_completion": True}))
 
 
 def _print_version(value: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,12 +13,13 @@ from flujo_aros.cli.main import COMMANDS
 
 from .conftest import Aros
 
-DOCUMENTED = (
-    *("run", "ensemble", "resume", "submit", "worker", "status", "cancel", "fork", "check"),
-    *("plan", "graph", "read", "lint", "lsp", "rule", "runs", "show", "explain", "review", "health", "replay"),
-    *("report", "init", "schema"),
-    "bench",
-)
+SECTIONS = {
+    "Run blueprints": ("run", "ensemble", "resume", "plan"),
+    "Write blueprints": ("init", "lint", "rule", "graph", "schema", "lsp"),
+    "Look at runs": ("runs", "show", "explain", "review", "health", "replay", "report"),
+    "Durable runs": ("submit", "worker", "status", "cancel", "fork", "check"),
+    "Read replies": ("read", "bench"),
+}
 
 
 def help_of(aros: Aros, *command: str) -> str:
@@ -26,10 +28,30 @@ def help_of(aros: Aros, *command: str) -> str:
     return result.stdout
 
 
-def test_only_documented_commands_exist(aros: Aros) -> None:
-    listed = help_of(aros).partition("Commands:")[2]
-    assert tuple(re.findall(r"^  (\w+)", listed, re.MULTILINE)) == DOCUMENTED
-    assert "..." not in listed, "each summary fits its line"
+def test_only_documented_commands_exist_in_their_sections(aros: Aros) -> None:
+    sections = re.split(r"^(\w[\w ]+):\n", help_of(aros), flags=re.MULTILINE)[3:]  # behind the usage and the options
+    listed = {head: tuple(re.findall(r"^  (\w+)", rows, re.MULTILINE)) for head, rows in pairs(sections)}
+    assert listed == SECTIONS
+    assert "..." not in "".join(sections), "each summary fits its line"
+
+
+def pairs(parts: list[str]) -> zip[tuple[str, str]]:
+    return zip(parts[::2], parts[1::2], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("aros wor", ["worker"]), ("aros re", ["resume", "review", "replay", "report", "read"])],
+)
+def test_a_shell_completes_commands_without_loading_them(typed: str, completed: list[str]) -> None:
+    environment = {**os.environ, "_AROS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "1"}
+    code = (
+        "import sys; from flujo_aros.cli.main import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == completed
+    assert "flujo_aros.cli.durable" not in done.stderr.split()
+    assert "flujo_aros.cli.main" in done.stderr.split()
 
 
 @pytest.mark.parametrize("command", [(), *[(name,) for name in COMMANDS]])
@@ -39,7 +61,7 @@ def test_help_has_an_example_and_words_for_every_option(aros: Aros, command: tup
     entries = re.split(r"\n  (?=-)", text.partition("\nOptions:")[2].partition("\n\n")[0])[1:]
     assert entries
     for entry in entries:
-        assert re.search(r"  +\S+ \S+", entry.partition(" ")[2]), f"no help in {entry!r}"
+        assert re.search(r"\s{2,}\S+ \S+", entry), f"no help in {entry!r}"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -35,7 +35,6 @@ _WRONG_USAGE: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if k
 """What typer raises for wrong options. It has no public name since typer brings its own click."""
 
 _OPTIONS: Final[dict[str, Any]] = {
-    "add_completion": False,
     "rich_markup_mode": None,  # plain help: it reads well at any width, in any terminal and in a pipe
     "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -54,7 +53,7 @@ class _Command:
     """The heading above it and the commands after it."""
 
     def load(self, name: str) -> Any:
-        alone = typer.Typer(**_OPTIONS)
+        alone = typer.Typer(add_completion=False, **_OPTIONS)
         alone.command(name, short_help=self.help, no_args_is_help=self.shows_help_alone)(
             command_function(self.function)
         )
@@ -128,7 +127,7 @@ class _Commands(TyperGroup):
             self._only_named = False
 
 
-app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **(_OPTIONS | {"add_completion": True}))
+app = typer.Typer(name="aros", cls=_Commands, no_args_is_help=True, **_OPTIONS)
 
 
 def _print_version(value: bool) -> None:

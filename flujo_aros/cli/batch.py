@@ -1,12 +1,12 @@
-"""`aros run --input-jsonl`: one run for each row of a file. Resumable, and no row can stop another."""
+"""`aros run --inputs`: one run for each row of a file. Resumable, and no row can stop another."""
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -21,20 +21,24 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from flujo_aros.cli.execute import journal
+from flujo_aros.cli.execute import journal, save_paused
 from flujo_aros.cli.interrupt import Interrupted, run_until_signal
 from flujo_aros.cli.plan import blamed
-from flujo_aros.cli.rows import Done, ResultsFile, Row, read_rows
+from flujo_aros.cli.rows import Done, ResultsFile
 from flujo_aros.cli.screen import new_mask, stderr_console, stdout_reserved, without_secrets
 from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
-from flujo_aros.telemetry.formatting import counted
+from flujo_aros.evals.cases import Case, CaseFile
+from flujo_aros.evals.many import Stop, run_all
+from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, token_words
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
+    from flujo_aros.evals.replies import ReplyCache
+    from flujo_aros.host import CallsPerMinute
     from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.runner import Runner
 
-_GOES_ON: Final = "paused"
+_WAITS: Final = "paused"
 """A row that waits for an answer has not failed: run again, it would ask again."""
 
 
@@ -47,8 +51,13 @@ class Batch:
     output: Path
     context: dict[str, Any]
     concurrency: int
+    limits: CallsPerMinute
+    cache: ReplyCache | None = None
+    stop: Stop = field(default_factory=Stop)
     allow_degraded: bool = False
     retry_failed: bool = False
+    allowed: str = ""
+    """The options of a command that goes on with a paused row."""
 
     def is_right(self, status: str) -> bool:
         """Whether a row that ended so is all right."""
@@ -57,66 +66,111 @@ class Batch:
 
 def run_batch(batch: Batch, source: str) -> int:
     """Run all rows that are not in the output yet, or have failed and are to run again, and return the exit code."""
-    rows = read_rows(source)
     console = stderr_console()
-    with ResultsFile(batch.output) as results:
+    with CaseFile(source, "--inputs") as rows, ResultsFile(batch.output) as results:
         done = results.tidy()
-        left = [row for row in rows if _is_left(batch, done.get(row.key))]
-        kept = {row.key: done[row.key] for row in rows if not _is_left(batch, done.get(row.key))}
-        _refuse_changed(batch, rows, kept)
-        tally = Counter(each.status for each in kept.values())
-        if kept:
-            console.print(f"{counted(len(kept), 'row')} of {len(rows)} in {batch.output} already", soft_wrap=True)
+        tally, paused = _kept(batch, rows, done)
+        if tally:
+            words = f"{counted(tally.total(), 'row')} of {rows.total:,} in {batch.output} already"
+            console.print(words, soft_wrap=True)
+        left = (row for row in rows if _is_left(batch, done.get(row.key)))
+        writing = _Writing(batch, results, tally, paused)
+        number = rows.total - tally.total()
         try:
-            with stdout_reserved(), _bar(console, len(rows), len(kept)) as bar:
-                run_until_signal(_all(batch, left, _Writing(batch, results, bar, tally)))
+            with stdout_reserved(), progress_of(console, rows.total, tally.total()) as bar:
+                writing.bar = bar
+                run_until_signal(_all(batch, left, number, writing))
         except Interrupted:
-            console.print("interrupted; run the same command again to go on", soft_wrap=True)
+            console.print("interrupted; run the same command again to continue", soft_wrap=True)
             raise
         finally:
             results.tidy()
-    _print_ended(batch, tally, console)
-    return 0 if all(batch.is_right(status) for status in tally) else 1
+            _print_totals(batch, writing, console)
+        _print_ended(batch, writing, rows.total, console)
+    whole = tally.total() == rows.total
+    return 0 if whole and all(batch.is_right(status) for status in tally) else 1
 
 
 def _is_left(batch: Batch, done: Done | None) -> bool:
     """Whether a row is to run."""
     if done is None:
         return True
-    return batch.retry_failed and done.status != _GOES_ON and not batch.is_right(done.status)
+    return batch.retry_failed and done.status != _WAITS and not batch.is_right(done.status)
 
 
-def _refuse_changed(batch: Batch, rows: list[Row], kept: Mapping[str, Done]) -> None:
-    """Raise `UsageError` for a row whose result would be that of another: lines have moved, or were rewritten."""
-    for row in rows:
-        done = kept.get(row.key)
-        if done is not None and done.mark not in ("", row.mark) and batch.is_right(done.status):
+def _kept(batch: Batch, rows: CaseFile, done: Mapping[str, Done]) -> tuple[Counter[str], list[str]]:
+    """How the rows that do not run again have ended, and the ids of the runs among them that wait.
+
+    Raises `UsageError` for a row whose result would be that of another: lines have moved, or were rewritten.
+    """
+    tally: Counter[str] = Counter()
+    paused: list[str] = []
+    for row in rows if done else ():
+        known = done.get(row.key)
+        if known is None or _is_left(batch, known):
+            continue
+        if known.mark not in ("", row.mark) and batch.is_right(known.status):
             message = (
-                f"--input-jsonl: row {row.key} is not the one whose result is in {str(batch.output)!r}: it has changed "
+                f"--inputs: row {row.key} is not the one whose result is in {str(batch.output)!r}: it has changed "
                 "since; give another --output, and rows an `id`, which stays theirs when lines move"
             )
             raise UsageError(message)
+        tally[known.status] += 1
+        if known.status == _WAITS and known.run_id:
+            paused.append(known.run_id)
+    return tally, paused
 
 
-def _print_ended(batch: Batch, tally: Counter[str], console: Console) -> None:
-    """How many rows have ended how, and what can be done about those that have failed."""
-    total = tally.total()
-    words = ", ".join(f"{tally[status]} {status}" for status in _ORDER if tally[status])
+def _print_totals(batch: Batch, writing: _Writing, console: Console) -> None:
+    """What the rows of this command have used."""
+    if not writing.ended:
+        return
+    used, paid = writing.used, batch.stop.paid
+    parts = [f"{counted(writing.ended, 'row')} in {seconds_words(writing.seconds)}"]
+    if used.requests:
+        parts += [counted(used.requests, "call"), f"{token_words(used)} tokens", cost_words(used.cost)]
+    saved = used.requests - paid.requests
+    if saved:
+        parts.append(f"{counted(saved, 'call')} from the cache, {cost_words(paid.cost)} paid")
+    console.print(", ".join(part for part in parts if part != "-"), soft_wrap=True)
+    if batch.stop.max_cost is not None and paid.requests and paid.cost is None:
+        console.print("--max-cost had no effect: no price is known for these models", style="yellow", soft_wrap=True)
+
+
+def _print_ended(batch: Batch, writing: _Writing, total: int, console: Console) -> None:
+    """How many rows have ended how, and what can be done about those that have failed, wait, or never ran."""
+    tally = writing.tally
+    words = ", ".join(f"{tally[status]:,} {status}" for status in _ORDER if tally[status])
     if not total:
         words = "there are no rows"
     elif tally["completed"] == total:
         words = f"all {counted(total, 'row')} completed"
     console.print(f"{words}; results in {batch.output}", soft_wrap=True)
-    again = sum(number for status, number in tally.items() if status != _GOES_ON and not batch.is_right(status))
+    left = total - tally.total()
+    if left and batch.stop.reason:
+        reason = without_secrets(batch.stop.reason.replace("case", "row", 1))
+        console.print(f"stopped: {reason}", style="yellow", soft_wrap=True)
+        rows = "1 row was" if left == 1 else f"{left:,} rows were"
+        console.print(f"{rows} not run; the same command continues with them", soft_wrap=True)
+    again = sum(number for status, number in tally.items() if status != _WAITS and not batch.is_right(status))
     if again:
         them = "it" if again == 1 else "them"
         console.print(
             f"{counted(again, 'row')} did not complete: the same command with --retry-failed runs {them} again",
             soft_wrap=True,
         )
+    if writing.paused:
+        rows = "1 row waits" if len(writing.paused) == 1 else f"{len(writing.paused):,} rows wait"
+        console.print(f"{rows} for an answer, which puts the result into {batch.output}:", soft_wrap=True)
+        for run_id in writing.paused[:_SHOWN]:
+            file = Path(".aros") / "paused" / f"{run_id}.json"
+            console.print(f"  aros resume {file} --answer TEXT{batch.allowed}", soft_wrap=True)
+        if len(writing.paused) > _SHOWN:
+            console.print(f"  and {len(writing.paused) - _SHOWN:,} more in .aros/paused", soft_wrap=True)
 
 
 _ORDER: Final = ("completed", "degraded", "failed", "cancelled", "paused")
+_SHOWN: Final = 5
 
 
 @dataclass(slots=True)
@@ -125,58 +179,96 @@ class _Writing:
 
     batch: Batch
     results: ResultsFile
-    bar: _Bar
     tally: Counter[str]
+    paused: list[str]
+    bar: Bar | None = None
+    ended: int = 0
+    used: Usage = field(default_factory=Usage)
+    began: float = field(default_factory=time.monotonic)
 
-    def take(self, row: Row, result: dict[str, Any]) -> None:
+    @property
+    def seconds(self) -> float:
+        """How long the rows have taken together."""
+        return time.monotonic() - self.began
+
+    def take(self, row: Case, result: _Result) -> None:
         """Write the line of a row."""
-        self.results.add(row, result)
-        status: str = result["status"]
+        document = result.document
+        self.results.add(row, document)
+        status: str = document["status"]
         self.tally[status] += 1
+        self.ended += 1
+        self.used += result.used
+        if status == _WAITS:
+            self.paused.append(document["run_id"])
         right = self.batch.is_right(status)
-        trouble = cast("dict[str, Any]", result["error"] or {})
-        message = None if right else without_secrets(f"row {row.key}: {trouble.get('message') or status}")
+        trouble = cast("dict[str, Any]", document["error"] or {})
+        said = trouble.get("message") or status
+        self.batch.stop.ended(result.paid, None if right or status == _WAITS else str(said))
+        message = None if right else without_secrets(f"row {row.key}: {said}")
         bad = sum(number for each, number in self.tally.items() if not self.batch.is_right(each))
-        self.bar.advance(bad, message)
+        if self.bar is not None:
+            self.bar.advance(bad, message)
 
 
-async def _all(batch: Batch, rows: list[Row], writing: _Writing) -> None:
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The document of a run, what its replies have used, and what of that was paid now."""
+
+    document: dict[str, Any]
+    used: Usage = field(default_factory=Usage)
+    paid: Usage = field(default_factory=Usage)
+
+
+async def _all(batch: Batch, rows: Iterator[Case], number: int, writing: _Writing) -> None:
+    if not number:
+        return
+    async with runner_of(batch.pipeline) as runner:
+
+        async def run(row: Case) -> _Result:
+            return await _one(batch, runner, row)
+
+        await run_all(rows, run, writing.take, concurrency=min(batch.concurrency, number), stop=batch.stop)
+
+
+@asynccontextmanager
+async def runner_of(*pipelines: Pipeline) -> AsyncGenerator[Runner]:
+    """A runner of the first pipeline with the journal, and one engine for the local models of all of them."""
     from flujo_aros.pipeline.runner import Runner
 
     async with AsyncExitStack() as held:
         kept = held.enter_context(journal())
         models = None
-        local = [model for model in batch.pipeline.models if model.startswith("local:")]
+        local = [model for pipeline in pipelines for model in pipeline.models if model.startswith("local:")]
         if local:
             from flujo_aros.host.local import LocalModels, check_local
 
             check_local(local)
-            models = await held.enter_async_context(LocalModels())  # one engine for all rows
+            models = await held.enter_async_context(LocalModels())
         hear = new_mask().hear
         observers, evidence = ((hear,), None) if kept is None else ((hear, kept), kept.evidence)
-        runner = Runner(batch.pipeline, observers=observers, models=models, evidence=evidence)
-        waiting = iter(rows)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(batch.concurrency, len(rows))):
-                group.create_task(_work(batch, runner, waiting, writing))
+        yield Runner(pipelines[0], observers=observers, models=models, evidence=evidence)
 
 
-async def _work(batch: Batch, runner: Runner, waiting: Iterator[Row], writing: _Writing) -> None:
-    for row in waiting:
-        writing.take(row, await _one(batch, runner, row))
-
-
-async def _one(batch: Batch, runner: Runner, row: Row) -> dict[str, Any]:
+async def _one(batch: Batch, runner: Runner, row: Case) -> _Result:
     """The result of one row. What is wrong with the blueprint itself is raised: it would be so for every row."""
+    from flujo_aros.evals.replies import PaidCalls
+    from flujo_aros.host import recorded_by
+
     if row.error is not None:
-        return _refused(batch, row.error)
+        return _Result(_refused(batch, row.error))
+    calls = PaidCalls(batch.limits, batch.cache)
     try:
-        result = await runner.run(row.given, {**batch.context, **row.context})
+        with recorded_by(calls):
+            result = await runner.run(row.input, {**batch.context, **row.context})
     except (LocalModelError, BlueprintError):
         raise
     except UsageError as error:
         raise blamed(batch.blueprint, error) from error
-    return result.to_dict()
+    if result.paused is not None:
+        where = {"results": str(batch.output.resolve()), "id": row.id, "mark": row.mark}
+        save_paused(result, batch.blueprint, row=where)
+    return _Result(result.to_dict(), result.usage, calls.paid(result.usage))
 
 
 def _refused(batch: Batch, message: str) -> dict[str, Any]:
@@ -192,27 +284,51 @@ def _refused(batch: Batch, message: str) -> dict[str, Any]:
     }
 
 
+_EVERY: Final = 30.0
+"""So many seconds are between two lines of progress where there is no terminal."""
+
+
 @dataclass(slots=True)
-class _Bar:
-    """How far the batch is: a bar in a terminal, a line for each row that did not complete anywhere else."""
+class Bar:
+    """How far the rows are: a bar in a terminal; anywhere else a line twice a minute, and one for each problem."""
 
     console: Console
+    total: int
+    done: int
     progress: Progress | None = None
     task: TaskID | None = None
+    clock: Callable[[], float] = time.monotonic
+    before: int = field(init=False)
+    began: float = field(init=False)
+    said: float = field(init=False)
 
-    def advance(self, bad: int, trouble: str | None) -> None:
-        """One more row has ended; so many did not complete."""
+    def __post_init__(self) -> None:
+        self.before = self.done
+        self.began = self.said = self.clock()
+
+    def advance(self, bad: int, trouble: str | None, what: str = "not completed") -> None:
+        """One more row has ended; so many did not end well."""
+        self.done += 1
         if trouble is not None:
             self.console.print(trouble.splitlines()[0], style="yellow", soft_wrap=True)
+        failed = f"{bad:,} {what}" if bad else ""
         if self.progress is not None and self.task is not None:
-            self.progress.update(self.task, advance=1, failed=f"{bad} not completed" if bad else "")
+            self.progress.update(self.task, advance=1, failed=failed)
+            return
+        now = self.clock()
+        if now - self.said >= _EVERY and self.done < self.total:
+            self.said = now
+            left = (now - self.began) / (self.done - self.before) * (self.total - self.done)
+            parts = [f"{self.done:,} of {self.total:,} rows", failed, f"about {seconds_words(left)} left"]
+            self.console.print(", ".join(filter(None, parts)), soft_wrap=True)
 
 
 @contextmanager
-def _bar(console: Console, total: int, done: int) -> Generator[_Bar]:
+def progress_of(console: Console, total: int, done: int = 0) -> Generator[Bar]:
+    """Show how far so many rows are while the block runs."""
     if not console.is_terminal or console.is_dumb_terminal:
-        yield _Bar(console)
+        yield Bar(console, total, done)
         return
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[failed]}", style="yellow"), console=console) as shown:
-        yield _Bar(console, shown, shown.add_task("rows", total=total, completed=done, failed=""))
+        yield Bar(console, total, done, shown, shown.add_task("rows", total=total, completed=done, failed=""))

@@ -18,9 +18,9 @@ from flujo_aros.cli.arguments import given_input, given_pairs
 from flujo_aros.cli.execute import execute, finish
 from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, Blueprint, Input, InputJsonl, ModulePath, Pairs
 from flujo_aros.cli.plan import check_modules, load
-from flujo_aros.cli.rows import read_rows
 from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console
 from flujo_aros.errors import UsageError
+from flujo_aros.evals.cases import CaseFile
 
 if TYPE_CHECKING:  # imported when a command runs: the engine takes a second, which `aros --help` need not
     from flujo_aros.cli.progress import Board
@@ -99,24 +99,25 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Put durable runs into a queue.
 
-    One run, or one for each row of --input-jsonl. Prints the id of each run. `aros worker` executes them, here
+    One run, or one for each row of --inputs. Prints the id of each run. `aros worker` executes them, here
     or on any machine; `aros status` says how they stand.
 
     Example: aros submit triage.yaml --input @ticket.txt --db postgresql://aros@db/runs
     """
     if (source is None) == (rows is None):
-        raise typer.BadParameter("give either --input or --input-jsonl", param_hint="'--input'")
+        raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
     loaded = load(blueprint, allow or [], folders or [])
     check_modules(blueprint, loaded)
     context = given_pairs(pairs or [])
     if source is not None:
         given = [(given_input(source), context, run_id)]
     else:
-        found = read_rows(rows or "")
+        with CaseFile(rows or "", "--inputs") as cases:
+            found = list(cases)
         wrong = next((row for row in found if row.error is not None), None)
         if wrong is not None:
-            raise UsageError(f"--input-jsonl: row {wrong.key}: {wrong.error}; nothing was submitted")
-        given = [(row.given, {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found]
+            raise UsageError(f"--inputs: row {wrong.key}: {wrong.error}; nothing was submitted")
+        given = [(row.input, {**context, **row.context}, f"{run_id}-{row.id}" if run_id else None) for row in found]
     from flujo_aros.pipeline.runner import Runner
 
     with open_engine(db, create=True) as engine:

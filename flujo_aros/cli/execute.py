@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,7 @@ from flujo_aros.telemetry.folder import make_folder_of
 from flujo_aros.telemetry.formatting import counted, seconds_words
 
 if TYPE_CHECKING:  # the commands import them when they run: pydantic-ai takes a second, which `aros --help` need not
+    from flujo_aros.evals.replies import ReplyCache
     from flujo_aros.pipeline.model import Pipeline
     from flujo_aros.pipeline.runner import Engine, Runner
     from flujo_aros.pipeline.streaming import StreamEvent
@@ -67,13 +68,21 @@ def journal() -> Generator[Together | None]:
 
 
 def execute(
-    blueprint: Path, pipeline: Pipeline, task: Task, *, as_json: bool, engine: Engine | None = None
+    blueprint: Path,
+    pipeline: Pipeline,
+    task: Task,
+    *,
+    as_json: bool,
+    engine: Engine | None = None,
+    cache: ReplyCache | None = None,
 ) -> RunResult:
-    """Do the task with a runner that is watched and journalled; an interrupted run is told before that goes on.
+    """Execute the task with a runner that is watched and journalled, and report a run that is interrupted.
 
-    `engine` keeps the run, where it is to survive a crash. Raises `BlueprintError` for what could be known before any
-    model call.
+    `engine` keeps the run, where it is to survive a crash. `cache` has replies that need not be paid again. Raises
+    `BlueprintError` for what could be known before any model call.
     """
+    from flujo_aros.evals.replies import PaidCalls
+    from flujo_aros.host import CallsPerMinute, recorded_by
     from flujo_aros.pipeline.runner import Runner
 
     console = stderr_console()
@@ -81,6 +90,8 @@ def execute(
     try:
         with ExitStack() as held:
             held.enter_context(stdout_reserved())
+            if cache is not None:
+                held.enter_context(recorded_by(PaidCalls(CallsPerMinute(), cache)))
             kept = held.enter_context(journal())
             watching = held.enter_context(progress(console))
             observers: Sequence[Observer] = (new_mask().hear, watching, *(() if kept is None else (kept,)))
@@ -172,15 +183,31 @@ def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None) -> str
     return "".join(f" {option} {shlex.quote(value)}" for option, value in options)
 
 
-def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allowed: str) -> str:
-    """Write down what a paused run needs to go on. What it asks, and how to answer; nothing if it has not paused.
+def keep_paused(
+    result: RunResult, blueprint: Path, state: Path | None, allowed: str, row: Mapping[str, Any] | None = None
+) -> str:
+    """Save what a paused run needs to continue. What it asks, and how to answer; empty if it has not paused.
 
-    `allowed` are the options of the command that goes on.
+    `allowed` are the options of the command that continues it. `row` is where the result of a row of a batch belongs.
     """
     if result.paused is None:
         return ""
+    file = save_paused(result, blueprint, state, row)
+    command = f"continue with:   aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
+    example = example_answer(result.paused.input_schema or {})
+    known = [] if example is None else [f"for example:  --answer {shlex.quote(example)}"]
+    return "\n".join([*asked(result.paused), "", command, *known])
+
+
+def save_paused(
+    result: RunResult, blueprint: Path, state: Path | None = None, row: Mapping[str, Any] | None = None
+) -> Path:
+    """Save what a paused run needs to continue. Returns the file. Raises `UsageError` if it cannot be written."""
     file = state or Path(".aros") / "paused" / f"{result.run_id}.json"
-    saved = {"blueprint": str(blueprint.resolve()), "paused": result.paused.to_dict()}
+    paused = None if result.paused is None else result.paused.to_dict()
+    saved: dict[str, Any] = {"blueprint": str(blueprint.resolve()), "paused": paused}
+    if row is not None:
+        saved["row"] = dict(row)
     try:
         _write_private(file, json.dumps(saved, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:
@@ -189,7 +216,4 @@ def keep_paused(result: RunResult, blueprint: Path, state: Path | None, allowed:
             "name another file with --state"
         )
         raise UsageError(message) from error
-    command = f"go on with:   aros resume {shlex.quote(str(file))} --answer TEXT{allowed}"
-    example = example_answer(result.paused.input_schema or {})
-    known = [] if example is None else [f"for example:  --answer {shlex.quote(example)}"]
-    return "\n".join([*asked(result.paused), "", command, *known])
+    return file

@@ -64,7 +64,8 @@ def resume_command(
     """Answer a paused run and continue it.
 
     Steps that have ended do not run again. A run that pauses again, or does not take the answer, leaves its state
-    in the same file, or in that of --state; once it has completed, none is left. Exit codes as of `run`.
+    in the same file, or in that of --state; once it has completed, none is left. The result of a row of
+    `aros run --inputs` goes into the results of its batch, too. Exit codes as of `run`.
 
     Example: aros resume .aros/paused/RUN.json --answer yes
     """
@@ -72,7 +73,7 @@ def resume_command(
         result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
-    blueprint, paused = _saved(state)
+    blueprint, paused, row = _saved(state)
     loaded = load(blueprint, allow or [], folders or [])
     check_modules(blueprint, loaded)
     if answer is None and not at_a_terminal():
@@ -83,11 +84,13 @@ def resume_command(
     while True:
         text = _answer_to(waiting, kept) if answer is None else given_input(answer, "--answer")
         result = execute(blueprint, loaded.pipeline, _answering(waiting, text), as_json=as_json)
-        question = keep_paused(result, blueprint, again or state, allowing(allow, folders))
+        question = keep_paused(result, blueprint, again or state, allowing(allow, folders), row)
         _put_away(result, kept, again)
         if answer is not None or result.paused is None:
             break
         waiting, kept = result.paused, again or state
+    if row is not None:
+        _write_row(row, result)
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
@@ -140,8 +143,19 @@ def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
         state.unlink(missing_ok=True)
 
 
-def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
-    """The blueprint and the state in a file. Raises `UsageError` for any other file."""
+def _write_row(row: dict[str, Any], result: RunResult) -> None:
+    """Put the result of a row in the place of the one that waited, in the results of its batch."""
+    from flujo_aros.cli.rows import ResultsFile
+    from flujo_aros.evals.cases import Case
+
+    with ResultsFile(Path(row["results"])) as results:
+        results.add(Case(id=row["id"], mark=row["mark"]), result.to_dict())
+        results.tidy()
+    stderr_console().print(f"row {json.dumps(row['id'])} of {row['results']} is {result.status.value}", soft_wrap=True)
+
+
+def _saved(state: Path) -> tuple[Path, dict[str, Any], dict[str, Any] | None]:
+    """Blueprint, state, and the row of a batch that it is of. Raises `UsageError` for any other file."""
     try:
         saved = json.loads(file_text(str(state), "STATE"))
     except ValueError as error:
@@ -152,4 +166,4 @@ def _saved(state: Path) -> tuple[Path, dict[str, Any]]:
     if not isinstance(found.get("blueprint"), str) or not isinstance(found.get("paused"), dict):
         message = f"{str(state)!r} is not the state of a paused run; `aros run` prints where it saves one"
         raise UsageError(message)
-    return Path(found["blueprint"]), found["paused"]
+    return Path(found["blueprint"]), found["paused"], found.get("row")

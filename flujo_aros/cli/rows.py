@@ -1,152 +1,21 @@
-"""The files of a batch: the rows of `aros run --input-jsonl`, and the results, one line for each row."""
+"""The results of a batch: a file with one line for each row of `aros run --inputs`."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import IO, Any, Final, Self, cast
 
-from flujo_aros.cli.arguments import file_text, given_text
 from flujo_aros.errors import UsageError
-
-_KEYS: Final = ("input", "id", "context")
-_FORM: Final = 'a row with an input is {"input": …, "id": …, "context": {…}}'
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row: its id or its number from 0, its input, and the context of its own. Or what is wrong with it.
-
-    `mark` is a hash of what it says, by which a row that has changed since it ran is known.
-    """
-
-    id: Any
-    given: Any = None
-    context: dict[str, Any] = field(default_factory=dict[str, Any])
-    error: str | None = None
-    mark: str = ""
-
-    @property
-    def key(self) -> str:
-        """The id as a key: 1 and "1" are two."""
-        return json.dumps(self.id, sort_keys=True)
-
-
-def read_rows(source: str) -> list[Row]:
-    """The rows of a file, or of stdin. A line that is no row is a `Row` with an error.
-
-    Raises `UsageError` for two rows with one id, and for a file that is not one JSON value on each line.
-    """
-    text = given_text("-", "--input-jsonl") if source == "-" else file_text(source, "--input-jsonl")
-    text = text.removeprefix("\ufeff")
-    rows = list(_rows(text))
-    if any(row.error for row in rows[:1]) and _is_one_array(text):
-        message = (
-            "--input-jsonl: this is one JSON array; give one JSON value on each line, as `jq -c '.[]'` writes them"
-        )
-        raise UsageError(message)
-    _refuse_twins(rows)
-    return rows
-
-
-def _rows(text: str) -> Iterator[Row]:
-    lines = enumerate(text.split("\n"), start=1)
-    for number, (line, words) in enumerate((line, words) for line, words in lines if words.strip()):
-        try:
-            found = json.loads(words, object_pairs_hook=_members, parse_constant=_no_constant, parse_float=_finite)
-        except (ValueError, RecursionError) as error:
-            yield Row(number, error=f"line {line} is not JSON: {_said(error)}", mark=_mark(words.strip()))
-            continue
-        yield _row(number, line, _mark(found), found)
-
-
-def _row(number: int, line: int, mark: str, found: Any) -> Row:
-    if not isinstance(found, dict) or "input" not in found:
-        return Row(number, found, mark=mark)
-    members = cast("dict[str, Any]", found)
-    name, context = members.get("id", number), members.get("context")
-    unknown = [key for key in members if key not in _KEYS]
-    if unknown:
-        return Row(name, error=f"line {line}: {_unknown(unknown)}", mark=mark)
-    if not isinstance(context, dict | None):
-        return Row(name, error=f"line {line}: `context` is an object, not {json.dumps(context)}", mark=mark)
-    return Row(name, members["input"], cast("dict[str, Any]", context or {}), mark=mark)
-
-
-def _mark(said: Any) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _unknown(keys: list[str]) -> str:
-    for key in keys:
-        for near in get_close_matches(key, _KEYS, 1, 0.75):
-            return f"unknown key {key!r} beside `input`; did you mean {near!r}?"
-    listed = ", ".join(map(repr, keys))
-    return (
-        f"unknown {'key' if len(keys) == 1 else 'keys'} {listed} beside `input`; {_FORM}: put other values into "
-        "`context`, or the whole object under `input`"
-    )
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object. Raises `ValueError` where one would silently win over another."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            message = f"the key {key!r} is there twice in one object"
-            raise ValueError(message)
-        found[key] = value
-    return found
-
-
-def _no_constant(word: str) -> Any:
-    message = f"there is no {word} in JSON"
-    raise ValueError(message)
-
-
-def _finite(written: str) -> float:
-    number = float(written)
-    if math.isinf(number):
-        message = f"the number {written[:40]} is too large"
-        raise ValueError(message)
-    return number
-
-
-def _said(error: ValueError | RecursionError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-
-
-def _is_one_array(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), list)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuse_twins(rows: list[Row]) -> None:
-    seen: dict[str, int] = {}
-    for number, row in enumerate(rows):
-        if row.key in seen:
-            message = (
-                f"--input-jsonl: rows {seen[row.key]} and {number} have the same id {row.key}; "
-                "a row without an id has its number, from 0"
-            )
-            raise UsageError(message)
-        seen[row.key] = number
-
+from flujo_aros.evals.cases import Case
 
 # What UTF-8 cannot write, half a surrogate pair, is written as the escape of it that JSON has.
 _AS_TEXT: Final[dict[str, Any]] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
@@ -158,6 +27,7 @@ class Done:
 
     status: str
     mark: str
+    run_id: str | None = None
 
 
 class ResultsFile:
@@ -199,18 +69,24 @@ class ResultsFile:
         """
         if not self.path.is_file():
             return {}
+        done: dict[str, Done] = {}
+        places: dict[str, tuple[int, int]] = {}
+        number = at = 0
         try:
-            lines = self.path.read_bytes().splitlines(keepends=True)
-            whole = [line for line in lines if line.endswith(b"\n")]
-            rows = [self._row(number, line) for number, line in enumerate(whole, start=1)]
-            last = {key: line for (key, _), line in zip(rows, whole, strict=True)}
-            if len(last) < len(lines):
-                self._replace(last.values())
+            with self.path.open("rb") as lines:
+                for number, line in enumerate(lines, start=1):
+                    if not line.endswith(b"\n"):
+                        break
+                    key, done[key] = self._row(number, line)
+                    places[key] = (at, len(line))
+                    at += len(line)
+                if len(places) < number:
+                    self._replace(_read_at(lines, place) for place in places.values())
         except OSError as error:
             raise self._unusable(error) from error
-        return dict(rows)
+        return done
 
-    def add(self, row: Row, result: dict[str, Any]) -> None:
+    def add(self, row: Case, result: dict[str, Any]) -> None:
         """Write the line of a row, down to the disk."""
         self._file.write(json.dumps({"row": row.id, **result, "mark": row.mark}, ensure_ascii=False) + "\n")
         self._file.flush()
@@ -224,7 +100,7 @@ class ResultsFile:
         try:
             self._lock(file)
             new.chmod(real.stat().st_mode & 0o7777)
-            file.buffer.write(b"".join(lines))
+            file.buffer.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
             new.replace(real)
@@ -254,10 +130,15 @@ class ResultsFile:
     def _row(self, number: int, line: bytes) -> tuple[str, Done]:
         try:
             row = cast("dict[str, Any]", json.loads(line))
-            return json.dumps(row["row"], sort_keys=True), Done(row["status"], row.get("mark", ""))
+            return json.dumps(row["row"], sort_keys=True), Done(row["status"], row.get("mark", ""), row.get("run_id"))
         except (ValueError, KeyError, TypeError) as error:
             message = f"--output: line {number} of {str(self.path)!r} is no result of a batch; give another file"
             raise UsageError(message) from error
 
     def _unusable(self, error: OSError) -> UsageError:
         return UsageError(f"--output: cannot write {str(self.path)!r}: {error.strerror or error}")
+
+
+def _read_at(file: IO[bytes], place: tuple[int, int]) -> bytes:
+    file.seek(place[0])
+    return file.read(place[1])

@@ -23,16 +23,25 @@ from flujo_aros.cli.options import (
     Durably,
     Input,
     InputJsonl,
+    MaxCost,
+    MaxFailures,
+    MaxSameFailures,
     ModulePath,
     Output,
     Pairs,
+    PerProvider,
     RetryFailed,
     RunDb,
     State,
+    UseCache,
+    calls_per_minute,
+    open_cache,
+    stop_of,
 )
 from flujo_aros.cli.plan import check_modules, check_ready, load, print_plan
 from flujo_aros.cli.question import asked
 from flujo_aros.cli.screen import stderr_console
+from flujo_aros.evals.many import SAME_FAILURES
 
 if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.cli.progress import Board
@@ -56,6 +65,11 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     output: Output = None,
     concurrency: Concurrency = 4,
     retry_failed: RetryFailed = False,
+    max_cost: MaxCost = None,
+    max_failures: MaxFailures = None,
+    max_same_failures: MaxSameFailures = SAME_FAILURES,
+    limits: PerProvider = None,
+    cache: UseCache = False,
     durable: Durably = False,
     db: RunDb = None,
 ) -> None:
@@ -64,7 +78,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     The output of the last step goes to stdout, progress and the closing report to stderr. Exit code 0 if the run
     completed, 1 if it failed or degraded, 3 if it paused, 4 if the blueprint is invalid, 130 if it was interrupted.
     With --durable a crash loses nothing: the same command continues the interrupted run.
-    With --input-jsonl each row is a run of its own, and the results go to a file: exit code 0 if every row completed.
+    With --inputs each row is a run of its own, and the results go to a file: exit code 0 if every row completed. The
+    same command continues where it was interrupted or has stopped.
 
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
@@ -78,15 +93,36 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     check_ready(blueprint, pipeline)
     if rows is not None:
         if output is None:
-            raise typer.BadParameter("needs --output FILE for the results", param_hint="'--input-jsonl'")
+            raise typer.BadParameter("needs --output FILE for the results", param_hint="'--inputs'")
         if source is not None:
-            raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--input-jsonl'")
-        batch = Batch(blueprint, pipeline, output, context, concurrency, allow_degraded, retry_failed)
-        raise typer.Exit(run_batch(batch, rows))
+            raise typer.BadParameter("replaces --input; give only one of them", param_hint="'--inputs'")
+        stop = stop_of(max_cost, max_failures, max_same_failures)
+        with open_cache(cache) as kept:
+            batch = Batch(
+                blueprint,
+                pipeline,
+                output,
+                context,
+                concurrency,
+                calls_per_minute(limits),
+                kept,
+                stop,
+                allow_degraded,
+                retry_failed,
+                allowing(allow, folders),
+            )
+            raise typer.Exit(run_batch(batch, rows))
     if output is not None:
-        raise typer.BadParameter("is for --input-jsonl; the result of one run goes to stdout", param_hint="'--output'")
-    if retry_failed:
-        raise typer.BadParameter("is for --input-jsonl", param_hint="'--retry-failed'")
+        raise typer.BadParameter("is for --inputs; the result of one run goes to stdout", param_hint="'--output'")
+    only_batches = {
+        "--retry-failed": retry_failed,
+        "--max-cost": max_cost is not None,
+        "--max-failures": max_failures is not None,
+        "--limit": limits,
+    }
+    for option, given in only_batches.items():
+        if given:
+            raise typer.BadParameter("is for --inputs", param_hint=f"'{option}'")
     if source is None:
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--input'")
     given = given_content(source)
@@ -98,7 +134,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         result, question = _run_durably(blueprint, pipeline, task, db, as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
-    result = execute(blueprint, pipeline, task, as_json=as_json)
+    with open_cache(cache) as kept:
+        result = execute(blueprint, pipeline, task, as_json=as_json, cache=kept)
     question = keep_paused(result, blueprint, state, allowing(allow, folders))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
@@ -121,5 +158,5 @@ def _run_durably(
         result = execute(blueprint, pipeline, kept, as_json=as_json, engine=engine)
         if result.paused is None:
             return result, ""
-        command = f"go on with:   aros resume {result.run_id} --answer TEXT --db {shlex.quote(url)}"
+        command = f"continue with:   aros resume {result.run_id} --answer TEXT --db {shlex.quote(url)}"
         return result, "\n".join([*asked(result.paused), "", command])

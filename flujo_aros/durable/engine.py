@@ -23,13 +23,13 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
 from flujo_aros.durable.handle import DurableHandle
-from flujo_aros.durable.limits import PerMinute, SharedLimits
+from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.liveness import Liveness, dequeue_while, liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
 from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, Superseded, workflow_of
 from flujo_aros.errors import ArosError, UsageError
-from flujo_aros.host import Record
+from flujo_aros.host import PerMinute, Record
 from flujo_aros.pipeline.model import Answer, Pipeline
 from flujo_aros.pipeline.pause import every_step, fingerprint
 from flujo_aros.pipeline.recorded import as_saved

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 from uuid import uuid4
@@ -18,50 +17,10 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from flujo_aros.durable.store import LIMITS, Store
-from flujo_aros.errors import UsageError
-from flujo_aros.host import CallMade
+from flujo_aros.host import CallMade, PerMinute
+from flujo_aros.host.limits import WINDOW, Reserved
 
-_WINDOW: Final = 60.0
-_CHARS_PER_TOKEN: Final = 4
 _LONGEST_NAP: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class PerMinute:
-    """The most that all workers together may use of one provider in a minute; None: no limit. `cost` in US dollars.
-
-    `reply_tokens` is what a reply is taken to have until it is known.
-
-    >>> PerMinute.parse("openai:requests=500,tokens=200000")
-    ('openai', PerMinute(requests=500, tokens=200000, cost=None, reply_tokens=500))
-    """
-
-    requests: int | None = None
-    tokens: int | None = None
-    cost: Decimal | None = None
-    reply_tokens: int = 500
-
-    def __post_init__(self) -> None:
-        for name in ("requests", "tokens", "cost"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise UsageError(f"a limit per minute must be more than 0; {name} is {value}")
-
-    @classmethod
-    def parse(cls, text: str) -> tuple[str, PerMinute]:
-        """The provider and its limits in `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`."""
-        provider, colon, rest = text.partition(":")
-        try:
-            given = dict(part.split("=", 1) for part in rest.split(",") if part)
-            unknown = given.keys() - {"requests", "tokens", "cost"}
-            if not colon or not provider or not given or unknown:
-                raise ValueError(text)
-            cost = Decimal(given["cost"]) if "cost" in given else None
-            numbers = {name: int(given[name]) for name in ("requests", "tokens") if name in given}
-        except (ValueError, ArithmeticError) as error:
-            message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
-            raise UsageError(message) from error
-        return provider, cls(cost=cost, **numbers)
 
 
 class SharedLimits:
@@ -86,7 +45,7 @@ class SharedLimits:
         if limit is None:
             return _settle_nothing
         own = uuid4().hex
-        tokens = size // _CHARS_PER_TOKEN + limit.reply_tokens
+        tokens = limit.tokens_for(size)
         while True:
             wait = await asyncio.to_thread(self._take, provider, limit, own, tokens)
             if wait is None:
@@ -103,29 +62,18 @@ class SharedLimits:
         with self._store.connection() as connection:
             self._alone(connection, provider)
             now = self._now(connection)
-            connection.execute(LIMITS.delete().where(LIMITS.c.provider == provider, LIMITS.c.at <= now - _WINDOW))
+            connection.execute(LIMITS.delete().where(LIMITS.c.provider == provider, LIMITS.c.at <= now - WINDOW))
             rows = connection.execute(
                 sa.select(LIMITS.c.at, LIMITS.c.tokens, LIMITS.c.cost)
                 .where(LIMITS.c.provider == provider)
                 .order_by(LIMITS.c.at)
             ).all()
-            priced = [Decimal(str(row.cost)) for row in rows if row.cost is not None]
-            cost = sum(priced, Decimal(0)) / len(priced) if priced else Decimal(0)
-            used = [(1, row.tokens, Decimal(str(row.cost)) if row.cost is not None else cost) for row in rows]
-            for dropped in range(len(rows) + 1):
-                left = used[dropped:]
-                fits = (
-                    (limit.requests is None or len(left) + 1 <= limit.requests)
-                    and (limit.tokens is None or sum(each[1] for each in left) + tokens <= limit.tokens)
-                    and (limit.cost is None or sum((each[2] for each in left), cost) <= limit.cost)
-                )
-                if not fits and left:
-                    continue  # a call that is larger than the limit by itself goes alone
-                if dropped:
-                    return max(0.01, float(rows[dropped - 1].at) + _WINDOW - now)
+            costs = [None if row.cost is None else Decimal(str(row.cost)) for row in rows]
+            used = [Reserved(float(row.at), int(row.tokens), cost) for row, cost in zip(rows, costs, strict=True)]
+            wait = limit.wait(used, now, tokens)
+            if wait is None:
                 connection.execute(LIMITS.insert().values(id=own, provider=provider, at=now, tokens=tokens, cost=None))
-                return None
-        return None
+            return wait
 
     def _settle(self, own: str, made: CallMade | None) -> None:
         usage = None if made is None else made.usage

@@ -12,7 +12,7 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from flujo_aros.durable.store import RunRow, StepRow, Superseded, TextRow
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
-from flujo_aros.host import CallMade, Record, recorded_by
+from flujo_aros.host import CallMade, Question, Record, recorded_by
 from flujo_aros.outcome import Accepted
 from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
@@ -286,9 +286,16 @@ class _Calls:
 
     recording: RunRecording
     step: str
+    keeps_tools = True
 
     async def call(
-        self, kind: str, make: Callable[[], Awaitable[CallMade]], *, model: str = "", size: int = 0
+        self,
+        kind: str,
+        make: Callable[[], Awaitable[CallMade]],
+        *,
+        model: str = "",
+        size: int = 0,
+        question: Question | None = None,  # noqa: ARG002 - calls of a durable run are known by their step
     ) -> Record:
         """As `CallRecorder`."""
         return await self.recording.call(self.step, kind, make, model, size)

@@ -36,7 +36,7 @@ from flujo_aros.ensemble.memory import (
 )
 from flujo_aros.ensemble.views import Stats, stats
 from flujo_aros.errors import UsageError
-from flujo_aros.host import USED_UP, AgentSpec, CallMade, CallRecorder, Record, recorded_by, recorder
+from flujo_aros.host import USED_UP, AgentSpec, CallMade, CallRecorder, Question, Record, recorded_by, recorder
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
@@ -598,10 +598,20 @@ class _CallsOfTurn:
     recorder: CallRecorder
     turn: int
 
+    @property
+    def keeps_tools(self) -> bool:
+        return self.recorder.keeps_tools
+
     async def call(
-        self, kind: str, make: Callable[[], Awaitable[CallMade]], *, model: str = "", size: int = 0
+        self,
+        kind: str,
+        make: Callable[[], Awaitable[CallMade]],
+        *,
+        model: str = "",
+        size: int = 0,
+        question: Question | None = None,
     ) -> Record:
-        return await self.recorder.call(f"turn {self.turn} {kind}", make, model=model, size=size)
+        return await self.recorder.call(f"turn {self.turn} {kind}", make, model=model, size=size, question=question)
 
 
 def _deltas(text: str, replaces: str, member: _Member, based_on: Sequence[int]) -> tuple[Delta, ...]:

@@ -19,6 +19,7 @@ from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by,
 from flujo_aros.host.envelope import ENVELOPE as ENVELOPE, object_schema as object_schema
 from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema
 from flujo_aros.host.ladder_run import fitted as fitted
+from flujo_aros.host.limits import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.model_facts import (
     counted as counted,
     made_model as made_model,
@@ -39,6 +40,7 @@ from flujo_aros.host.output_types import output_type as output_type
 from flujo_aros.host.recorded import (
     CallMade as CallMade,
     CallRecorder as CallRecorder,
+    Question as Question,
     Record as Record,
     recorded_by as recorded_by,
     recorder as recorder,

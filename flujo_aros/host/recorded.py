@@ -9,6 +9,8 @@ faults of the provider and tool results are plain JSON. Without a recorder nothi
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -30,6 +32,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.host.direct import Call, calls_made_by, request_once, usage_of
 from flujo_aros.host.faults import PROVIDER_FAULTS, retry_after_of, sentence
 from flujo_aros.host.model_facts import made_model
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.usage import Usage
 
 Record: TypeAlias = dict[str, Any]
@@ -44,15 +47,31 @@ class CallMade:
     usage: Usage | None = None
 
 
+Question: TypeAlias = Callable[[], str]
+"""Identifies a request to a model by everything that the reply depends on."""
+
+
 class CallRecorder(Protocol):
     """Makes each call of a step at least once, and keeps what came of it."""
 
+    @property
+    def keeps_tools(self) -> bool:
+        """Whether the results of tools are kept, too, and not only the replies of models."""
+        ...
+
     async def call(
-        self, kind: str, make: Callable[[], Awaitable[CallMade]], *, model: str = "", size: int = 0
+        self,
+        kind: str,
+        make: Callable[[], Awaitable[CallMade]],
+        *,
+        model: str = "",
+        size: int = 0,
+        question: Question | None = None,
     ) -> Record:
         """The record of the next call of this kind in the step: kept from before, or of `make`, kept from now on.
 
-        `model` and `size` (characters of the prompt) say what the call may cost before it is made.
+        `model` and `size` (characters of the prompt) say what the call may cost before it is made; `question` gives
+        the same string for the same request to a model, in every process. `make` may be called again after a fault.
         """
         ...
 
@@ -70,9 +89,8 @@ def recorded_by(calls: CallRecorder) -> Generator[None]:
     """Let every model call inside the block be recorded."""
 
     async def direct(call: Call, /) -> ModelResponse:
-        return await _recorded(
-            calls, lambda: request_once(call), named(call.model), call.messages, f"{call.stage} {call.attempt}"
-        )
+        asked = _Request(call.model, call.messages, call.settings, call.parameters)
+        return await _recorded(calls, lambda: request_once(call), asked, f"{call.stage} {call.attempt}")
 
     token = _recorder.set(calls)
     try:
@@ -82,12 +100,39 @@ def recorded_by(calls: CallRecorder) -> Generator[None]:
         _recorder.reset(token)
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request to a model, before it is made."""
+
+    model: Model
+    messages: Sequence[ModelMessage]
+    settings: ModelSettings | None
+    parameters: ModelRequestParameters
+
+    def question(self) -> str:
+        """A hash of the request, without what differs from run to run: times, and ids of runs, replies and calls."""
+        parts = [named(self.model), self.messages, dict(self.settings or {}), self.parameters]
+        plain = to_jsonable_python(parts, fallback=_of_kind, bytes_mode="base64")
+        return hashlib.sha256(json.dumps(_lasting(plain), sort_keys=True).encode()).hexdigest()
+
+
+_PASSING: Final = frozenset(
+    {"timestamp", "run_id", "conversation_id", "provider_response_id", "tool_call_id", "usage", "id", "metadata"}
+)
+
+
+def _lasting(plain: Any) -> Any:
+    if is_dict(plain):
+        return {key: _lasting(value) for key, value in plain.items() if key not in _PASSING}
+    return [_lasting(value) for value in plain] if is_list(plain) else plain
+
+
+def _of_kind(value: object) -> str:
+    return type(value).__qualname__  # a repr may hold an address
+
+
 async def _recorded(
-    calls: CallRecorder,
-    ask: Callable[[], Awaitable[ModelResponse]],
-    model: str,
-    messages: Sequence[ModelMessage],
-    kind: str,
+    calls: CallRecorder, ask: Callable[[], Awaitable[ModelResponse]], request: _Request, kind: str
 ) -> ModelResponse:
     """The reply to a request, made now or recorded before. Raises what the provider raises, or has raised."""
     made: ModelResponse | None = None
@@ -95,6 +140,7 @@ async def _recorded(
 
     async def make() -> CallMade:
         nonlocal made, failed
+        failed = None
         token = _recorder.set(None)  # a model inside that is recorded itself is a part of this call
         try:
             made = await ask()
@@ -105,7 +151,8 @@ async def _recorded(
             _recorder.reset(token)
         return _made(made)
 
-    record = await calls.call(kind, make, model=model, size=_size(messages))
+    size = _size(request.messages)
+    record = await calls.call(kind, make, model=named(request.model), size=size, question=request.question)
     if failed is not None:
         raise failed
     return made or _reply(record)
@@ -129,12 +176,9 @@ class RecordedModel(WrapperModel):
         calls = recorder()
         if calls is None:
             return await self.wrapped.request(messages, model_settings, model_request_parameters)
+        asked = _Request(self.wrapped, messages, model_settings, model_request_parameters)
         return await _recorded(
-            calls,
-            lambda: self.wrapped.request(messages, model_settings, model_request_parameters),
-            named(self.wrapped),
-            messages,
-            "own",
+            calls, lambda: self.wrapped.request(messages, model_settings, model_request_parameters), asked, "own"
         )
 
     @asynccontextmanager
@@ -161,6 +205,7 @@ class RecordedModel(WrapperModel):
 
         async def make() -> CallMade:
             nonlocal failed
+            failed = None
             asked = self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context)
             try:
                 async with asked as stream:
@@ -176,7 +221,9 @@ class RecordedModel(WrapperModel):
                 failed = error
                 return CallMade(_fault(error))
 
-        recording = asyncio.ensure_future(calls.call("own", make, model=named(self.wrapped), size=_size(messages)))
+        question = _Request(self.wrapped, messages, model_settings, model_request_parameters).question
+        asking = calls.call("own", make, model=named(self.wrapped), size=_size(messages), question=question)
+        recording = asyncio.ensure_future(asking)
         was_read = False
         try:
             both: list[asyncio.Future[Any]] = [opened, recording]
@@ -246,7 +293,7 @@ class RecordedTools(AbstractCapability[Any]):
     ) -> Any:
         """Run the tool, or take the result that was recorded. Control flow and errors of the tool pass unrecorded."""
         calls = recorder()
-        if calls is None or tool_def.kind == "output":
+        if calls is None or not calls.keeps_tools or tool_def.kind == "output":
             return await handler(args)
 
         async def make() -> CallMade:

@@ -34,6 +34,12 @@ def idempotency_key(*parts: object) -> str:
     return str(uuid5(_NAMESPACE, "\0".join((*step, *map(str, parts)))))
 
 
+def current_step() -> str:
+    """The name of the step that runs now; empty outside of one."""
+    step = _step.get()
+    return "" if step is None else step[1]
+
+
 @contextmanager
 def keyed_by(run_id: str, step: str) -> Generator[None]:
     """Let what runs inside the block have keys of this step."""

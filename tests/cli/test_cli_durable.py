@@ -187,7 +187,7 @@ def test_cancel_ends_a_run_that_waits(shop: Path) -> None:
         (("status", "nosuch", "--db", "sqlite:///none.sqlite"), "there is no database 'none.sqlite'"),
         (("status", "--db", "nonsense"), "is not the URL of a database"),
         (("worker", "--db", "postgresql://x@127.0.0.1:1/none"), "cannot be reached"),
-        (("submit", "shop.yaml"), "give either --input or --input-jsonl"),
+        (("submit", "shop.yaml"), "give either --input or --inputs"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(shop: Path, command: tuple[str, ...], said: str) -> None:

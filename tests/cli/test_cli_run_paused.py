@@ -35,7 +35,7 @@ def test_a_paused_run_leaves_its_state_and_says_how_to_go_on(aros: Aros, asking:
     assert "Send hello?" in ended.stderr
     assert ended.stderr.endswith(
         "ok asks:\nSend hello?\nanswer with yes or no\n\n"
-        "go on with:   aros resume state.json --answer TEXT\nfor example:  --answer yes\n"
+        "continue with:   aros resume state.json --answer TEXT\nfor example:  --answer yes\n"
     )
     gone_on = aros("resume", "state.json", "--answer", "yes")
     assert (gone_on.exit_code, json.loads(gone_on.stdout)) == (0, {"sent": "yes"})
@@ -80,7 +80,7 @@ answer with an object:
   theme  "dark" or "light", required
   size   a whole number of at least 1, required
 
-go on with:   aros resume state.json --answer TEXT
+continue with:   aros resume state.json --answer TEXT
 for example:  --answer '{"theme": "dark", "size": 1}'
 """
     )

@@ -11,9 +11,9 @@ from flujo_aros.usage import Usage
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
 
-from flujo_aros.durable.limits import PerMinute, SharedLimits
+from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.store import Store
-from flujo_aros.host import CallMade
+from flujo_aros.host import CallMade, PerMinute
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 

@@ -1,0 +1,366 @@
+"""Rows that a pipeline is run on: inputs, with or without the expected output, from JSON Lines or a dataset."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import IO, Any, Final, Self, cast
+
+import yaml
+from pydantic_core import to_jsonable_python
+
+from flujo_aros.blueprint.files import not_utf8
+from flujo_aros.errors import BlueprintError, UsageError
+from flujo_aros.json_data import is_dict, is_list
+
+DATASETS: Final = (".yaml", ".yml", ".json")
+"""How the names of files end that hold a dataset of pydantic-evals; any other file has one JSON value on each line."""
+_KEYS: Final = ("input", "id", "context", "expected", "check", "metadata")
+_LABELS: Final = ("expected", "check", "metadata")
+_FORM: Final = 'a row with an input is {"input": …, "id": …, "context": {…}, "expected": …}'
+_SPOOLED: Final = 1_000_000
+
+
+class Missing(Enum):
+    """The type of `UNLABELLED`."""
+
+    UNLABELLED = "unlabelled"
+
+    def __repr__(self) -> str:
+        return "UNLABELLED"
+
+
+UNLABELLED: Final = Missing.UNLABELLED
+"""The `expected` of a case that has none; None is an expected value like any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row: an input, and what is expected of it.
+
+    `id` names it. `context` is added to the context of the run. `check` is an expression over `output`, `expected` and
+    `input` that must hold. `metadata` is kept and not used. `error` says what is wrong with a line that is no row.
+    `mark` is a hash of what the row runs on, which shows when a row has changed.
+
+    >>> Case("I was charged twice", {"category": "billing"}).labelled
+    True
+    """
+
+    input: Any = None
+    expected: Any = UNLABELLED
+    id: Any = None
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    check: str | None = None
+    metadata: Any = None
+    error: str | None = None
+    mark: str = ""
+
+    @property
+    def key(self) -> str:
+        """The id as a key: 1 and "1" are two."""
+        return json.dumps(self.id, sort_keys=True)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether anything is expected of its output."""
+        return self.expected is not UNLABELLED or self.check is not None
+
+
+class CaseFile:
+    """The cases of a file, or of stdin (`-`): read one at a time, again for each iteration.
+
+    Opening it looks at every line once, so that errors in the file as a whole are found before anything runs.
+    Raises `UsageError` for two rows with one id, and for a file that does not have one JSON value on each line.
+    `option` is what error messages call the file. Use it as a context manager, or call `close`.
+    """
+
+    def __init__(self, source: str | Path, option: str = "cases") -> None:
+        self._option = option
+        self._dataset: list[Case] | None = None
+        self._lines: IO[bytes] | None = None
+        if str(source).endswith(DATASETS):
+            self._dataset = read_dataset(source, option)
+            cases: Iterable[Case] = self._dataset
+        else:
+            self._lines = _seekable(str(source), option)
+            cases = self
+        self.total = 0
+        try:
+            self._scan(cases)
+        except UsageError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._lines is not None:
+            self._lines.close()
+
+    def __iter__(self) -> Iterator[Case]:
+        if self._dataset is not None:
+            yield from self._dataset
+            return
+        lines = cast("IO[bytes]", self._lines)
+        lines.seek(0)
+        number = 0
+        for line, data in enumerate(lines, start=1):
+            text = self._decoded(data, line).strip()
+            if text:
+                yield _case(number, line, text)
+                number += 1
+
+    def _decoded(self, data: bytes, line: int) -> str:
+        try:
+            return data.decode("utf-8-sig" if line == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            problem = str(BlueprintError(f"line {line}", [not_utf8(data, error.start)]))
+            raise UsageError(f"{self._option}: {problem}") from error
+
+    def _scan(self, cases: Iterable[Case]) -> None:
+        seen: dict[str, int] = {}
+        for case in cases:
+            if case.error and self.total == 0 and self._is_one_array():
+                raise UsageError(
+                    f"{self._option}: this is one JSON array; give one JSON value on each line, as `jq -c '.[]'` "
+                    "writes them"
+                )
+            if case.key in seen:
+                raise UsageError(
+                    f"{self._option}: rows {seen[case.key]} and {self.total} have the same id {case.key}; "
+                    "a row without an id has its number, from 0"
+                )
+            seen[case.key] = self.total
+            self.total += 1
+
+    def _is_one_array(self) -> bool:
+        if self._lines is None:
+            return False
+        at = self._lines.tell()
+        self._lines.seek(0)
+        try:
+            return isinstance(json.loads(self._lines.read()), list)
+        except (ValueError, RecursionError):
+            return False
+        finally:
+            self._lines.seek(at)
+
+
+def _seekable(source: str, option: str) -> IO[bytes]:
+    """The file; of a pipe or of stdin a copy, since it is read more than once."""
+    if source == "-":
+        return _copied(cast("IO[bytes]", sys.stdin.buffer))
+    try:
+        file = Path(source).open("rb")  # noqa: SIM115 - as below
+        if stat.S_ISREG(Path(source).stat().st_mode):
+            return file
+    except OSError as error:
+        raise UsageError(f"{option}: cannot read {source!r}: {error.strerror or error}") from error
+    with file:
+        return _copied(file)
+
+
+def _copied(stream: IO[bytes]) -> IO[bytes]:
+    copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - whoever reads it closes it
+    shutil.copyfileobj(stream, copy)
+    return cast("IO[bytes]", copy)
+
+
+def _case(number: int, line: int, text: str) -> Case:
+    try:
+        found = json.loads(text, object_pairs_hook=_members, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        return Case(id=number, error=f"line {line} is not JSON: {_said(error)}", mark=_mark(text))
+    if not is_dict(found) or "input" not in found:
+        return Case(found, id=number, mark=_mark(found))
+    mark = _mark({key: value for key, value in found.items() if key not in _LABELS})
+    name, context, check = found.get("id", number), found.get("context"), found.get("check")
+    unknown = [key for key in found if key not in _KEYS]
+    if unknown:
+        return Case(id=name, error=f"line {line}: {_unknown(unknown)}", mark=mark)
+    if not isinstance(context, dict | None):
+        return Case(id=name, error=f"line {line}: `context` is an object, not {json.dumps(context)}", mark=mark)
+    if not isinstance(check, str | None):
+        return Case(id=name, error=f"line {line}: `check` is an expression, not {json.dumps(check)}", mark=mark)
+    return Case(
+        found["input"],
+        found.get("expected", UNLABELLED),
+        name,
+        cast("dict[str, Any]", context or {}),
+        check,
+        found.get("metadata"),
+        mark=mark,
+    )
+
+
+def _mark(said: Any) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _unknown(keys: list[str]) -> str:
+    for key in keys:
+        for near in get_close_matches(key, _KEYS, 1, 0.75):
+            return f"unknown key {key!r} beside `input`; did you mean {near!r}?"
+    listed = ", ".join(map(repr, keys))
+    return (
+        f"unknown {'key' if len(keys) == 1 else 'keys'} {listed} beside `input`; {_FORM}: put other values into "
+        "`context` or `metadata`, or the whole object under `input`"
+    )
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object. Raises `ValueError` where one would silently win over another."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} is there twice in one object")
+        found[key] = value
+    return found
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"there is no {word} in JSON")
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if math.isinf(number):
+        raise ValueError(f"the number {written[:40]} is too large")
+    return number
+
+
+def _said(error: ValueError | RecursionError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.colno}"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+# Datasets of pydantic-evals, as YAML or JSON: `cases` of `name`, `inputs`, `expected_output`, `metadata`, `evaluators`.
+
+_CASE_KEYS: Final = ("name", "inputs", "expected_output", "metadata", "evaluators")
+_OWN: Final = ("context", "check")
+"""What a case has beyond that; it is kept under `metadata`, in `aros`."""
+
+
+def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
+    """The cases of a dataset of pydantic-evals, in YAML or JSON. Raises `UsageError` for anything else.
+
+    Of its evaluators only `EqualsExpected` and `Equals` say what is expected; others need pydantic-evals itself.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        found = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except OSError as error:
+        raise UsageError(f"{option}: cannot read {str(file)!r}: {error.strerror or error}") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"{option}: {str(file)!r} cannot be read: {' '.join(str(error).split())}") from error
+    cases = found.get("cases") if is_dict(found) else None
+    if not is_list(cases):
+        raise UsageError(f"{option}: {str(file)!r} has no list `cases`: it is not a dataset of pydantic-evals")
+    return [_of_dataset(number, each, f"{option}: {str(file)!r}: case {number}") for number, each in enumerate(cases)]
+
+
+def _of_dataset(number: int, written: Any, where: str) -> Case:
+    if not is_dict(written) or "inputs" not in written:
+        raise UsageError(f"{where} has no `inputs`")
+    unknown = [key for key in written if key not in _CASE_KEYS]
+    if unknown:
+        raise UsageError(f"{where} has the key {unknown[0]!r}; known are {', '.join(_CASE_KEYS)}")
+    metadata = written.get("metadata")
+    own: Any = metadata.get("aros", {}) if is_dict(metadata) else {}
+    expected = written.get("expected_output")
+    for each in written.get("evaluators") or ():
+        if is_dict(each) and "Equals" in each:
+            value: Any = each["Equals"]
+            expected = value.get("value") if is_dict(value) else value
+    said = _plain({"inputs": written["inputs"], "context": own.get("context")})
+    return Case(
+        _plain(written["inputs"]),
+        UNLABELLED if expected is None else _plain(expected),
+        written.get("name") or number,
+        own.get("context") or {},
+        own.get("check"),
+        metadata,
+        mark=_mark(said),
+    )
+
+
+def _plain(value: Any) -> Any:
+    return to_jsonable_python(value)  # YAML has dates
+
+
+def write_dataset(cases: Iterable[Case], file: str | Path, *, name: str | None = None) -> int:
+    """Write cases as a dataset that pydantic-evals reads, YAML or JSON by the suffix. Returns how many.
+
+    Raises `UsageError` for a file that cannot be written, and for a case that is an error.
+    """
+    written = [_as_dataset(case) for case in cases]
+    dataset = {"name": name or Path(file).stem, "cases": written, "evaluators": ["EqualsExpected"]}
+    as_json = Path(file).suffix == ".json"
+    text = (
+        json.dumps(dataset, ensure_ascii=False, indent=2) + "\n"
+        if as_json
+        else yaml.safe_dump(dataset, allow_unicode=True, sort_keys=False, width=120)
+    )
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
+    return len(written)
+
+
+def _as_dataset(case: Case) -> dict[str, Any]:
+    if case.error is not None:
+        raise UsageError(case.error)
+    own = {"context": dict(case.context), "check": case.check}
+    metadata: Any = case.metadata
+    if any(own.values()):
+        kept = {key: value for key, value in own.items() if value}
+        metadata = {**(metadata if is_dict(metadata) else {}), "aros": kept}
+    written = {"name": str(case.id), "inputs": case.input, "metadata": metadata}
+    if case.expected is not UNLABELLED:
+        written["expected_output"] = case.expected
+    return {key: value for key, value in written.items() if value is not None}
+
+
+def as_cases(given: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]]) -> Sequence[Case]:
+    """Cases from what a program has: cases, mappings with their keys, or pairs of input and expected output.
+
+    >>> as_cases([("2 + 2", 4)])[0].expected
+    4
+    """
+    return [_given(number, each) for number, each in enumerate(given)]
+
+
+def _given(number: int, each: Case | Mapping[str, Any] | tuple[Any, Any]) -> Case:
+    match each:
+        case Case():
+            pass
+        case (given, expected):
+            each = Case(given, expected)
+        case Mapping():
+            unknown = [key for key in each if key not in _KEYS]
+            if unknown or "input" not in each:
+                raise UsageError(f"case {number}: {_unknown(unknown) if unknown else 'has no `input`'}")
+            each = Case(**each)
+        case _:
+            raise UsageError(f"case {number} is {type(each).__name__}; give a Case, a mapping, or (input, expected)")
+    if each.id is None:
+        return Case(each.input, each.expected, number, each.context, each.check, each.metadata, each.error, each.mark)
+    return each

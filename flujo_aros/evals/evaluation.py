@@ -1,0 +1,465 @@
+"""Runs a pipeline on labelled cases, and says how often it was right, wrong, or refused to answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
+from uuid import uuid4
+
+from flujo_aros.errors import UsageError
+from flujo_aros.evals.cases import UNLABELLED, Case, as_cases
+from flujo_aros.evals.many import SAME_FAILURES, Stop, run_all
+from flujo_aros.evals.replies import PaidCalls, Replies, ReplyCache
+from flujo_aros.evals.scoring import FieldScore, Match, check_of, failed_check, score
+from flujo_aros.events import AskFinished, Event, observing
+from flujo_aros.host import AgentSpec, CallsPerMinute, PerMinute, recorded_by
+from flujo_aros.json_data import is_dict
+from flujo_aros.outcome import Accepted, Trust
+from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.model import Pipeline, PipelineStep
+from flujo_aros.pipeline.results import RunResult, RunStatus
+from flujo_aros.pipeline.runner import Runner
+from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.values import as_plain
+from flujo_aros.usage import Usage
+
+
+class Verdict(StrEnum):
+    """What the output of a case is worth, held against what was expected."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    REFUSED = "refused"
+    """The run ended without a value: it failed, was degraded, or waits for a person."""
+    UNJUDGED = "unjudged"
+    """Nothing is expected of this case, or the judge gave no verdict."""
+    UNRECORDED = "unrecorded"
+    """A reply would be needed that was not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """How one case ended. `why` is one sentence about an output that is not right."""
+
+    id: Any
+    verdict: Verdict
+    output: Any
+    expected: Any
+    trust: str | None
+    fields: tuple[FieldScore, ...]
+    why: str
+    run_id: str
+    status: str
+    usage: Usage
+    models: Mapping[str, Usage]
+    seconds: float
+    repaired: frozenset[str] = frozenset()
+    """The places of fields that were repaired when the reply was read."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        plain: dict[str, Any] = {
+            "id": self.id,
+            "verdict": self.verdict.value,
+            "status": self.status,
+            "trust": self.trust,
+            "output": self.output,
+            "fields": [{"field": each.place, "right": each.right} for each in self.fields],
+            "why": self.why or None,
+            "run_id": self.run_id,
+            "usage": self.usage.to_dict(),
+            "models": {model: used.to_dict() for model, used in self.models.items()},
+            "seconds": round(self.seconds, 3),
+        }
+        if self.expected is not UNLABELLED:
+            plain["expected"] = as_plain(self.expected)
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many cases or fields of one kind were right, wrong or refused."""
+
+    name: str
+    right: int = 0
+    wrong: int = 0
+    refused: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.right + self.wrong + self.refused
+
+    @property
+    def share(self) -> float | None:
+        """How many of them were right, from 0 to 1; None where there are none."""
+        return self.right / self.total if self.total else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        counts = {"right": self.right, "wrong": self.wrong, "refused": self.refused}
+        return {"name": self.name, **counts, "share": None if self.share is None else round(self.share, 4)}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a pipeline did on all cases. `results` are in the order of the cases.
+
+    `usage` is what its replies have used, `saved` the part of that which came from a cache, `judge` what the judge has
+    used. `approximate` counts replies that were recorded for another prompt. `stopped` says why not all cases ran.
+    """
+
+    name: str
+    results: tuple[CaseResult, ...]
+    seconds: float
+    saved: Usage = field(default_factory=Usage)
+    judge: Usage = field(default_factory=Usage)
+    approximate: int = 0
+    stopped: str | None = None
+
+    @cached_property
+    def counts(self) -> Mapping[Verdict, int]:
+        """How many cases have each verdict."""
+        return Counter(each.verdict for each in self.results)
+
+    @property
+    def judged(self) -> int:
+        """How many cases are right, wrong or refused."""
+        return sum(self.counts.get(each, 0) for each in _JUDGED)
+
+    @property
+    def right(self) -> float | None:
+        """The share of the judged cases whose output is right; None where there are none."""
+        return self.counts.get(Verdict.RIGHT, 0) / self.judged if self.judged else None
+
+    @property
+    def wrong(self) -> float | None:
+        """The share of the judged cases whose output is wrong: a value was given that is not true."""
+        return self.counts.get(Verdict.WRONG, 0) / self.judged if self.judged else None
+
+    @property
+    def usage(self) -> Usage:
+        """What all replies have used."""
+        return Usage.total(each.usage for each in self.results)
+
+    @property
+    def by_trust(self) -> tuple[Share, ...]:
+        """Trust held against truth: how often outputs of each trust were right, the best trust first."""
+        given = [each for each in self.results if each.verdict in (Verdict.RIGHT, Verdict.WRONG) and each.trust]
+        return tuple(
+            _share(trust.value, [each.verdict for each in found])
+            for trust in Trust
+            if (found := [each for each in given if each.trust == trust.value])
+        )
+
+    @property
+    def by_field(self) -> tuple[Share, ...]:
+        """How often each field was right, the worst first."""
+        scores: dict[str, list[bool]] = {}
+        for each in self.results:
+            for one in each.fields:
+                scores.setdefault(one.place, []).append(one.right)
+        shares = [Share(place, sum(found), len(found) - sum(found)) for place, found in scores.items()]
+        return tuple(sorted(shares, key=lambda each: each.share or 0.0))
+
+    @property
+    def repaired_fields(self) -> Share:
+        """How often a field was right whose value was repaired when the reply was read."""
+        found = [one.right for each in self.results for one in each.fields if one.place in each.repaired]
+        return Share("repaired", sum(found), len(found) - sum(found))
+
+    @property
+    def by_model(self) -> tuple[Share, ...]:
+        """The cases that each model was asked in, with what it has used in them."""
+        names = dict.fromkeys(model for each in self.results for model in each.models)
+        return tuple(
+            _share(
+                name,
+                [each.verdict for each in self.results if name in each.models],
+                Usage.total(each.models[name] for each in self.results if name in each.models),
+            )
+            for name in names
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: what `aros eval --json` prints."""
+        return {
+            "name": self.name,
+            "cases": len(self.results),
+            **{verdict.value: self.counts.get(verdict, 0) for verdict in Verdict},
+            "share": {"right": _rounded(self.right), "wrong": _rounded(self.wrong)},
+            "trust": [each.to_dict() for each in self.by_trust],
+            "fields": [each.to_dict() for each in self.by_field],
+            "repaired_fields": self.repaired_fields.to_dict(),
+            "models": [{**each.to_dict(), "usage": each.usage.to_dict()} for each in self.by_model],
+            "usage": self.usage.to_dict(),
+            "saved": self.saved.to_dict(),
+            "judge": self.judge.to_dict(),
+            "approximate": self.approximate,
+            "stopped": self.stopped,
+            "seconds": round(self.seconds, 3),
+            "results": [each.to_dict() for each in self.results],
+        }
+
+
+_JUDGED: Final = (Verdict.RIGHT, Verdict.WRONG, Verdict.REFUSED)
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
+
+
+def _share(name: str, verdicts: Sequence[Verdict], usage: Usage | None = None) -> Share:
+    counts = Counter(verdicts)
+    right, wrong, refused = (counts[each] for each in _JUDGED)
+    return Share(name, right, wrong, refused, usage or Usage())
+
+
+JUDGE: Final = (
+    "You compare an answer with the expected answer to the same input. The answer is right if it says the same as the "
+    "expected one: wording, order and format do not matter, facts, names and numbers do. If you cannot tell, it is "
+    "not right."
+)
+VERDICT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "why": {"type": "string", "description": "one sentence: where the answer differs, or that it does not"},
+        "right": {"type": "boolean", "description": "whether the answer says what the expected answer says"},
+    },
+    "required": ["why", "right"],
+    "additionalProperties": False,
+}
+
+
+def judge_by(model: str) -> Pipeline:
+    """A judge that is a model: it sees input, output and expected output, and gives a typed verdict.
+
+    >>> judge_by("openai:gpt-4o").models
+    frozenset({'openai:gpt-4o'})
+    """
+    agent = AgentSpec(model=model, system_prompt=JUDGE, output_schema=VERDICT)
+    return Pipeline([Step("judge", agent=agent)], name="judge")
+
+
+async def evaluate(  # noqa: PLR0913 - one parameter for each option
+    runner: Runner | Pipeline | PipelineStep,
+    cases: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]],
+    *,
+    match: Match = "exact",
+    check: str | None = None,
+    judge: str | Runner | Pipeline | PipelineStep | None = None,
+    context: Mapping[str, Any] | None = None,
+    deps: Any = None,
+    concurrency: int = 4,
+    limits: Mapping[str, PerMinute] | None = None,
+    cache: ReplyCache | None = None,
+    record: Replies | None = None,
+    replies: Replies | None = None,
+    max_cost: Decimal | float | None = None,
+    max_failures: int | None = None,
+    max_same_failures: int | None = SAME_FAILURES,
+    on_result: Callable[[CaseResult], object] | None = None,
+) -> Evaluation:
+    """Run a pipeline on cases, and hold each output against what is expected.
+
+    An output is compared as `match` says; `check` is an expression over `output`, `expected` and `input` that must hold
+    too, and a case may have one of its own. `judge` decides about outputs that the comparison finds wrong: the name of
+    a model, or a pipeline that gets `{"input", "output", "expected"}` and gives `{"right": …, "why": …}`.
+
+    `cache` keeps replies for later evaluations. `record` takes the replies of this one, from which another pipeline is
+    evaluated with `replies`, without any model call. `limits` are those per minute of each provider. `max_cost`,
+    `max_failures` and `max_same_failures` stop it early. Raises `UsageError` for cases that cannot be run.
+
+    >>> from flujo_aros import Call
+    >>> asyncio.run(evaluate(Call("upper", function=str.upper), [("a", "A"), ("b", "C")])).right
+    0.5
+    """
+    given = as_cases(cases)
+    for case in given:
+        if case.error is not None:
+            raise UsageError(case.error)
+    task = _Evaluating(
+        runner if isinstance(runner, Runner) else Runner(runner),
+        match,
+        None if check is None else check_of(check),
+        {case.key: check_of(case.check) for case in given if case.check is not None},
+        _judging(judge),
+        dict(context or {}),
+        deps,
+        CallsPerMinute(limits),
+        cache,
+        record,
+        replies,
+    )
+    began = time.perf_counter()
+    found: dict[str, CaseResult] = {}
+    stop = Stop(None if max_cost is None else Decimal(str(max_cost)), max_failures, max_same_failures)
+
+    def take(case: Case, result: CaseResult) -> None:
+        found[case.key] = result
+        failure = (result.why or result.status) if result.verdict is Verdict.REFUSED else None
+        stop.ended(Usage() if replies is not None else task.paid_of.pop(case.key, Usage()), failure)
+        if on_result is not None:
+            on_result(result)
+
+    await run_all(given, task.case, take, concurrency=concurrency, stop=stop)
+    return Evaluation(
+        task.runner.pipeline.name or "pipeline",
+        tuple(found[case.key] for case in given if case.key in found),
+        time.perf_counter() - began,
+        saved=task.saved,
+        judge=task.judged,
+        approximate=task.approximate,
+        stopped=stop.reason if len(found) < len(given) else None,
+    )
+
+
+def evaluate_sync(
+    runner: Runner | Pipeline | PipelineStep,
+    cases: Iterable[Case | Mapping[str, Any] | tuple[Any, Any]],
+    **options: Any,
+) -> Evaluation:
+    """`evaluate` for code without an event loop, with the same options."""
+    return asyncio.run(evaluate(runner, cases, **options))
+
+
+def _judging(judge: str | Runner | Pipeline | PipelineStep | None) -> Runner | None:
+    if judge is None or isinstance(judge, Runner):
+        return judge
+    return Runner(judge_by(judge) if isinstance(judge, str) else judge)
+
+
+@dataclass(slots=True)
+class _Evaluating:
+    """An evaluation under way: how its cases are run and judged, and what that has used."""
+
+    runner: Runner
+    match: Match
+    check: Condition | None
+    checks: Mapping[str, Condition]
+    judge: Runner | None
+    context: dict[str, Any]
+    deps: Any
+    limits: CallsPerMinute
+    cache: ReplyCache | None
+    record: Replies | None
+    replies: Replies | None
+    saved: Usage = field(default_factory=Usage)
+    judged: Usage = field(default_factory=Usage)
+    approximate: int = 0
+    paid_of: dict[str, Usage] = field(default_factory=dict[str, Usage])
+
+    async def case(self, case: Case) -> CaseResult:
+        """Run one case and judge its output."""
+        recorded = None if self.replies is None else self.replies.of(case.key)
+        paying = PaidCalls(self.limits, self.cache, self.record, case.key)
+        models: dict[str, Usage] = {}
+
+        def hear(event: Event) -> None:
+            if isinstance(event, AskFinished):
+                models[event.model] = models.get(event.model, Usage()) + event.usage
+
+        run_id = uuid4().hex
+        async with AsyncExitStack() as held:
+            held.enter_context(observing(hear))
+            held.enter_context(recorded_by(paying if recorded is None else recorded))
+            context = {**self.context, **case.context}
+            result = await self.runner.run(case.input, context, self.deps, run_id=run_id)
+        self.saved += paying.saved
+        if recorded is not None:
+            self.approximate += recorded.approximate
+        missing = () if recorded is None else recorded.missing
+        spent = Usage()
+        if missing:
+            scored: tuple[FieldScore, ...] = ()
+            verdict, why = Verdict.UNRECORDED, f"no reply was recorded for {missing[0]}"
+        else:
+            verdict, why, scored, spent = await self._verdict(case, result)
+        self.paid_of[case.key] = paying.paid(result.usage) + spent
+        ended = not missing and result.status is RunStatus.COMPLETED
+        return CaseResult(
+            case.id,
+            verdict,
+            as_plain(result.output) if ended else None,
+            case.expected,
+            result.trust.value if ended and result.trust is not None else None,
+            scored,
+            why,
+            run_id,
+            result.status.value,
+            result.usage,
+            models,
+            result.seconds,
+            _repaired(result) if ended else frozenset(),
+        )
+
+    async def _verdict(self, case: Case, result: RunResult) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
+        if result.status is not RunStatus.COMPLETED:
+            error = result.error or {}
+            return Verdict.REFUSED, str(error.get("message") or result.status.value), (), Usage()
+        output = result.output
+        checks = [each for each in (self.check, self.checks.get(case.key)) if each is not None]
+        failed = next((why for each in checks if (why := failed_check(each, case, output)) is not None), None)
+        if case.expected is UNLABELLED:
+            if not checks:
+                return Verdict.UNJUDGED, "nothing is expected", (), Usage()
+            return (Verdict.WRONG, failed, (), Usage()) if failed else (Verdict.RIGHT, "", (), Usage())
+        scored = score(output, case.expected, self.match)
+        bad = [each for each in scored if not each.right]
+        if failed is not None:
+            return Verdict.WRONG, failed, scored, Usage()
+        if not bad:
+            return Verdict.RIGHT, "", scored, Usage()
+        differs = f"{bad[0].place} is {_short(bad[0].found)}, expected {_short(bad[0].expected)}"
+        if self.judge is None:
+            return Verdict.WRONG, differs, scored, Usage()
+        return await self._asked(case, output, scored)
+
+    async def _asked(
+        self, case: Case, output: Any, scored: tuple[FieldScore, ...]
+    ) -> tuple[Verdict, str, tuple[FieldScore, ...], Usage]:
+        """What the judge says. A verdict that is no typed value, or was made up, counts as none."""
+        judge, paying = self.judge, PaidCalls(self.limits, self.cache)
+        if judge is None:
+            raise AssertionError("there is no judge")
+        question = {"input": case.input, "output": as_plain(output), "expected": as_plain(case.expected)}
+        with recorded_by(paying):
+            result = await judge.run(question)
+        self.judged += result.usage
+        self.saved += paying.saved
+        spent = paying.paid(result.usage)
+        said = as_plain(result.output) if result.status is RunStatus.COMPLETED else None
+        trusted = result.trust not in (Trust.SYNTHESIZED, Trust.DEGRADED)
+        if not is_dict(said) or not isinstance(said.get("right"), bool) or not trusted:
+            error = result.error or {}
+            return Verdict.UNJUDGED, f"the judge gave no verdict: {error.get('message') or said}", (), spent
+        verdict = Verdict.RIGHT if said["right"] else Verdict.WRONG
+        return verdict, str(said.get("why") or "the judge says so"), scored, spent
+
+
+def _repaired(result: RunResult) -> frozenset[str]:
+    """The places of the fields of the output that were repaired."""
+    last = [step for step in result.steps if "/" not in step.name][-1:]
+    outcome = last[0].outcome if last else None
+    repairs = outcome.repairs if isinstance(outcome, Accepted) else ()
+    return frozenset(_place(repair.path) for repair in repairs)
+
+
+def _place(path: str) -> str:
+    bare = path.removeprefix("$").removeprefix(".")
+    parts = bare.split("[")
+    return parts[0] + "".join(f"[]{part.partition(']')[2]}" for part in parts[1:]) or "$"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,84 @@
+"""Runs a pipeline on many cases side by side, and stops where going on would only cost money."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, TypeVar
+
+from flujo_aros.usage import Usage
+
+C = TypeVar("C")
+R = TypeVar("R")
+
+_VARIES: Final = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
+SAME_FAILURES: Final = 10
+"""After so many equal failures one after the other no further case is begun."""
+
+
+@dataclass(slots=True)
+class Stop:
+    """When no further case is begun: None is never. Cases that are under way are finished.
+
+    `max_cost` is in US dollars, of what was really paid. `max_same_failures` counts failures with the same cause, one
+    after the other, so that a wrong key or a prompt that never works does not cost a whole file.
+
+    >>> stop = Stop(max_failures=1)
+    >>> stop.ended(Usage(requests=1), "no connection")
+    >>> stop.reason
+    '1 case has failed (the limit is 1)'
+    """
+
+    max_cost: Decimal | None = None
+    max_failures: int | None = None
+    max_same_failures: int | None = SAME_FAILURES
+    paid: Usage = field(default_factory=Usage)
+    failures: int = 0
+    reason: str | None = None
+    """Why no further case is begun."""
+    _cause: str = ""
+    _same: int = 0
+
+    def ended(self, paid: Usage, failure: str | None = None) -> None:
+        """Count a case that has ended, with why it failed if it did."""
+        self.paid += paid
+        cause = _VARIES.sub("…", failure) if failure else ""
+        self._same = self._same + 1 if cause and cause == self._cause else int(bool(cause))
+        self._cause = cause
+        self.failures += bool(cause)
+        if self.max_cost is not None and self.paid.cost is not None and self.paid.cost >= self.max_cost:
+            self.reason = self.reason or f"${self.paid.cost:.2f} were spent (the limit is ${self.max_cost})"
+        if self.max_failures is not None and self.failures >= self.max_failures:
+            words = "1 case has failed" if self.failures == 1 else f"{self.failures} cases have failed"
+            self.reason = self.reason or f"{words} (the limit is {self.max_failures})"
+        if self.max_same_failures is not None and self._same >= self.max_same_failures:
+            self.reason = self.reason or f"{self._same} cases in a row failed for the same reason: {failure}"
+
+
+async def run_all(
+    cases: Iterable[C],
+    run: Callable[[C], Awaitable[R]],
+    take: Callable[[C, R], object],
+    *,
+    concurrency: int,
+    stop: Stop,
+) -> None:
+    """Run each case, so many at once, and hand each result to `take` as it comes. Raises what `run` raises.
+
+    `take` counts a result with `stop.ended`.
+    """
+    waiting: Iterator[C] = iter(cases)
+
+    async def work() -> None:
+        while stop.reason is None:
+            case = next(waiting, None)
+            if case is None:
+                return
+            take(case, await run(case))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(work())

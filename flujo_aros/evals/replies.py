@@ -1,0 +1,207 @@
+"""Replies that were paid for once: a cache in a file, and those of one evaluation for the next to be read from."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, Self
+
+from flujo_aros.errors import UsageError
+from flujo_aros.host import CallMade, CallsPerMinute, Question, Record
+from flujo_aros.pipeline.idempotency import current_step
+from flujo_aros.usage import Usage
+
+_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS replies (
+        question TEXT NOT NULL, number INTEGER NOT NULL, model TEXT NOT NULL, record TEXT NOT NULL, usage TEXT NOT NULL,
+        made REAL NOT NULL, PRIMARY KEY (question, number)
+    ) WITHOUT ROWID
+"""
+
+
+class ReplyCache:
+    """Keeps the replies of models in a file, so that the same request is not paid for twice, in any later process.
+
+    A request is the same if model, messages, settings and schema are. The second time that a run makes the same
+    request it gets the second reply that was kept, so that retries and votes stay independent. Errors are not kept.
+    The file has replies as they came, not masked; only its owner can read it. Several processes may use one file.
+    Raises `UsageError` for a file that is something else.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, ReplyCache(f"{folder}/cache.sqlite") as cache:
+    ...     len(cache)
+    0
+    """
+
+    def __init__(self, file: str | Path) -> None:
+        path = Path(file)
+        try:
+            path.touch(mode=0o600)
+            self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute(_TABLE)
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"the cache {str(file)!r} cannot be used: {error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM replies").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def get(self, question: str, number: int) -> CallMade | None:
+        """The reply that was kept, or None."""
+        with closing(self._connection.cursor()) as cursor:
+            query = "SELECT record, usage FROM replies WHERE question = ? AND number = ?"
+            row = cursor.execute(query, (question, number)).fetchone()
+        return None if row is None else CallMade(json.loads(row[0]), _usage(json.loads(row[1])))
+
+    def put(self, question: str, number: int, model: str, made: CallMade) -> None:
+        """Keep a reply."""
+        usage = json.dumps({} if made.usage is None else made.usage.to_dict())
+        row = (question, number, model, json.dumps(made.record), usage, time.time())
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def _usage(plain: Mapping[str, Any]) -> Usage | None:
+    if not plain:
+        return None
+    cost = plain.get("cost")
+    return Usage(**{**plain, "cost": None if cost is None else Decimal(str(cost))})
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A reply with the request that it answered."""
+
+    step: str
+    kind: str
+    question: str
+    made: CallMade
+
+
+class Replies:
+    """The replies that the cases of one evaluation got, in memory: another evaluation is answered from them.
+
+    `evaluate(…, record=replies)` fills it, `evaluate(…, replies=replies)` uses it and makes no model call.
+    """
+
+    def __init__(self) -> None:
+        self._of_case: dict[str, list[_Kept]] = defaultdict(list)
+
+    def add(self, case: str, step: str, kind: str, question: str, made: CallMade) -> None:
+        """Keep a reply that a case got."""
+        self._of_case[case].append(_Kept(step, kind, question, made))
+
+    def of(self, case: str) -> RecordedCalls:
+        """The replies of one case, each to be given once."""
+        return RecordedCalls(list(self._of_case.get(case, ())))
+
+
+@dataclass(slots=True)
+class RecordedCalls:
+    """Answers the calls of a run from recorded replies, and never makes one.
+
+    A request that was made before gets its reply. One that has changed, since the prompt or the schema did, gets the
+    reply to the next request of the same step and stage, and is counted in `approximate`. `missing` names the requests
+    for which nothing was recorded: how the run would have ended is then not known.
+    """
+
+    left: list[_Kept]
+    approximate: int = 0
+    missing: list[str] = field(default_factory=list[str])
+    keeps_tools = False
+
+    async def call(
+        self,
+        kind: str,
+        make: Callable[[], Awaitable[CallMade]],
+        *,
+        model: str = "",  # noqa: ARG002 - the signature of a recorder
+        size: int = 0,  # noqa: ARG002
+        question: Question | None = None,
+    ) -> Record:
+        """The recorded reply, or an error that says that there is none."""
+        if question is None:
+            return (await make()).record
+        step, asked = current_step(), question()
+        exact = next((each for each in self.left if each.question == asked), None)
+        found = exact or next((each for each in self.left if (each.step, each.kind) == (step, kind)), None)
+        if found is None:
+            self.missing.append(f"{step} {kind}".strip())
+            message = "no reply was recorded for this request"
+            return {"fault": {"type": "UnexpectedModelBehavior", "message": message, "sentence": message}}
+        self.left.remove(found)
+        self.approximate += exact is None
+        return found.made.record
+
+
+@dataclass(slots=True)
+class PaidCalls:
+    """Makes the calls of one run, within the limits of the providers, unless the cache has their replies.
+
+    `saved` is what the replies from the cache would have cost, which the run counts as used.
+    """
+
+    limits: CallsPerMinute
+    cache: ReplyCache | None = None
+    replies: Replies | None = None
+    case: str = ""
+    saved: Usage = field(default_factory=Usage)
+    keeps_tools = False
+    _asked: Counter[str] = field(default_factory=Counter[str])
+
+    async def call(
+        self,
+        kind: str,
+        make: Callable[[], Awaitable[CallMade]],
+        *,
+        model: str = "",
+        size: int = 0,
+        question: Question | None = None,
+    ) -> Record:
+        """The reply of the cache, or of the model."""
+        if question is None:
+            return (await make()).record
+        if self.cache is None and self.replies is None:
+            return (await self.limits.make(model, size, make)).record
+        asked = question()
+        self._asked[asked] += 1
+        number = self._asked[asked]
+        made = None if self.cache is None else self.cache.get(asked, number)
+        if made is not None:
+            self.saved += made.usage or Usage(requests=1)
+        else:
+            made = await self.limits.make(model, size, make)
+            if self.cache is not None and "reply" in made.record:
+                self.cache.put(asked, number, model, made)
+        if self.replies is not None:
+            self.replies.add(self.case, current_step(), kind, asked, made)
+        return made.record
+
+    def paid(self, used: Usage) -> Usage:
+        """What of this usage did not come from the cache."""
+        saved = self.saved
+        return Usage(
+            used.requests - saved.requests,
+            used.input_tokens - saved.input_tokens,
+            used.output_tokens - saved.output_tokens,
+            None if used.cost is None else used.cost - (saved.cost or 0),
+            max(0, used.unmeasured_requests - saved.unmeasured_requests),
+        )

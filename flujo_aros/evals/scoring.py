@@ -1,0 +1,82 @@
+"""Whether an output is right: compared with what is expected, field by field, or by an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal, TypeAlias
+
+from flujo_aros.errors import TemplateError
+from flujo_aros.evals.cases import UNLABELLED, Case
+from flujo_aros.json_data import is_dict, is_list
+from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.values import as_plain
+
+Match: TypeAlias = Literal["exact", "fields"]
+"""`exact`: the output is what is expected. `fields`: the fields that are expected are; the output may have others."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldScore:
+    """Whether one field of an output is right. The fields of all items of a list have one place, `items[].qty`."""
+
+    place: str
+    right: bool
+    found: Any = None
+    expected: Any = None
+
+
+def score(output: Any, expected: Any, match: Match = "exact") -> tuple[FieldScore, ...]:
+    """The fields of an output compared with those that are expected; a value without fields is the one field `$`.
+
+    Both are compared as JSON: a field that is null equals one that is absent, and a decimal its digits.
+
+    >>> [(each.place, each.right) for each in score({"city": "Bern", "zip": "3011"}, {"city": "Bern", "zip": 3012})]
+    [('city', True), ('zip', False)]
+    """
+    return tuple(_scores(as_plain(output), as_plain(expected), "", match))
+
+
+def _scores(found: Any, expected: Any, place: str, match: Match) -> Iterator[FieldScore]:
+    if is_dict(expected) and is_dict(found) and (expected or found):
+        names = dict.fromkeys(expected if match == "fields" else [*expected, *found])
+        for name in names:
+            if name not in expected and found[name] is None:
+                continue
+            own = f"{place}.{name}" if place else name
+            yield from _scores(found.get(name), expected.get(name), own, match)
+    elif is_list(expected) and is_list(found) and len(expected) == len(found) and expected:
+        for one, other in zip(found, expected, strict=True):
+            yield from _scores(one, other, f"{place}[]", match)
+    else:
+        yield FieldScore(place or "$", _alike(found, expected), found, expected)
+
+
+def _alike(found: Any, expected: Any) -> bool:
+    if isinstance(found, bool) or isinstance(expected, bool):
+        return found is expected
+    if isinstance(found, str) and isinstance(expected, (int, float)):
+        try:
+            return Decimal(found) == Decimal(repr(expected))
+        except InvalidOperation:
+            return False
+    return bool(found == expected)
+
+
+def check_of(expression: str) -> Condition:
+    """An expression over `output`, `expected` and `input` that holds for an output that is right.
+
+    Raises `UsageError` for one that is none.
+    """
+    return Condition(expression, where=f"check {expression!r}", names=("output", "expected", "input"))
+
+
+def failed_check(check: Condition, case: Case, output: Any) -> str | None:
+    """Why a check does not hold; None where it does."""
+    expected = None if case.expected is UNLABELLED else case.expected
+    try:
+        holds = check.evaluate({"output": as_plain(output), "expected": expected, "input": case.input})
+    except TemplateError as error:
+        return str(error)
+    return None if holds else f"{check.source.strip()} does not hold"

@@ -1,0 +1,159 @@
+"""Limits per minute of a provider: what a call would use is reserved before it, what it has used replaces that."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from flujo_aros.errors import UsageError
+from flujo_aros.host.recorded import CallMade, Record
+
+WINDOW: Final = 60.0
+"""The length of a minute, in seconds."""
+_CHARS_PER_TOKEN: Final = 4
+_TOO_MANY: Final = 429
+_MOST_TRIES: Final = 6
+_LONGEST_PAUSE: Final = 60.0
+
+
+@dataclass(slots=True)
+class Reserved:
+    """A call that counts for its minute: when it was made, and what it has used, or is taken to use until it ends."""
+
+    at: float
+    tokens: int
+    cost: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerMinute:
+    """The most that may be used of one provider in a minute; None: no limit. `cost` in US dollars.
+
+    `reply_tokens` is what a reply is taken to have until it is known.
+
+    >>> PerMinute.parse("openai:requests=500,tokens=200000")
+    ('openai', PerMinute(requests=500, tokens=200000, cost=None, reply_tokens=500))
+    """
+
+    requests: int | None = None
+    tokens: int | None = None
+    cost: Decimal | None = None
+    reply_tokens: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("requests", "tokens", "cost"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise UsageError(f"a limit per minute must be more than 0; {name} is {value}")
+
+    @classmethod
+    def parse(cls, text: str) -> tuple[str, PerMinute]:
+        """The provider and its limits in `PROVIDER:requests=N,tokens=N,cost=USD`. Raises `UsageError`."""
+        provider, colon, rest = text.partition(":")
+        try:
+            given = dict(part.split("=", 1) for part in rest.split(",") if part)
+            unknown = given.keys() - {"requests", "tokens", "cost"}
+            if not colon or not provider or not given or unknown:
+                raise ValueError(text)
+            cost = Decimal(given["cost"]) if "cost" in given else None
+            numbers = {name: int(given[name]) for name in ("requests", "tokens") if name in given}
+        except (ValueError, ArithmeticError) as error:
+            message = f"a limit is PROVIDER:requests=N,tokens=N,cost=USD, such as openai:requests=500, not {text!r}"
+            raise UsageError(message) from error
+        return provider, cls(cost=cost, **numbers)
+
+    def tokens_for(self, size: int) -> int:
+        """What to reserve for a call with a prompt of so many characters."""
+        return size // _CHARS_PER_TOKEN + self.reply_tokens
+
+    def wait(self, used: Sequence[Reserved], now: float, tokens: int) -> float | None:
+        """None if a call of so many tokens may be made now, else the seconds until there may be room.
+
+        `used` are the calls of the last minute, oldest first. A call whose cost is not known counts as the average of
+        the others. One that exceeds the limit by itself is made alone.
+
+        >>> PerMinute(requests=1).wait([Reserved(at=100.0, tokens=50)], now=130.0, tokens=50)
+        30.0
+        """
+        priced = [each.cost for each in used if each.cost is not None]
+        usual = sum(priced, Decimal(0)) / len(priced) if priced else Decimal(0)
+        for dropped in range(len(used) + 1):
+            left = used[dropped:]
+            costs = (usual if each.cost is None else each.cost for each in left)
+            fits = (
+                (self.requests is None or len(left) + 1 <= self.requests)
+                and (self.tokens is None or sum(each.tokens for each in left) + tokens <= self.tokens)
+                and (self.cost is None or sum(costs, usual) <= self.cost)
+            )
+            if fits or not left:
+                return max(0.01, used[dropped - 1].at + WINDOW - now) if dropped else None
+        return None
+
+
+class CallsPerMinute:
+    """Keeps the calls of this process within the limits of their providers, those that a provider sets itself too.
+
+    A call that would exceed a limit waits. Where a provider answers HTTP 429, all calls to it wait as long as it asks
+    for, or ever longer where it does not say, and the call is made again; after the sixth time the error is raised.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[str, PerMinute] | None = None,
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits = dict(limits or {})
+        self._sleep = sleep
+        self._clock = clock
+        self._used: defaultdict[str, deque[Reserved]] = defaultdict(deque)
+        self._paused_until: dict[str, float] = {}
+
+    async def make(self, model: str, size: int, make: Callable[[], Awaitable[CallMade]]) -> CallMade:
+        """Make a call of `PROVIDER:MODEL` with a prompt of so many characters, as soon as there is room for it."""
+        provider = model.partition(":")[0]
+        tries = 0
+        while True:
+            used = await self._room(provider, size)
+            made = await make()
+            if used is not None and made.usage is not None:
+                used.tokens, used.cost = made.usage.input_tokens + made.usage.output_tokens, made.usage.cost
+            tries += 1
+            wait = _wait_asked_for(made.record, tries)
+            if wait is None or tries == _MOST_TRIES:
+                return made
+            until = self._clock() + wait
+            self._paused_until[provider] = max(until, self._paused_until.get(provider, 0.0))
+
+    async def _room(self, provider: str, size: int) -> Reserved | None:
+        """Wait until the provider may be asked, and reserve a call of it where it has a limit."""
+        limit, recent = self._limits.get(provider), self._used[provider]
+        while True:
+            now = self._clock()
+            wait: float | None = self._paused_until.get(provider, 0.0) - now
+            if limit is not None and wait is not None and wait <= 0:
+                while recent and recent[0].at <= now - WINDOW:
+                    recent.popleft()
+                wait = limit.wait(recent, now, limit.tokens_for(size))
+            if wait is None or wait <= 0:
+                break
+            await self._sleep(wait)
+        if limit is None:
+            return None
+        recent.append(Reserved(now, limit.tokens_for(size)))
+        return recent[-1]
+
+
+def _wait_asked_for(record: Record, tries: int) -> float | None:
+    """How long a provider wants to be left alone; None where it has not said that it is asked too often."""
+    fault = record.get("fault") or {}
+    if fault.get("status_code") != _TOO_MANY:
+        return None
+    asked = fault.get("retry_after")
+    return min(float(asked) if asked is not None else 2.0**tries, _LONGEST_PAUSE)

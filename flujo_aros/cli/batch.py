@@ -150,8 +150,8 @@ def _print_ended(batch: Batch, writing: _Writing, total: int, console: Console) 
     if left and batch.stop.reason:
         reason = without_secrets(batch.stop.reason.replace("case", "row", 1))
         console.print(f"stopped: {reason}", style="yellow", soft_wrap=True)
-        rows = "1 row was" if left == 1 else f"{left:,} rows were"
-        console.print(f"{rows} not run; the same command continues with them", soft_wrap=True)
+        rows, them = ("1 row was", "it") if left == 1 else (f"{left:,} rows were", "them")
+        console.print(f"{rows} not run; the same command continues with {them}", soft_wrap=True)
     again = sum(number for status, number in tally.items() if status != _WAITS and not batch.is_right(status))
     if again:
         them = "it" if again == 1 else "them"

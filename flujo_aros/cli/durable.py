@@ -212,7 +212,7 @@ def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: 
     inspected = inspect_blueprint(document["text"], source=source, folder=Path(source).parent, allow=allow)
     pipeline = inspected.loaded(source)
     if "ladder" in document:
-        from flujo_aros.durable.forked import with_ladder
+        from flujo_aros.pipeline.changed import with_ladder
 
         pipeline = with_ladder(pipeline, document["ladder"])
     return pipeline

@@ -64,6 +64,7 @@ COMMANDS: Final = {
     "run": _Command("run:run_command", "Run a blueprint.", shows_help_alone=True, section="Run blueprints"),
     "ensemble": _Command("ensemble:ensemble_command", "Run the ensembles of a blueprint.", shows_help_alone=True),
     "resume": _Command("resume:resume_command", "Answer a paused run and continue it.", shows_help_alone=True),
+    "eval": _Command("eval:eval_command", "Evaluate a blueprint on labelled rows.", shows_help_alone=True),
     "plan": _Command(
         "plan:plan_command", "Show what a blueprint would run, without running it.", shows_help_alone=True
     ),

@@ -25,12 +25,12 @@ from uuid import uuid4
 
 from flujo_aros.durable.audit import broken_laws
 from flujo_aros.durable.engine import task_of, version_of
-from flujo_aros.durable.forked import changed
 from flujo_aros.durable.handle import ENDED, result_of
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.store import RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, Record, recorder
+from flujo_aros.pipeline.changed import changed
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.recorded import as_saved
 from flujo_aros.pipeline.results import RunResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -112,7 +112,7 @@ class CallsPerMinute:
         self._limits = dict(limits or {})
         self._sleep = sleep
         self._clock = clock
-        self._used: defaultdict[str, deque[Reserved]] = defaultdict(deque)
+        self._used: defaultdict[str, list[Reserved]] = defaultdict(list)
         self._paused_until: dict[str, float] = {}
 
     async def make(self, model: str, size: int, make: Callable[[], Awaitable[CallMade]]) -> CallMade:
@@ -138,8 +138,7 @@ class CallsPerMinute:
             now = self._clock()
             wait: float | None = self._paused_until.get(provider, 0.0) - now
             if limit is not None and wait is not None and wait <= 0:
-                while recent and recent[0].at <= now - WINDOW:
-                    recent.popleft()
+                recent[:] = [each for each in recent if each.at > now - WINDOW]
                 wait = limit.wait(recent, now, limit.tokens_for(size))
             if wait is None or wait <= 0:
                 break

@@ -304,3 +304,70 @@ def test_an_output_that_is_something_else_is_left_alone(aros: Aros, shop: Path) 
     Path("out.jsonl").write_text("my notes\n")
     assert "line 1 of 'out.jsonl' is no result of a batch" in batch(aros, '"a"').stderr
     assert Path("out.jsonl").read_text() == "my notes\n"
+
+
+def test_equal_failures_in_a_row_stop_the_batch_which_continues_with_the_rest(aros: Aros, shop: Path) -> None:
+    rows = (*['"bad"'] * 12, '"good"')
+    ended = batch(aros, *rows, extra=("--concurrency", "1"))
+    assert ended.exit_code == 1
+    assert "stopped: 10 rows in a row failed for the same reason: " in ended.stderr
+    assert "no such order" in ended.stderr
+    assert "3 rows were not run; the same command continues with them" in ended.stderr
+    again = batch(aros, *rows, extra=("--concurrency", "1"))
+    assert again.exit_code == 1
+    assert len(results()) == 13
+
+
+@pytest.mark.parametrize("extra", [("--max-same-failures", "0"), ("--max-same-failures", "13")])
+def test_equal_failures_stop_nothing_when_told_not_to(aros: Aros, shop: Path, extra: tuple[str, ...]) -> None:
+    batch(aros, *['"bad"'] * 12, '"good"', extra=("--concurrency", "1", *extra))
+    assert len(results()) == 13
+
+
+def test_so_many_failures_stop_the_batch(aros: Aros, shop: Path) -> None:
+    ended = batch(aros, '"bad"', '"a"', '"bad"', '"b"', extra=("--concurrency", "1", "--max-failures", "2"))
+    assert "stopped: 2 rows have failed (the limit is 2)" in ended.stderr
+    assert len(results()) == 3
+
+
+def test_labels_beside_the_input_are_for_eval_and_do_not_disturb(aros: Aros, shop: Path) -> None:
+    assert batch(aros, '{"input": "a", "expected": {"text": "A"}, "metadata": 3}').exit_code == 0
+    assert batch(aros, '{"input": "a", "expected": {"text": "B"}}').exit_code == 0, "another label is no other row"
+
+
+ASKING = """
+steps:
+  - {kind: hitl, name: ask, message: "Which size for {{ input }}?"}
+  - {name: s, uses: "shop:shout", input: "{{ previous_step }}"}
+"""
+
+
+def test_a_row_that_waits_is_answered_and_its_result_takes_its_place(aros: Aros, shop: Path) -> None:
+    Path("shop.yaml").write_text(ASKING)
+    ended = batch(aros, '{"id": "x", "input": "shirt"}', '{"id": "y", "input": "hat"}')
+    assert ended.exit_code == 1
+    assert "2 rows wait for an answer, which puts the result into out.jsonl:" in ended.stderr
+    command = next(line for line in ended.stderr.splitlines() if "aros resume" in line)
+    state = command.split()[2]
+    assert "--allow shop.py" in command
+    assert aros("resume", state, "--answer", "large", "--allow", "shop.py").exit_code == 0
+    statuses = {row: found["status"] for row, found in results().items()}
+    assert sorted(statuses.values()) == ["completed", "paused"]
+    assert len(rows_in_output()) == 2
+    again = batch(aros, '{"id": "x", "input": "shirt"}', '{"id": "y", "input": "hat"}')
+    assert "1 row waits for an answer" in again.stderr
+    assert asked() == ["large"], "nothing ran again"
+
+
+def test_progress_off_a_terminal_is_a_line_twice_a_minute_with_the_time_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from flujo_aros.cli.batch import Bar
+    from flujo_aros.cli.screen import stderr_console
+
+    now = 0.0
+    bar = Bar(stderr_console(), total=1_200, done=200, clock=lambda: now)
+    for _ in range(100):
+        now += 0.5
+        bar.advance(3, None)
+    assert capsys.readouterr().err == "260 of 1,200 rows, 3 not completed, about 7 min 50 s left\n"

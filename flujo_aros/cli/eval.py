@@ -1,0 +1,410 @@
+"""`aros eval`: a blueprint on labelled rows: what it got right, what wrong, and where it refused to answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+
+from flujo_aros.cli.arguments import file_text, given_pairs
+from flujo_aros.cli.batch import progress_of, runner_of
+from flujo_aros.cli.interrupt import run_until_signal
+from flujo_aros.cli.options import (
+    Allow,
+    Blueprint,
+    MaxCost,
+    MaxFailures,
+    MaxSameFailures,
+    ModulePath,
+    Pairs,
+    PerProvider,
+    UseCache,
+    open_cache,
+)
+from flujo_aros.cli.plan import blamed, check_modules, check_ready, load
+from flujo_aros.cli.render import figure, fitted_table
+from flujo_aros.cli.screen import (
+    Text,
+    print_json,
+    stderr_console,
+    stdout_console,
+    stdout_reserved,
+    without_secrets,
+    worded,
+)
+from flujo_aros.errors import BlueprintError, LocalModelError, UsageError
+from flujo_aros.evals.cases import Case, CaseFile, write_dataset
+from flujo_aros.evals.many import SAME_FAILURES
+from flujo_aros.json_data import is_dict
+from flujo_aros.telemetry.formatting import cost_words, counted, seconds_words, token_words
+from flujo_aros.usage import Usage
+
+if TYPE_CHECKING:  # as in `execute`
+    from flujo_aros.evals.evaluation import CaseResult, Evaluation, Share
+    from flujo_aros.pipeline.model import Pipeline
+    from flujo_aros.pipeline.runner import Runner
+
+_MISSED = 1
+_SHOWN: Final = 10
+_MATCHES: Final = ("exact", "fields")
+
+
+def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    blueprint: Blueprint,
+    rows: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROWS",
+            show_default=False,
+            help='The labelled rows, one on each line: {"input": …, "expected": …}; or a dataset of pydantic-evals, '
+            "as .yaml or .json; - for stdin.",
+        ),
+    ],
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--against",
+            metavar="BLUEPRINT|LADDER",
+            help="Evaluate this blueprint, or this ladder (stages: …), on the replies of the first one, without any "
+            "model call. Repeatable.",
+        ),
+    ] = None,
+    match: Annotated[
+        str,
+        typer.Option(
+            "--match",
+            metavar="exact|fields",
+            help="exact: the output equals `expected`. fields: the fields in `expected` do, others are not compared.",
+        ),
+    ] = "exact",
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            metavar="EXPRESSION",
+            show_default=False,
+            help="What must hold as well, e.g. --check 'output.total >= expected.total'. A row may have its own.",
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            "--judge",
+            metavar="MODEL|BLUEPRINT",
+            show_default=False,
+            help="Who decides about outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
+            'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
+        ),
+    ] = None,
+    min_right: Annotated[
+        float | None,
+        typer.Option("--min-right", min=0.0, max=1.0, show_default=False, help="Exit with 1 if fewer are right."),
+    ] = None,
+    max_wrong: Annotated[
+        float | None,
+        typer.Option(
+            "--max-wrong", min=0.0, max=1.0, show_default=False, help="Exit with 1 if more are wrong; refused are not."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything as one JSON document, with one result for each row.")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-dataset", metavar="FILE", show_default=False, help="Write the rows as a dataset of pydantic-evals."
+        ),
+    ] = None,
+    first: Annotated[
+        int | None, typer.Option("--first", min=1, metavar="N", show_default=False, help="Only the first N rows.")
+    ] = None,
+    pairs: Pairs = None,
+    allow: Allow = None,
+    folders: ModulePath = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many rows run at once.")] = 4,
+    max_cost: MaxCost = None,
+    max_failures: MaxFailures = None,
+    max_same_failures: MaxSameFailures = SAME_FAILURES,
+    limits: PerProvider = None,
+    cache: UseCache = False,
+) -> None:
+    """Evaluate a blueprint on labelled rows.
+
+    Each output is right, wrong, or was refused: the run gave no value. Tables show this by trust, by field and by
+    model, with calls, tokens and cost. Exit code 0, or 1 if --min-right or --max-wrong is missed or rows were not run.
+
+    Example: aros eval triage.yaml tickets.jsonl --min-right 0.9
+    """
+    if match not in _MATCHES:
+        raise typer.BadParameter(f"is exact or fields, not {match!r}", param_hint="'--match'")
+    pipeline = _loaded(blueprint, allow or [], folders or [])
+    judging = _judge(judge, allow or [], folders or [])
+    others = [(str(each), _other(each, pipeline, allow or [], folders or [])) for each in against or ()]
+    cases = _cases(rows, first)
+    if save is not None:
+        stderr_console().print(f"{counted(write_dataset(cases, save), 'row')} written to {save}", soft_wrap=True)
+    from flujo_aros.evals.replies import Replies
+    from flujo_aros.host import PerMinute
+
+    with open_cache(cache) as kept:
+        options: dict[str, Any] = {
+            "match": match,
+            "check": check,
+            "context": given_pairs(pairs or []),
+            "concurrency": concurrency,
+            "limits": dict(PerMinute.parse(each) for each in limits or ()),
+            "max_cost": None if max_cost is None else Decimal(str(max_cost)),
+            "max_failures": max_failures,
+            "max_same_failures": max_same_failures or None,
+            "cache": kept,
+        }
+        replies = Replies() if others else None
+        try:
+            with stdout_reserved():
+                found = run_until_signal(_all(pipeline, others, judging, cases, replies, options))
+        except (LocalModelError, BlueprintError):
+            raise
+        except UsageError as error:
+            raise (blamed(blueprint, error) if error.step else error) from error
+    names = [str(blueprint), *(name for name, _ in others)]
+    if as_json:
+        documents = [{**each.to_dict(), "file": name} for name, each in zip(names, found, strict=True)]
+        print_json({**documents[0], "against": documents[1:]} if others else documents[0])
+    else:
+        _print(found, names, stdout_console(), len(cases))
+    missed = list(_missed(found[0], len(cases), min_right, max_wrong))
+    for words in missed:
+        stderr_console().print(words, style="yellow", soft_wrap=True)
+    if missed:
+        raise typer.Exit(_MISSED)
+
+
+def _loaded(blueprint: Path, allow: list[str], folders: Sequence[Path]) -> Pipeline:
+    loaded = load(blueprint, allow, folders)
+    check_modules(blueprint, loaded)
+    check_ready(blueprint, loaded.pipeline)
+    return loaded.pipeline
+
+
+def _judge(judge: str | None, allow: list[str], folders: Sequence[Path]) -> Pipeline | None:
+    if judge is None:
+        return None
+    if judge.endswith((".yaml", ".yml")):
+        return _loaded(Path(judge), allow, folders)
+    from flujo_aros.evals.evaluation import judge_by
+
+    return judge_by(judge)
+
+
+def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[Path]) -> Pipeline:
+    """The pipeline of another blueprint, or this one with the ladder of a file."""
+    from flujo_aros.blueprint.document import parse_document
+
+    written = parse_document(file_text(str(file), "--against"), str(file)).plain()
+    if is_dict(written) and set(written) == {"ladder"}:
+        written = written["ladder"]
+    if is_dict(written) and "steps" not in written and "stages" in written:
+        from flujo_aros.pipeline.changed import with_ladder
+
+        return with_ladder(pipeline, written)
+    loaded = load(file, allow, folders)
+    check_modules(file, loaded)
+    return loaded.pipeline
+
+
+def _cases(rows: str, first: int | None) -> list[Case]:
+    with CaseFile(rows, "ROWS") as file:
+        cases = [case for number, case in enumerate(file) if first is None or number < first]
+    wrong = next((case for case in cases if case.error is not None), None)
+    if wrong is not None:
+        raise UsageError(f"ROWS: row {wrong.key}: {wrong.error}")
+    if not cases:
+        raise UsageError(f"ROWS: there are no rows in {rows!r}")
+    if not any(case.labelled for case in cases):
+        raise UsageError(
+            'ROWS: nothing is expected of any row; write {"input": …, "expected": …} or {"input": …, "check": "…"}'
+        )
+    return cases
+
+
+async def _all(
+    pipeline: Pipeline,
+    others: Sequence[tuple[str, Pipeline]],
+    judge: Pipeline | None,
+    cases: list[Case],
+    replies: Any,
+    options: dict[str, Any],
+) -> list[Evaluation]:
+    from flujo_aros.evals.evaluation import evaluate
+    from flujo_aros.pipeline.runner import Runner
+
+    console = stderr_console()
+    pipelines = [pipeline, *(other for _, other in others), *([] if judge is None else [judge])]
+    found: list[Evaluation] = []
+    async with runner_of(*pipelines) as runner:
+
+        def like(pipeline: Pipeline) -> Runner:
+            return Runner(pipeline, models=runner.models, evidence=runner.evidence)
+
+        judging = None if judge is None else like(judge)
+        for number, each in enumerate([pipeline, *(other for _, other in others)]):
+            paying = {"replies": replies, "max_cost": None} if number else {"record": replies}
+            with progress_of(console, len(cases)) as bar:
+                bad = 0
+
+                def on_result(result: CaseResult) -> None:
+                    nonlocal bad
+                    bad += result.verdict in ("wrong", "refused")
+                    bar.advance(bad, None, "not right")
+
+                given = runner if number == 0 else like(each)
+                given_options = {**options, **paying}
+                found.append(await evaluate(given, cases, judge=judging, on_result=on_result, **given_options))
+    return found
+
+
+def _missed(found: Evaluation, total: int, min_right: float | None, max_wrong: float | None) -> list[str]:
+    """What keeps the exit code from being 0."""
+    missed: list[str] = []
+    if found.stopped:
+        reason = without_secrets(found.stopped.replace("case", "row", 1))
+        missed.append(f"stopped after {len(found.results)} of {counted(total, 'row')}: {reason}")
+    if min_right is not None and (found.right is None or found.right < min_right):
+        missed.append(f"{_percent(found.right)} right is less than --min-right {_percent(min_right)}")
+    if max_wrong is not None and found.wrong is not None and found.wrong > max_wrong:
+        missed.append(f"{_percent(found.wrong)} wrong is more than --max-wrong {_percent(max_wrong)}")
+    return missed
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return "-"
+    words = f"{100 * share:.1f}".removesuffix(".0")
+    return f"{words} %"
+
+
+def _print(found: Sequence[Evaluation], names: Sequence[str], console: Console, total: int) -> None:
+    first = found[0]
+    console.print(_table([_row(name, each) for name, each in zip(names, found, strict=True)], console))
+    for title, rows in (
+        ("by trust", [_share_row("trust", each) for each in first.by_trust]),
+        ("by field", [_share_row("field", each) for each in first.by_field if each.name != "$"]),
+        ("by model", [_model_row(each) for each in first.by_model]),
+    ):
+        if rows and (title != "by model" or len(rows) > 1):
+            console.print()
+            console.print(_table(rows, console))
+    repaired = first.repaired_fields
+    if repaired.total:
+        console.print()
+        fields = counted(repaired.total, "repaired field")
+        console.print(f"{fields}: {_percent(repaired.share)} right", soft_wrap=True)
+    _print_differences(found, names, console)
+    _print_wrong(first, console)
+    console.print()
+    for line in _closing(first, total):
+        console.print(Text(line, style="dim"), soft_wrap=True)
+
+
+def _table(rows: Sequence[dict[str, Text]], console: Console) -> Any:
+    return fitted_table(
+        rows,
+        console.width,
+        figures=[name for name in rows[0] if name not in ("trust", "field", "model", "blueprint")],
+        dropped_first=("time", "tokens in + out", "calls", "unjudged", "unrecorded"),
+        folded={"blueprint": 20, "field": 20, "model": 20},
+    )
+
+
+def _row(name: str, found: Evaluation) -> dict[str, Text]:
+    counts = {verdict.value: number for verdict, number in found.counts.items()}
+    row = {"blueprint": Text(name), "rows": figure(f"{len(found.results):,}")}
+    for verdict in ("right", "wrong", "refused"):
+        number = counts.get(verdict, 0)
+        share = f" ({_percent(number / found.judged)})" if found.judged else ""
+        row[verdict] = Text(f"{number:,}{share}", style=_STYLE[verdict] if number else "dim")
+    for verdict in ("unjudged", "unrecorded"):
+        if counts.get(verdict):
+            row[verdict] = figure(f"{counts[verdict]:,}")
+    return {**row, **_used(found.usage), "time": figure(seconds_words(found.seconds))}
+
+
+_STYLE: Final = {"right": "green", "wrong": "red", "refused": "yellow"}
+
+
+def _used(usage: Usage) -> dict[str, Text]:
+    return {
+        "calls": figure(f"{usage.requests:,}" if usage.requests else "-"),
+        "tokens in + out": figure(token_words(usage)),
+        "cost": figure(cost_words(usage.cost)),
+    }
+
+
+def _share_row(title: str, share: Share) -> dict[str, Text]:
+    name = worded(share.name) if title == "trust" else Text(share.name)
+    return {
+        title: name,
+        "right": figure(f"{share.right:,}" if share.right else "-"),
+        "wrong": Text(f"{share.wrong:,}" if share.wrong else "-", style="red" if share.wrong else "dim"),
+        "right of given": figure(_percent(share.share)),
+    }
+
+
+def _model_row(share: Share) -> dict[str, Text]:
+    counts = {name: figure(f"{getattr(share, name):,}") for name in ("right", "wrong", "refused")}
+    return {"model": Text(share.name), **counts, **_used(share.usage)}
+
+
+def _print_wrong(found: Evaluation, console: Console) -> None:
+    bad = [each for each in found.results if each.verdict in ("wrong", "refused", "unrecorded")]
+    if bad:
+        console.print()
+    for each in bad[:_SHOWN]:
+        line = Text.assemble(
+            (each.verdict.value, _STYLE.get(each.verdict.value, "dim")),
+            f"  row {json.dumps(each.id)}: {without_secrets(each.why.partition(chr(10))[0])}",
+            (f"  {each.run_id[:8]}", "dim"),
+        )
+        console.print(line, soft_wrap=True)
+    if len(bad) > _SHOWN:
+        console.print(Text(f"and {len(bad) - _SHOWN:,} more: --json lists them all", style="dim"), soft_wrap=True)
+
+
+def _print_differences(found: Sequence[Evaluation], names: Sequence[str], console: Console) -> None:
+    """The rows that each other blueprint ends in another way than the first one does."""
+    before = {json.dumps(each.id): each for each in found[0].results}
+    for name, other in zip(names[1:], found[1:], strict=True):
+        console.print()
+        changed = [
+            (before[key], each)
+            for each in other.results
+            if (key := json.dumps(each.id)) in before and before[key].verdict != each.verdict
+        ]
+        words = counted(len(changed), "row") if changed else "no row"
+        ends = "ends" if len(changed) < 2 else "end"
+        console.print(f"{words} {ends} in another way with {name}", soft_wrap=True)
+        for old, new in changed[:_SHOWN]:
+            line = f"  row {json.dumps(new.id)}: {old.verdict.value} -> {new.verdict.value}"
+            why = f" ({without_secrets(new.why)})" if new.why else ""
+            console.print(f"{line}{why}", soft_wrap=True)
+        if other.approximate:
+            replies = counted(other.approximate, "reply").replace("replys", "replies")
+            console.print(Text(f"  {replies} used that answered another prompt of the same step", style="yellow"))
+
+
+def _closing(found: Evaluation, total: int) -> list[str]:
+    lines: list[str] = []
+    if found.judge.requests:
+        lines.append(f"judge: {counted(found.judge.requests, 'call')}, {cost_words(found.judge.cost)}")
+    if found.saved.requests:
+        calls = counted(found.saved.requests, "call")
+        lines.append(f"{calls} answered from the cache, {cost_words(found.saved.cost)} not paid again")
+    if len(found.results) < total:
+        lines.append(f"{total - len(found.results):,} of {counted(total, 'row')} not run")
+    lines.append("aros explain RUN shows how a reply was read")
+    return lines

@@ -1,0 +1,181 @@
+"""`aros eval` and the batches that ask a model: figures, caches, limits and exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from model_server import ModelServer
+
+from .conftest import Aros, Ended
+
+BLUEPRINT = """
+name: triage
+agents:
+  sorter:
+    model: openai-chat:gpt-4o-mini
+    system_prompt: Sort the ticket.
+    output_schema:
+      type: object
+      properties: {category: {enum: [billing, bug, other]}, urgent: {type: boolean}}
+      required: [category, urgent]
+      additionalProperties: false
+steps:
+  - {name: sort, uses: agents.sorter, input: "{{ input }}"}
+"""
+ROWS = [
+    {"id": "a", "input": "charged twice", "expected": {"category": "billing", "urgent": True}},
+    {"id": "b", "input": "it crashed", "expected": {"category": "bug", "urgent": True}},
+    {"id": "c", "input": "hello", "expected": {"category": "other", "urgent": False}},
+]
+
+
+def answer(prompt: str) -> str:
+    if "charged" in prompt:
+        return '{"category": "billing", "urgent": true,}'
+    if "crashed" in prompt:
+        return '{"category": "bug", "urgent": false}'
+    return '{"category": "other", "urgent": false}'
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    Path("triage.yaml").write_text(BLUEPRINT, encoding="utf-8")
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    with ModelServer(answer) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+def evaluated(aros: Aros, *extra: str) -> Ended:
+    return aros("eval", "triage.yaml", "rows.jsonl", *extra)
+
+
+def test_the_tables_show_rows_trust_and_fields(aros: Aros, server: ModelServer) -> None:
+    ended = evaluated(aros)
+    assert ended.exit_code == 0
+    head = ended.stdout.splitlines()[:2]
+    assert head[0].split() == [
+        "blueprint",
+        "rows",
+        "right",
+        "wrong",
+        "refused",
+        "calls",
+        "tokens",
+        "in",
+        "+",
+        "out",
+        "cost",
+        "time",
+    ]
+    assert re.match(r"triage.yaml +3 +2 \(66.7 %\) +1 \(33.3 %\) +0 \(0 %\) +3 +3,000 \+ 300 +\$0.0006", head[1])
+    assert re.search(r"^clean +1 +1 +50 %$", ended.stdout, re.M)
+    assert re.search(r"^urgent +2 +1 +66.7 %$", ended.stdout, re.M)
+    assert 'wrong  row "b": urgent is False, expected True' in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "words"),
+    [
+        (("--min-right", "0.66"), 0, ""),
+        (("--min-right", "0.9"), 1, "66.7 % right is less than --min-right 90 %"),
+        (("--max-wrong", "0.5"), 0, ""),
+        (("--max-wrong", "0"), 1, "33.3 % wrong is more than --max-wrong 0 %"),
+        (("--max-cost", "0.0001", "--concurrency", "1"), 1, "stopped after 1 of 3 rows"),
+    ],
+)
+def test_the_exit_code_is_what_was_asked_for(
+    aros: Aros, server: ModelServer, extra: tuple[str, ...], code: int, words: str
+) -> None:
+    ended = evaluated(aros, *extra)
+    assert (ended.exit_code, words in ended.stderr) == (code, True)
+
+
+def test_json_has_one_result_for_each_row(aros: Aros, server: ModelServer) -> None:
+    found = json.loads(evaluated(aros, "--json").stdout)
+    assert (found["right"], found["wrong"], found["refused"], found["usage"]["requests"]) == (2, 1, 0, 3)
+    assert [each["verdict"] for each in found["results"]] == ["right", "wrong", "right"]
+
+
+def test_a_cache_lasts_from_one_command_to_the_next(aros: Aros, server: ModelServer) -> None:
+    evaluated(aros, "--cache")
+    assert len(server.prompts) == 3
+    ended = evaluated(aros, "--cache")
+    assert len(server.prompts) == 3
+    assert "3 calls answered from the cache, $0.0006 not paid again" in ended.stdout
+    batch = aros("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl", "--cache")
+    assert (batch.exit_code, len(server.prompts)) == (0, 3)
+    assert "3 calls from the cache, $0.00 paid" in batch.stderr
+    single = aros("run", "triage.yaml", "-i", "hello", "--cache")
+    assert (json.loads(single.stdout)["category"], len(server.prompts)) == ("other", 3)
+    assert Path(".aros/cache.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_another_blueprint_and_another_ladder_are_compared_without_a_call(aros: Aros, server: ModelServer) -> None:
+    strict = BLUEPRINT.replace("{enum: [billing, bug, other]}", "{enum: [billing, other]}")
+    Path("strict.yaml").write_text(strict, encoding="utf-8")
+    Path("ladder.yaml").write_text("stages: [degrade]\n", encoding="utf-8")
+    ended = evaluated(aros, "--against", "strict.yaml", "--against", "ladder.yaml")
+    assert len(server.prompts) == 3
+    assert re.search(r"^strict.yaml +3 ", ended.stdout, re.M)
+    assert 'row "b": wrong -> unrecorded' in ended.stdout
+    assert "no row ends in another way with ladder.yaml" in ended.stdout
+
+
+def test_a_judge_is_a_model_or_a_blueprint(aros: Aros, server: ModelServer) -> None:
+    judge = BLUEPRINT.replace(
+        "category: {enum: [billing, bug, other]}, urgent: {type: boolean}", "right: {type: boolean}"
+    )
+    Path("judge.yaml").write_text(judge.replace("[category, urgent]", "[right]"), encoding="utf-8")
+    server.answer = lambda prompt: '{"right": true}' if "expected" in prompt else answer(prompt)
+    ended = evaluated(aros, "--judge", "judge.yaml", "--min-right", "1")
+    assert (ended.exit_code, len(server.prompts)) == (0, 4)
+    server.answer = lambda prompt: '{"why": "it is", "right": false}' if "expected" in prompt else answer(prompt)
+    other = evaluated(aros, "--judge", "openai-chat:gpt-4o-mini")
+    assert 'wrong  row "b": it is' in other.stdout
+
+
+def test_rows_are_written_as_a_dataset_and_read_as_one(aros: Aros, server: ModelServer) -> None:
+    evaluated(aros, "--save-dataset", "tickets.yaml")
+    ended = aros("eval", "triage.yaml", "tickets.yaml", "--json")
+    assert json.loads(ended.stdout)["right"] == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ('"a"\n', "nothing is expected of any row"),
+        ("", "there are no rows in 'rows.jsonl'"),
+        ('{"input": "a", "expected": 1}\n{oops\n', "row 1: line 2 is not JSON"),
+    ],
+)
+def test_rows_that_cannot_be_evaluated_are_refused_before_a_call(
+    aros: Aros, server: ModelServer, rows: str, words: str
+) -> None:
+    Path("rows.jsonl").write_text(rows, encoding="utf-8")
+    ended = evaluated(aros)
+    assert (ended.exit_code, words in ended.stderr, server.prompts) == (2, True, [])
+
+
+def test_a_batch_waits_where_the_provider_says_that_it_is_asked_too_often(aros: Aros, server: ModelServer) -> None:
+    refusals = [(429, 0.01)] * 4
+    server.answer = lambda prompt: refusals.pop() if refusals else answer(prompt)
+    ended = aros("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl")
+    assert (ended.exit_code, refusals) == (0, [])
+    assert "all 3 rows completed" in ended.stderr
+
+
+def test_a_batch_stops_at_its_cost_and_says_what_it_has_used(aros: Aros, server: ModelServer) -> None:
+    command = ("run", "triage.yaml", "--inputs", "rows.jsonl", "-o", "out.jsonl", "--concurrency", "1")
+    ended = aros(*command, "--max-cost", "0.0004")
+    assert ended.exit_code == 1
+    assert re.search(r"^2 rows in [\d.]+ s, 2 calls, 2,000 \+ 200 tokens, \$0.0004$", ended.stderr, re.M)
+    assert "1 row was not run; the same command continues with it" in ended.stderr
+    assert aros(*command).exit_code == 0
+    assert len(server.prompts) == 3

@@ -1,0 +1,267 @@
+"""`evaluate`: what a pipeline got right, what wrong, where it refused, and what that has cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.usage import RequestUsage
+
+from flujo_aros import AgentSpec, Call, Pipeline, Runner, Step, UsageError
+from flujo_aros.evals import Case, Evaluation, Replies, ReplyCache, Verdict, evaluate_sync
+from flujo_aros.pipeline.changed import with_ladder
+from flujo_aros.testing import ScriptedModel
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"category": {"enum": ["billing", "bug"]}, "urgent": {"type": "boolean"}},
+    "required": ["category", "urgent"],
+    "additionalProperties": False,
+}
+
+
+class Source:
+    """Serves one scripted model under every name."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self.scripted = model
+
+    async def model(self, name: str) -> ScriptedModel:
+        return self.scripted
+
+
+def triage(answer: Callable[[str], str], **processing: object) -> tuple[Runner, ScriptedModel]:
+    """A runner of one agent step whose model answers by its prompt."""
+
+    def reply(prompt: str) -> ModelResponse:
+        usage = RequestUsage(input_tokens=10, output_tokens=2, cost=Decimal("0.5"))
+        return ModelResponse(parts=[TextPart(answer(prompt))], usage=usage, finish_reason="stop")
+
+    model = ScriptedModel(then=reply, name="sorter")
+    agent = AgentSpec(model="openai:sorter", output_schema=SCHEMA)
+    pipeline = with_ladder(Pipeline([Step("sort", agent=agent)], name="triage"), processing or {"stages": []})
+    return Runner(pipeline, models=Source(model)), model
+
+
+def answer(prompt: str) -> str:
+    if "twice" in prompt:
+        return '{"category": "billing", "urgent": true}'
+    if "crash" in prompt:
+        return "{'category': 'Bug', 'urgent': false}"
+    return "no idea"
+
+
+CASES = [
+    Case("charged twice", {"category": "billing", "urgent": True}, "a"),
+    Case("a crash", {"category": "bug", "urgent": True}, "b"),
+    Case("hm", {"category": "bug", "urgent": False}, "c"),
+]
+
+
+def verdicts(evaluation: Evaluation) -> dict[object, str]:
+    return {each.id: each.verdict.value for each in evaluation.results}
+
+
+def test_a_case_is_right_wrong_or_refused() -> None:
+    found = evaluate_sync(triage(answer)[0], CASES)
+    assert verdicts(found) == {"a": "right", "b": "wrong", "c": "refused"}
+    assert (found.right, found.wrong, found.judged) == (1 / 3, 1 / 3, 3)
+    assert found.results[1].why == "urgent is False, expected True"
+
+
+def test_trust_is_held_against_truth_and_fields_are_counted() -> None:
+    found = evaluate_sync(triage(answer)[0], CASES)
+    assert [(each.name, each.right, each.wrong) for each in found.by_trust] == [("clean", 1, 0), ("inferred", 0, 1)]
+    assert [(each.name, each.right, each.wrong) for each in found.by_field] == [("urgent", 1, 1), ("category", 2, 0)]
+    assert (found.repaired_fields.right, found.repaired_fields.wrong) == (1, 1)
+
+
+def test_calls_tokens_and_cost_are_those_of_the_replies_by_model() -> None:
+    found = evaluate_sync(triage(answer)[0], CASES)
+    assert (found.usage.requests, found.usage.input_tokens, found.usage.cost) == (3, 30, Decimal("1.5"))
+    assert [(each.name, each.usage.requests, each.total) for each in found.by_model] == [("sorter", 3, 3)]
+
+
+def test_fields_that_are_not_expected_are_compared_only_by_exact() -> None:
+    cases = [("a", {"text": "A"})]
+    step = Call("upper", function=lambda text: {"text": text.upper(), "length": 1})
+    assert evaluate_sync(step, cases).right == 0
+    assert evaluate_sync(step, cases, match="fields").right == 1
+
+
+def test_a_check_judges_alone_or_beside_what_is_expected() -> None:
+    double = Call("double", function=lambda text: int(text) * 2)
+    assert evaluate_sync(double, [("2", 4)], check="output > expected").right == 0
+    only = [Case("3", check="output == 6"), Case("4", check="output == 9")]
+    assert [each.verdict for each in evaluate_sync(double, only).results] == [Verdict.RIGHT, Verdict.WRONG]
+    with pytest.raises(UsageError, match="no 'outptu'"):
+        evaluate_sync(double, only, check="outptu > 3")
+
+
+def test_a_judge_decides_about_what_differs_and_is_not_asked_about_what_is_equal() -> None:
+    model = ScriptedModel('{"why": "the same city", "right": true}', '{"why": "another city", "right": false}')
+    verdict = {"type": "object", "properties": {"why": {"type": "string"}, "right": {"type": "boolean"}}}
+    judge = Runner(
+        Step("judge", agent=AgentSpec(model="openai:j", output_schema={**verdict, "required": ["why", "right"]})),
+        models=Source(model),
+    )
+    same = Call("same", function=str)
+    cases = [("Bern", "Bern"), ("Berne", "Bern"), ("Basel", "Bern")]
+    found = evaluate_sync(same, cases, judge=judge, concurrency=1)
+    assert [(each.verdict.value, each.why) for each in found.results] == [
+        ("right", ""),
+        ("right", "the same city"),
+        ("wrong", "another city"),
+    ]
+    assert (found.judge.requests, found.usage.requests, model.calls) == (2, 0, 2)
+
+
+def test_a_judge_without_a_verdict_leaves_the_case_unjudged() -> None:
+    judge = Call("judge", function=lambda _: {"right": "yes"})
+    found = evaluate_sync(Call("same", function=str), [("a", "b")], judge=judge)
+    assert (found.results[0].verdict, found.right) == (Verdict.UNJUDGED, None)
+
+
+def test_another_ladder_is_evaluated_on_the_recorded_replies_without_a_call() -> None:
+    def mended(prompt: str) -> str:
+        return '{"category": "bug", "urgent": false}' if "no idea" in prompt else answer(prompt)
+
+    runner, model = triage(mended, stages=["retry"])
+    replies = Replies()
+    before = evaluate_sync(runner, CASES, record=replies)
+    assert verdicts(before)["c"] == "right"
+    calls = model.calls
+    strict = Runner(with_ladder(runner.pipeline, {"stages": []}), models=runner.models)
+    after = evaluate_sync(strict, CASES, replies=replies)
+    assert verdicts(after) == {**verdicts(before), "c": "refused"}
+    assert (model.calls, after.usage.requests, before.usage.requests) == (calls, 3, 4)
+
+
+def test_a_reply_that_was_never_recorded_leaves_a_case_unrecorded() -> None:
+    runner, model = triage(answer)
+    replies = Replies()
+    evaluate_sync(runner, CASES, record=replies)
+    calls = model.calls
+    eager = Runner(with_ladder(runner.pipeline, {"stages": ["retry"]}), models=runner.models)
+    after = evaluate_sync(eager, CASES, replies=replies)
+    assert verdicts(after)["c"] == "unrecorded"
+    assert model.calls == calls
+
+
+def test_a_changed_prompt_takes_the_reply_of_its_step_and_is_counted() -> None:
+    runner, model = triage(answer)
+    replies = Replies()
+    evaluate_sync(runner, CASES, record=replies)
+    calls = model.calls
+    agent = AgentSpec(model="openai:sorter", output_schema=SCHEMA, system_prompt="Think.")
+    changed = with_ladder(Pipeline([Step("sort", agent=agent)]), {"stages": []})
+    after = evaluate_sync(Runner(changed, models=runner.models), CASES, replies=replies)
+    assert (verdicts(after)["a"], after.approximate, model.calls) == ("right", 3, calls)
+
+
+def test_a_cache_outlives_the_process_and_is_not_counted_as_paid(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path / "cache.sqlite") as cache:
+        evaluate_sync(triage(answer)[0], CASES, cache=cache)
+    runner, model = triage(answer)
+    with ReplyCache(tmp_path / "cache.sqlite") as cache:
+        found = evaluate_sync(runner, CASES, cache=cache, max_cost=0.1)
+    assert (model.calls, found.usage.requests, found.saved.requests, found.saved.cost) == (0, 3, 3, Decimal("1.5"))
+    assert found.stopped is None, "what is not paid does not count against a limit"
+    assert (tmp_path / "cache.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_the_same_question_twice_in_one_run_gets_two_replies(tmp_path: Path) -> None:
+    agent = AgentSpec(model="openai:any")
+    steps = Pipeline([Step(name, agent=agent, input="say a number") for name in ("one", "two")])
+
+    def outputs(model: ScriptedModel, cache: ReplyCache) -> str:
+        runner = Runner(steps, models=Source(model))
+        return evaluate_sync(runner, [("x", "2")], cache=cache).results[0].output
+
+    with ReplyCache(tmp_path / "cache.sqlite") as cache:
+        assert outputs(ScriptedModel("1", "2"), cache) == "2"
+        assert outputs(ScriptedModel(), cache) == "2"
+
+
+def test_tools_run_and_calls_of_an_agent_of_ones_own_come_from_the_cache(tmp_path: Path) -> None:
+    from pydantic_ai.messages import ToolCallPart
+
+    looked: list[str] = []
+
+    def made(model: ScriptedModel) -> Step[object]:
+        agent = Agent(model)
+
+        @agent.tool_plain
+        def look(city: str) -> object:
+            looked.append(city)
+            return {"rain"}  # a set, which is no JSON
+
+        return Step("weather", agent=agent)
+
+    with ReplyCache(tmp_path / "cache.sqlite") as cache:
+        first = made(ScriptedModel(ToolCallPart("look", {"city": "Bern"}), "rain"))
+        assert evaluate_sync(first, [("Bern?", "rain")], cache=cache).right == 1
+        assert evaluate_sync(made(ScriptedModel()), [("Bern?", "rain")], cache=cache).right == 1
+    assert looked == ["Bern", "Bern"]
+
+
+def test_equal_failures_in_a_row_stop_it_with_their_reason() -> None:
+    def fail(text: str) -> str:
+        raise ValueError(f"no key for {text!r}")
+
+    cases = [(str(number), "x") for number in range(30)]
+    found = evaluate_sync(Call("f", function=fail), cases, concurrency=1, max_same_failures=5)
+    assert len(found.results) == 5
+    assert found.stopped is not None
+    assert found.stopped.startswith("5 cases in a row failed for the same reason: ")
+    assert "no key for" in found.stopped
+    assert len(evaluate_sync(Call("f", function=fail), cases, max_same_failures=None).results) == 30
+
+
+def test_cost_and_failures_stop_it() -> None:
+    runner, model = triage(answer)
+    found = evaluate_sync(runner, CASES, concurrency=1, max_cost=1)
+    assert (len(found.results), found.stopped) == (2, "$1.00 were spent (the limit is $1)")
+    assert model.calls == 2
+    cases = [CASES[2], *CASES[:2]]
+    found = evaluate_sync(triage(answer)[0], cases, concurrency=1, max_failures=1)
+    assert (len(found.results), found.stopped) == (1, "1 case has failed (the limit is 1)")
+
+
+def test_a_case_that_waits_for_a_person_is_refused() -> None:
+    from flujo_aros import Human
+
+    found = evaluate_sync(Pipeline([Human("ask", message="Which?")]), [("a", "b")])
+    assert (found.results[0].verdict, found.results[0].status) == (Verdict.REFUSED, "paused")
+
+
+def test_what_cannot_be_a_case_is_said_before_anything_runs() -> None:
+    ran: list[str] = []
+    step = Call("note", function=ran.append)
+    with pytest.raises(UsageError, match="did you mean 'expected'"):
+        evaluate_sync(step, [{"input": "a", "expectd": 1}])
+    with pytest.raises(UsageError, match="case 1 is int"):
+        evaluate_sync(step, [("a", "b"), 3])  # type: ignore[list-item]
+    assert ran == []
+
+
+def test_to_dict_is_plain_json_with_every_case() -> None:
+    import json
+
+    found = json.loads(json.dumps(evaluate_sync(triage(answer)[0], CASES).to_dict()))
+    assert (found["right"], found["wrong"], found["refused"], found["cases"]) == (1, 1, 1, 3)
+    assert [each["id"] for each in found["results"]] == ["a", "b", "c"]
+
+
+def test_it_runs_inside_a_loop() -> None:
+    from flujo_aros.evals import evaluate
+
+    async def main() -> float | None:
+        return (await evaluate(Call("same", function=str), [("a", "a")])).right
+
+    assert asyncio.run(main()) == 1.0

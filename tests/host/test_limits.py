@@ -1,0 +1,72 @@
+"""The limits of this process: calls wait for their minute, and for a provider that asks for time."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+from flujo_aros.host import CallMade, CallsPerMinute, PerMinute
+from flujo_aros.usage import Usage
+
+
+class Clock:
+    """Moves only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def limits(self, **limits: PerMinute) -> CallsPerMinute:
+        return CallsPerMinute(limits, sleep=self.sleep, clock=lambda: self.now)
+
+
+def times(clock: Clock, limits: CallsPerMinute, *made: CallMade, model: str = "openai:gpt") -> list[float]:
+    """When each of these calls was made; one call may be made more than once."""
+    found: list[float] = []
+    left = list(made)
+
+    async def make() -> CallMade:
+        found.append(clock.now)
+        return left.pop(0)
+
+    async def main() -> None:
+        while left:
+            await limits.make(model, 400, make)
+
+    asyncio.run(main())
+    return found
+
+
+REPLY = CallMade({"reply": {}}, Usage(1, 90, 10, Decimal("0.02")))
+
+
+def busy(retry_after: float | None = None) -> CallMade:
+    fault = {"type": "ModelHTTPError", "status_code": 429}
+    return CallMade({"fault": fault if retry_after is None else {**fault, "retry_after": retry_after}})
+
+
+def test_requests_tokens_and_cost_wait_for_the_minute() -> None:
+    for limit in (PerMinute(requests=2), PerMinute(tokens=700, reply_tokens=400), PerMinute(cost=Decimal("0.05"))):
+        clock = Clock()
+        found = times(clock, clock.limits(openai=limit), *[REPLY] * 9)
+        assert found[:2] == [0, 0], limit
+        assert any(60 <= each < 61 for each in found), limit
+
+
+def test_a_provider_that_is_asked_too_often_is_left_alone_as_long_as_it_says() -> None:
+    clock = Clock()
+    assert times(clock, clock.limits(), busy(7), REPLY, REPLY) == [0, 7, 7]
+
+
+def test_without_a_time_it_is_left_alone_longer_and_longer_and_the_sixth_error_is_final() -> None:
+    clock = Clock()
+    assert times(clock, clock.limits(), *[busy()] * 6, REPLY) == [0, 2, 6, 14, 30, 62, 62 + 64 - 64]
+
+
+def test_another_provider_does_not_wait() -> None:
+    clock = Clock()
+    limits = clock.limits(openai=PerMinute(requests=1))
+    times(clock, limits, REPLY)
+    assert times(clock, limits, REPLY, model="anthropic:claude") == [0]

@@ -14,7 +14,7 @@ from flujo_aros.cli.main import COMMANDS
 from .conftest import Aros
 
 SECTIONS = {
-    "Run blueprints": ("run", "ensemble", "resume", "plan"),
+    "Run blueprints": ("run", "ensemble", "resume", "eval", "plan"),
     "Write blueprints": ("init", "lint", "rule", "graph", "schema", "lsp"),
     "Look at runs": ("runs", "show", "explain", "review", "health", "replay", "report"),
     "Durable runs": ("submit", "worker", "status", "cancel", "fork", "check"),

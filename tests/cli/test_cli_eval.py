@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from model_server import ModelServer
 
 from .conftest import Aros, Ended

@@ -1,6 +1,6 @@
 """One example for each repair code, and the table of them that stands in docs/reading.md.
 
-Run `python tests/repair_codes.py` to print the table anew.
+Run `python tests/repair_codes.py` to print the table.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pydantic import BaseModel
 
 import flujo_aros.reading
 from flujo_aros import Accepted, Output, Risk, read
-from flujo_aros.reading import amounts
+from flujo_aros.reading import scalars
 
 READING = Path(flujo_aros.reading.__file__ or "").parent
 LOGGING_CALLS = {"_log", "_edit", "_convert", "Edit", "Choice", "Time", "_adopt", "_adopted"}
-AMOUNTS = {code for _, _, codes in amounts.FORMS for code in codes} | amounts.CODES
+AMOUNTS = {code for _, _, codes in scalars.FORMS for code in codes} | scalars.CODES
 """How a number was written, which is logged as it was found."""
 CODE = re.compile(r"[a-z]+(?:[-_][a-z]+)*")
 

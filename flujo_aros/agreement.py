@@ -1,11 +1,11 @@
 """Agreement: several independent readings of the same thing, combined field by field, each field with its votes.
 
-The law of this file: a value is taken because enough readings say it, never because one of them sounds sure. Readings
-are aligned by path, lists by their best match, so that an item which one reading has left out moves no other. A vote
-is typed: `3` and `3.0` are one number, and two texts are one if they differ in case, spacing and typography only. A
-reading that was rejected abstains. A tie, or too few votes, is contested, and a contested field is never handed on as
-if it were agreed. Everything here is pure: the same readings give the same agreement, and a further reading never
-changes how the earlier ones were aligned, so that one can know when it would change nothing any more.
+A value wins because enough readings contain it, never because one of them sounds confident. Readings are aligned by
+path, and list items by their best match, so an item that one reading omits does not shift the others. Votes are
+typed: `3` and `3.0` are one number, and strings are equal if they differ only in case, spacing and typography. A
+rejected reading abstains. A tie, or too few votes, leaves a field contested, and a contested field is never passed on
+as agreed. Everything here is pure: the same readings give the same agreement. A further reading never changes how the
+earlier ones were aligned, so it can be known in advance when it would change nothing.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ ABSENT: Final = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The votes on one place of the value.
+    """The votes on one field of the value.
 
-    `votes` of the `of` readings that have a say here say `value` (`ABSENT`: that nothing belongs there); `dissent` has
-    every other thing that was said, each with its votes. `abstained` counts the readings without a say: rejected ones,
-    those still to come, and inside of an item of a list those that have no such item; whether there is one has a field
-    of its own, at the path of the item, unless all say so. `agreed` is whether the votes are enough. `trust` is the
-    lower of the agreement (`clean` if all readings say so, `inferred` if enough of them do, `degraded` where the field
-    is contested) and of the repairs that the readings which say so needed at this place. `open` is whether the
-    readings still to come could change what it comes to.
+    Of the `of` readings that vote here, `votes` contain `value` (`ABSENT` if the field should not exist). `dissent`
+    has every other value, each with its votes. `abstained` counts the readings that do not vote: rejected ones,
+    readings still to come, and, inside a list item, readings without that item. Whether the item exists is a field of
+    its own, at the path of the item, unless all readings have it. `agreed` is whether there are enough votes. `trust`
+    is the lower of two: the agreement (`clean` if it is unanimous, `inferred` if enough readings agree, `degraded` if
+    the field is contested), and the repairs that the agreeing readings needed here. `open` is whether readings still
+    to come could change the result.
     """
 
     path: str
@@ -70,11 +70,11 @@ class Field:
 
     @property
     def contested(self) -> bool:
-        """Whether the readings do not agree on it; the opposite of `agreed`."""
+        """Whether the readings do not agree on this field; the opposite of `agreed`."""
         return not self.agreed
 
     def explain(self) -> str:
-        """One line for a person: the votes, the value, and the dissenting values."""
+        """Return one readable line: the votes, the value, and the dissenting values."""
         mark = "agreed" if self.agreed else "contested"
         others = ", ".join(f"{_shown(value)} ({votes})" for value, votes in self.dissent)
         against = f"; others: {others}" if others else ""
@@ -100,10 +100,10 @@ class Agreement(Generic[T]):
     """The result of several readings.
 
     `value` is the typed value if every field is agreed and the whole satisfies the contract; None otherwise. `fields`
-    has every place by its path; the items of a list that most readings leave out follow behind those of the value.
-    `contested` names the fields that are not agreed, and `open` those that readings still to come could change.
-    `draft` is the plain JSON of the winners with the contested fields as most readings, or the first, have them.
-    `issues` says why a value that all agree on breaks the contract.
+    maps each path to its votes; list items that most readings omit come after those of the value.
+    `contested` lists the fields that are not agreed, and `open` those that readings still to come could change.
+    `draft` is the plain JSON of the winners; a contested field has the value of most readings, or of the first.
+    `issues` explains why an agreed value violates the contract.
     """
 
     value: T | None
@@ -117,12 +117,12 @@ class Agreement(Generic[T]):
 
     @property
     def decided(self) -> bool:
-        """Whether no reading that is still to come can change what this comes to."""
+        """Whether the readings still to come cannot change the result."""
         return not self.open
 
     @property
     def surely_contested(self) -> tuple[str, ...]:
-        """The contested fields that no reading still to come can save: with one of them there will be no value."""
+        """The contested fields that further readings cannot settle; if there is one, there will be no value."""
         return tuple(path for path in self.contested if not self.fields[path].open)
 
     @property
@@ -136,7 +136,7 @@ class Agreement(Generic[T]):
         return 1 - len(self.contested) / len(self.fields) if self.fields else 0.0
 
     def explain(self) -> str:
-        """How each field was voted on, for a person, the contested ones first. Known kinds of secrets are masked."""
+        """Explain the votes on each field in plain text, contested fields first. Known kinds of secrets are masked."""
         agreed = len(self.fields) - len(self.contested)
         head = f"{self.voted} of {self.of} readings voted; {agreed} of {len(self.fields)} fields agreed"
         ordered = sorted(self.fields.values(), key=lambda each: each.agreed)
@@ -144,7 +144,7 @@ class Agreement(Generic[T]):
         return without_secrets("\n".join(lines), source=str(self.draft))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: the value (None where there is none), the draft, every field, and the names of the contested."""
+        """Return plain JSON: the value (or None), the draft, every field, and the names of the contested fields."""
         return {
             "value": to_jsonable_python(self.value, by_alias=True),
             "draft": self.draft,
@@ -172,12 +172,11 @@ def agree(
 ) -> Agreement[Any]:
     """Combine several readings of the same thing, field by field.
 
-    A reading is an outcome of `read`, or a value. A rejected or degraded one abstains. `need` is how many readings must
-    say the same for a field to be agreed: a share of those that have a say as a float (1.0: all of them), but never
-    fewer than two where there are two or more readings; or a number of them as an int. A tie is contested whatever
-    `need` says. `of` is how many readings there will be, if these are not all: `Agreement.decided` then tells whether
-    the rest can change anything. Raises `UsageError` for a `need` or `of` that cannot be met, `ContractError` for what
-    is no contract.
+    A reading is an outcome of `read`, or a value. A rejected or degraded reading abstains. `need` is how many readings
+    must agree on a field: as a float, a share of those that vote (1.0: all), but never fewer than two if there are two
+    or more readings; as an int, a number of readings. A tie is always contested. `of` is the total number of readings,
+    if more are to come: `Agreement.decided` is then True once the rest cannot change anything. Raises `UsageError` for
+    an invalid `need` or `of`, and `ContractError` for an invalid contract.
 
     >>> from pydantic import BaseModel
     >>> class Order(BaseModel):
@@ -193,7 +192,7 @@ def agree(
     total = len(readings) if of is None else of
     ballots = [_Ballot.of(number, reading) for number, reading in enumerate(readings)]
     if total < len(readings) or total < 1:
-        raise UsageError(f"of={of!r}: there are {len(readings)} readings; it is how many there will be, at least those")
+        raise UsageError(f"of={of!r}: must be at least the number of readings given, {len(readings)}")
     tally = _Tally(_Need.of(need, total), total, len(readings))
     voting: _Votes = [(ballot, (ballot.value, ())) for ballot in ballots if ballot.votes]
     draft: Any = None
@@ -225,13 +224,13 @@ class _Need:
     def of(cls, need: object, total: int) -> _Need:
         """What a caller asks for. Raises `UsageError`."""
         if isinstance(need, bool) or not isinstance(need, (int, float)):
-            raise UsageError(f"need={need!r}: it is a share of the readings as a float, or a number of them as an int")
+            raise UsageError(f"need={need!r}: must be a share (float) or a number of readings (int)")
         if isinstance(need, int):
             if not 1 <= need <= total:
-                raise UsageError(f"need={need}: there are {total} readings, so it is a number from 1 to {total}")
+                raise UsageError(f"need={need}: there are {total} readings, so it must be between 1 and {total}")
             return cls(need, Fraction(1), need)
         if not (isfinite(need) and 0 < need <= 1):
-            raise UsageError(f"need={need!r}: a share is above 0 and at most 1.0; a number of readings is an int")
+            raise UsageError(f"need={need!r}: a share must be above 0 and at most 1.0; a number must be an int")
         return cls(None, Fraction(need).limit_denominator(1000), min(2, total))
 
     def votes(self, cast: int) -> int:
@@ -472,7 +471,7 @@ def _number_key(value: float) -> object:
 
 
 def text_key(text: str) -> str:
-    """A string as it is compared: without case, extra space, typography and the punctuation of sentences.
+    """Normalize a string for comparison: case, extra space, typography and sentence punctuation are removed.
 
     A string that is one number is that number: `1,200.50` and `1200.5` are the same.
 
@@ -560,7 +559,7 @@ def _likeness(slot: _Slot, item: Any) -> float:
 
 
 def alike(one: Any, other: Any) -> float:
-    """How much of two JSON values is the same, from 0 to 1; words weigh more than numbers, numbers more than truths.
+    """Return how similar two JSON values are, from 0 to 1; strings weigh more than numbers, numbers more than booleans.
 
     >>> alike({"sku": "A-1", "qty": 2}, {"sku": "A-1", "qty": 3}) > 0.5 > alike({"sku": "A-1"}, {"sku": "B-7"})
     True

@@ -1,16 +1,16 @@
 """Every error that this package raises; `OutputError`, which carries outcomes, is defined beside them in `outcome`.
 
 ArosError
-├── UsageError(ArosError, ValueError)   before any model call: something was asked for that cannot be
+├── UsageError(ArosError, ValueError)   before any model call: invalid arguments or configuration
 │   ├── ContractError                   a contract that cannot be compiled; names the place in the schema
 │   ├── BlueprintError                  a blueprint that cannot be loaded; carries findings with line and column
-│   ├── TemplateError                   an input template that names something that is not there
-│   │   └── FilterError                 or a filter that is not there
+│   ├── TemplateError                   an input template that uses an unknown name
+│   │   └── FilterError                 or an unknown filter
 │   └── LocalModelError                 the local model cannot be started; says which command fixes it
 ├── LimitReached                        a model call that was not made, because a usage limit is used up
-└── OutputError (in `outcome`)          only from `.value` and `.output`: somebody asked for a value that there is not
+└── OutputError (in `outcome`)          only from `.value` and `.output`: there is no value
 
-Bad data is a value (`Rejected`, `Degraded`) until somebody asks for `.value`. Errors of the caller's own code are
+Bad data is a value (`Rejected`, `Degraded`) until `.value` is accessed. Errors raised by the caller's own code are
 never wrapped.
 """
 
@@ -23,11 +23,11 @@ from typing import Self
 
 
 class ArosError(Exception):
-    """The root of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class Code(StrEnum):
-    """What kind of error a blueprint has. The linter and the command line go by it, never by a message."""
+    """The kind of a blueprint error. The linter and the command line use this code, never the message."""
 
     UNREADABLE = "unreadable-yaml"
     INVALID = "invalid-blueprint"
@@ -45,14 +45,14 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A name that is not known, and the known name that comes nearest."""
+    """An unknown name, and the closest known name."""
 
     written: str
     meant: str
 
 
 class Hint(str):
-    """A sentence, or the end of one, with the name that it suggests as data."""
+    """An error sentence, or the end of one, that carries the suggested name as data."""
 
     __slots__ = ("suggestion",)
 
@@ -70,11 +70,11 @@ class Hint(str):
 
 
 class UsageError(ArosError, ValueError):
-    """Something was asked for that cannot be; raised before any model call.
+    """Invalid arguments or configuration; raised before any model call.
 
-    Of an error about a step of a pipeline, `step` is the name of the step and `key` the option at fault, with dots for
-    what is inside of it (`input.lines.0`). `code` is what kind of error it is where a blueprint has one, `suggestion`
-    the name that may have been meant.
+    If the error is about a step of a pipeline, `step` is the name of the step and `key` the dotted path of the option
+    at fault (`input.lines.0`). `code` is the kind of error if it came from a blueprint, and `suggestion` the name that
+    was probably meant.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class UsageError(ArosError, ValueError):
 class ContractError(UsageError):
     """A contract that cannot be compiled, such as an invalid JSON Schema or an empty tag.
 
-    `path` leads to what is wrong inside of a schema: keys, and places of lists.
+    `path` is the location of the error in the schema: keys and list indices.
     """
 
     def __init__(self, message: str, path: Sequence[str | int] = ()) -> None:
@@ -106,7 +106,7 @@ class ContractError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a blueprint something is wrong: one-based line and column, and the path of keys to it."""
+    """The location of a problem in a blueprint: line and column, starting at 1, and the path of keys."""
 
     line: int
     column: int
@@ -115,9 +115,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One error or warning of a blueprint: what kind it is, in words, and where.
+    """One error or warning of a blueprint: its kind, message and location.
 
-    `place` is None where the whole file is meant; `end` is just behind the key or value, where that is known.
+    `place` is None if it concerns the whole file; `end` is the position just after the key or value, if known.
     """
 
     message: str
@@ -128,17 +128,17 @@ class Problem:
 
     @property
     def path(self) -> str:
-        """The keys that lead to the place."""
+        """The path of keys to the problem."""
         return self.place.path if self.place is not None else ""
 
     @property
     def sort_key(self) -> tuple[int, int, str]:
-        """From the top of the file to its end."""
+        """The problems in the order of the file."""
         return (self.place.line, self.place.column, self.message) if self.place else (0, 0, self.message)
 
 
 class BlueprintError(UsageError):
-    """A blueprint that cannot be loaded. `findings` has one `Problem` for each error, `text` is what was read."""
+    """A blueprint that cannot be loaded. `findings` has one `Problem` per error; `text` is the text of the file."""
 
     MOST_SHOWN = 50
     """How many problems of a blueprint are shown at once."""
@@ -158,17 +158,17 @@ class BlueprintError(UsageError):
 
     @property
     def rest(self) -> list[str]:
-        """The line about the problems beyond those that are shown; none where all are."""
+        """The line that counts the problems not shown; empty if all are shown."""
         more = len(self.findings) - self.MOST_SHOWN
         return [f"{self.source}: and {more} more errors"] if more > 0 else []
 
 
 class TemplateError(UsageError):
-    """An input template that names something that is not there, or cannot be rendered."""
+    """An input template that uses an unknown name, or cannot be rendered."""
 
 
 class FilterError(TemplateError):
-    """A template that uses a filter which is not there."""
+    """A template that uses an unknown filter."""
 
 
 class LocalModelError(UsageError):
@@ -176,4 +176,4 @@ class LocalModelError(UsageError):
 
 
 class LimitReached(ArosError):
-    """A model call was not made, because what a step or a run may use is used up. Settles the step as failed."""
+    """A model call was not made because a usage limit of the step or run is exhausted. The step fails."""

@@ -1,12 +1,12 @@
 """Events: frozen records of what happens, in started/finished pairs, and the observers that receive them.
 
-An event is emitted only by the code that did the thing; observers only listen. `observing(...)` binds them to
+Only the code that performs an action emits its event; observers only listen. `observing(...)` binds them to
 everything that runs inside it, so that a capability without a runner feeds the same observers. Each event carries its
 `scope`: the run, step, stage and agent run in which it was emitted. An observer is therefore a function of the events
 alone, wherever and whenever it receives them.
 
-Prompts and replies are always in the events. An observer that lets anything leave the process masks or drops them,
-unless `capture` says that the user wants them.
+Prompts and replies are always in the events. An observer that sends data out of the process masks or drops them,
+unless the user has opted in with `capture`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from flujo_aros.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Where an event was emitted: what was under way around it, by ids that are unique in this process; 0 is none.
+    """Where an event was emitted: the enclosing operations, by ids that are unique in this process; 0 means none.
 
     The two events of a pair have the same scope: that of the run, step, stage, agent run or model call itself.
     """
 
     id: int = 0
-    """The innermost thing under way."""
+    """The innermost running operation."""
     path: tuple[int, ...] = ()
-    """Everything under way, outermost first, ending in `id`."""
+    """All running operations, outermost first, ending with `id`."""
     run: int = 0
     """The pipeline run; without a pipeline, the outermost agent run."""
     run_id: str | None = None
@@ -48,11 +48,11 @@ class Scope:
     agent: int = 0
     """The innermost run of an agent within the step."""
     began: float = field(default=0.0, compare=False)
-    """When the innermost thing started, by `time.perf_counter`."""
+    """When the innermost operation started, by `time.perf_counter`."""
 
     @property
     def parent(self) -> int:
-        """What is directly around the innermost thing under way."""
+        """The operation directly around the innermost one."""
         return self.path[-2] if len(self.path) > 1 else 0
 
     @property
@@ -62,12 +62,12 @@ class Scope:
 
     @property
     def owner(self) -> int:
-        """What model calls and replies belong to: the innermost agent run, step or run."""
+        """The innermost agent run, step or run, to which model calls and replies belong."""
         return self.agent or self.step or self.run
 
     @property
     def seconds(self) -> float:
-        """How long the innermost thing has been under way."""
+        """How long the innermost operation has been running."""
         return time.perf_counter() - self.began
 
 
@@ -89,8 +89,8 @@ class _Emitted:
 class RunStarted(_Emitted):
     """A pipeline began, with `input`.
 
-    `secrets` are values in its context and its blueprint that no observer may let out, recognized by their names.
-    `resumed`: it continues a run that had paused, or whose process had ended.
+    `secrets` are values from its context and blueprint that observers must mask, recognized by their names.
+    `resumed` is True if it continues a run that was paused, or whose process ended.
     """
 
     run_id: str
@@ -101,7 +101,7 @@ class RunStarted(_Emitted):
     """The steps that a durable record has settled, where the run is recovered from one: they have no further events,
     and everything else in the run is reported again from its start."""
     carrier: dict[str, str] = field(default_factory=dict[str, str], repr=False)
-    """What observers want to find again when the run is resumed, such as a `traceparent`: saved with a paused run."""
+    """Data that observers need when the run is resumed, such as a `traceparent`; saved with a paused run."""
     input: Any = field(default=None, repr=False)
 
 
@@ -143,12 +143,12 @@ class StepFinished(_Emitted):
     input_trust: str | None = None
     """The lowest trust among the inputs of the step."""
     output: Any = field(default=None, repr=False)
-    """What the step hands on; None where it gave nothing."""
+    """The value that the step passes on; None if it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNoted(_Emitted):
-    """What a step reports beside its value, as plain JSON: the votes of an `agreement`, an event of an `ensemble`."""
+    """Plain JSON that a step reports besides its value: the votes of an `agreement`, an event of an `ensemble`."""
 
     note: str
     data: dict[str, Any] = field(repr=False)
@@ -165,7 +165,7 @@ class FunctionCalled(_Emitted):
 class AgentStarted(_Emitted):
     """A run of an agent with the capability `Aros` began; outside of a pipeline it is the outermost scope.
 
-    `secrets` are values in its dependencies that no observer may let out, recognized by their names or types.
+    `secrets` are values from its dependencies that observers must mask, recognized by their names or types.
     """
 
     run_id: str
@@ -222,7 +222,7 @@ class StageStarted(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFinished(_Emitted):
-    """A stage of the ladder ended after `calls` model calls; `because` is the reason for which it began."""
+    """A stage of the ladder ended after `calls` model calls; `because` is the reason why it was started."""
 
     stage: str
     outcome: str
@@ -270,19 +270,19 @@ class AskFinished(_Emitted):
     finish_reason: str | None = None
     fault: str | None = None
     first_seconds: float | None = None
-    """Seconds until the first piece of a streamed reply arrived."""
+    """Seconds until the first chunk of a streamed reply arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta(_Emitted):
-    """A piece of a reply, as the model writes it."""
+    """A chunk of a reply, as the model writes it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialValue(_Emitted):
-    """The value so far. What is at `final_paths` will not change, unless the value is `restarted`."""
+    """The value so far. The fields at `final_paths` will not change unless a later value is `restarted`."""
 
     value: Any
     final_paths: frozenset[str] = frozenset()
@@ -298,7 +298,7 @@ class TextReplaced(_Emitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextAppended(_Emitted):
-    """This is added to the text shown so far."""
+    """This text is appended to the text shown so far."""
 
     text: str
 
@@ -326,7 +326,7 @@ Event: TypeAlias = (
 
 
 class Observer(Protocol):
-    """Anything that listens. Called with each event; must not raise and must be quick.
+    """A callable that receives each event. It must not raise and must return quickly.
 
     For a started event it may return a context manager: it is entered at once and left when the pair is finished,
     so that spans nest.
@@ -339,13 +339,14 @@ class Observer(Protocol):
 
 @runtime_checkable
 class BufferedObserver(Observer, Protocol):
-    """An observer that writes what it is told a little later, such as the journal.
+    """An observer that writes events with a delay, such as the journal.
 
-    A durable engine flushes it before it records a step as settled: what is recorded has no events a second time.
+    A durable engine flushes it before it records a step as settled, because the events of a recorded step are not
+    emitted again.
     """
 
     def flush(self, timeout: float = ...) -> bool:
-        """Write everything that was told so far; False if that took longer than `timeout` seconds."""
+        """Write every event received so far; return False if that took longer than `timeout` seconds."""
         ...
 
 
@@ -356,7 +357,7 @@ _ids: Final = count(1)
 
 @contextmanager
 def observing(*observers: Observer) -> Generator[None]:
-    """Let these observers receive every event emitted inside the block, in addition to those that listen already.
+    """Send every event emitted inside the block to these observers, in addition to those already active.
 
     >>> seen = []
     >>> with observing(seen.append):
@@ -372,7 +373,7 @@ def observing(*observers: Observer) -> Generator[None]:
 
 
 def is_heard() -> bool:
-    """Whether anybody listens: what only observers need is not computed otherwise."""
+    """Whether there is an observer; data that only observers need is not computed otherwise."""
     return bool(_observers.get())
 
 
@@ -438,7 +439,7 @@ def _nobody(_: Event) -> None:
 
 
 UNHEARD: Final[AbstractContextManager[Finish]] = nullcontext(_nobody)
-"""A span that nobody hears, for what begins often: it opens no scope, and no event is made for it."""
+"""A span without observers, for frequent operations: it opens no scope and creates no event."""
 
 
 class _Span:

@@ -1,4 +1,4 @@
-"""What every layer asks about JSON, answered once: types of values, the `$ref`s of a schema, the escapes of strings."""
+"""JSON helpers for every layer: types of values, the `$ref`s of a schema, the escapes of strings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class References:
 
 
 def follow_refs(schema: object, root: object) -> dict[str, Any]:
-    """A schema with the `$ref` at its top resolved, as often as that leads to another; empty if it leads nowhere.
+    """A schema with the `$ref` at its top resolved, repeatedly if needed; empty if the target does not exist.
 
     >>> follow_refs({"$ref": "#/$defs/a"}, {"$defs": {"a": {"type": "string"}}})
     {'type': 'string'}
@@ -110,11 +110,11 @@ SUSPECT_ESCAPE: Final = re.compile(
     r"|u[dD][c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])|n(?:abla|eq|ot|ewline|onumber|mid)|(?<=:\\)[A-Za-z]"
     r"|t(?:ext|heta|anh|imes|ilde|riangle|frac)|r(?:ho|ight|angle|ceil|floor))"
 )
-"""What valid JSON may hold and hardly means: control characters in place of LaTeX or a path, half a surrogate pair."""
+"""Valid JSON that is rarely intended: control characters in place of LaTeX or a path, lone surrogates."""
 
 
 def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
-    """Where the backslashes of a string are meant as written although JSON knows the escape; None: everywhere.
+    """Where the backslashes of a string are meant literally although they form a JSON escape; None: everywhere.
 
     `raw` is the string between its quotes. It needs evidence: a Windows path, a LaTeX command, or letters after a
     backspace; and beside it either an escape that JSON does not know, or a schema that wants text.
@@ -134,7 +134,7 @@ def literal_escapes(raw: str, *, wants_text: bool) -> frozenset[int] | None:
 
 
 def may_mean_backslash(text: str, start: int, end: int) -> bool:
-    """Whether some string in this part of valid JSON may mean its backslashes as written, or holds half a character.
+    """Whether a string in this part of valid JSON may contain literal backslashes, or contains a lone surrogate.
 
     This is `literal_escapes` for many strings at once, without regard to what the schema wants of each.
     """
@@ -149,18 +149,18 @@ def _preceded_by_backslash(raw: str, at: int) -> bool:
 
 
 class Unescaped(NamedTuple):
-    """A decoded string; `kept` tells that it had escapes which JSON does not know."""
+    """A decoded string; `kept` is true if it had escapes that JSON does not define."""
 
     value: str
     kept: bool
     lone: bool
-    """Holds half of a surrogate pair."""
+    """Contains half of a surrogate pair."""
     dangling: bool
     """Ends in the middle of an escape."""
 
 
 def unescape(raw: str, literal: frozenset[int] | None = frozenset(), *, python: bool = False) -> Unescaped:
-    """Decode JSON escapes; what is no escape keeps its backslash.
+    """Decode JSON escapes; a backslash that begins no escape is kept.
 
     With `python` also `\\xa0`, `\\U0001F600` and `\\N{BULLET}` are decoded.
 

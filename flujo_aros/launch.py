@@ -1,7 +1,8 @@
-"""Keeps the working folder out of the imports of `python -m flujo_aros.cli`; imported before anything else.
+"""Keeps the working directory out of the imports of `python -m flujo_aros.cli`; imported before anything else.
 
-Python puts the working folder first on the path for `-m`, so a downloaded folder with a `yaml.py` in it would run that
-in place of the installed one. The script `aros` has no such entry. Programs that import this package keep their path.
+With `-m`, Python puts the working directory first on the path, so a `yaml.py` in a downloaded folder would run
+in place of the installed module. The script `aros` has no such entry. Programs that import this package keep their
+path.
 """
 
 from __future__ import annotations

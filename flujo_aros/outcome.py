@@ -1,4 +1,4 @@
-"""What one reading came to: a value with its history, or the reason why there is none, and the error that says so."""
+"""The result of one reading: a value with its history, or the reason why there is none, and the error for that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Risk(IntEnum):
 
 
 class Trust(StrEnum):
-    """What a whole value is worth: the worst of its edits, or how it was made."""
+    """How far a whole value can be trusted: the highest risk among its edits, or how it was made."""
 
     CLEAN = "clean"
     LOSSLESS = "lossless"
@@ -44,7 +44,7 @@ class Trust(StrEnum):
 
     @classmethod
     def lowest(cls, trusts: Iterable[Trust]) -> Trust:
-        """The trust in what is made of several values: that of the worst of them, CLEAN without any.
+        """The trust of a value made from several others: the lowest of theirs, or CLEAN if there are none.
 
         >>> Trust.lowest([Trust.CLEAN, Trust.DEGRADED, Trust.LOSSY])
         <Trust.DEGRADED: 'degraded'>
@@ -73,8 +73,8 @@ class Reason(StrEnum):
 class Repair:
     """One named edit between the text and the value.
 
-    `path` is the place in the value (`$.items[2].price`), `span` the characters of the text that it is about,
-    `before` what stood there and `after` what it was read as (both cut at 80 characters).
+    `path` is the place in the value (`$.items[2].price`), `span` the characters of the text that were edited,
+    `before` what the model wrote and `after` what it was read as (both cut at 80 characters).
     """
 
     code: str
@@ -85,7 +85,7 @@ class Repair:
     after: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; the risk by its name in lower case."""
+        """Return plain JSON; the risk is its name in lower case."""
         return {
             "code": self.code,
             "risk": self.risk.name.lower(),
@@ -98,7 +98,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong: where (`$.items[2].price`), a stable code, and a sentence for a person or a model."""
+    """One problem: its path (`$.items[2].price`), a stable code, and a message for a person or a model."""
 
     path: str
     code: str
@@ -119,10 +119,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a value: the stage, what came of it, what the model wrote, what it has used and how long it took.
+    """One attempt to get a value: the stage, its outcome, the text of the model, the usage and the duration.
 
     `stage` is "first" for the model's own reply. `outcome` is accepted, degraded, rejected, or "passed" for a stage
-    that was not run, or not further; then `why` says why not.
+    that was skipped or ended early; then `why` gives the reason.
     """
 
     stage: str
@@ -136,7 +136,7 @@ class Attempt:
     seconds: float = field(default=0.0, compare=False)
 
     def explain(self, *, masked: bool = True) -> str:
-        """The attempt for a person, with what the model wrote; secrets are masked unless `masked` is false."""
+        """Describe the attempt in plain text, with the model's reply; secrets are masked unless `masked` is false."""
         text = self.unmasked()
         return without_secrets(text) if masked else text
 
@@ -166,17 +166,17 @@ class Attempt:
 
 
 class OutputError(ArosError):
-    """Somebody asked for a value that there is not.
+    """There is no value.
 
     Raised only by `.value` of an outcome or a step, and by `.output` of a run. The message is short: it names the
-    step, the reason and what was tried. `explain()` says everything. `attempts` has each try with its stage, reason,
-    issues, raw text and usage; `context` is whatever the caller wants to reach from the error, such as the id of the
-    run and the work that was done before it. The texts that the model wrote are not part of the message.
+    step, the reason and the stages that were tried. It never contains text that the model wrote. `explain()` gives the
+    full report. `attempts` has the stage, reason, issues, raw text and usage of each attempt. `context` holds data of
+    the caller, such as the id of the run and the outputs of earlier steps.
 
-    For an output between tags, `tag` names them, and `raw_matched` is what stood between them. `cause` is the first
-    issue in words.
+    For a tagged output, `tag` is the name of the tags and `raw_matched` the text between them. `cause` is the message
+    of the first issue.
 
-    What is printed, the message and `explain()`, has its secrets masked. The attributes and `to_dict()` have not.
+    Secrets are masked in the message and in `explain()`, but not in the attributes and in `to_dict()`.
     """
 
     def __init__(  # noqa: PLR0913 (an error that says everything)
@@ -208,7 +208,7 @@ class OutputError(ArosError):
 
     @property
     def cause(self) -> str:
-        """What was wrong, in one sentence; it may quote what the model wrote."""
+        """What was wrong, in one sentence; it may quote the model's reply."""
         return self.issues[0].message if self.issues else super().__str__()
 
     def __str__(self) -> str:
@@ -216,10 +216,10 @@ class OutputError(ArosError):
         return without_secrets(super().__str__())
 
     def explain(self, *, masked: bool = True, secrets: Iterable[str] = ()) -> str:
-        """Everything that is known, for a person: every attempt with what the model wrote, the usage, the context.
+        """Return the full report as text: every attempt with the model's reply, the usage and the context.
 
-        Secrets of the known kinds, and what a text itself calls a password, a key or a token, are masked; so are
-        `secrets`, values that you name. With `masked=False` everything stands there as it was written.
+        Known kinds of secrets are masked, and so are values that the text itself calls a password, a key or a token,
+        and the values in `secrets`. `masked=False` masks nothing.
         """
         text = self._unmasked()
         return without_secrets(text, secrets) if masked else text
@@ -237,7 +237,7 @@ class OutputError(ArosError):
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: what `explain()` says, without the context."""
+        """Return the content of `explain()`, without the context, as plain JSON."""
         return {
             "message": str(self),
             "reason": self.reason.value if self.reason else None,
@@ -253,8 +253,8 @@ class OutputError(ArosError):
 class Accepted(Generic[T_co]):
     """A value that satisfies its contract.
 
-    `origin` is "first" for the model's first reply, else the name of the ladder stage that gave the value.
-    `text` is the reply as it was written. `repairs` is built on first access.
+    `origin` is "first" for the model's first reply, otherwise the name of the stage that produced the value.
+    `text` is the reply as written. `repairs` is built on first access.
     """
 
     value: T_co
@@ -265,13 +265,13 @@ class Accepted(Generic[T_co]):
     kind: ClassVar[Literal["accepted"]] = "accepted"
 
     def explain(self) -> str:
-        """The history of the value, for a person: a line for the trust and one for each repair. Secrets are masked."""
+        """Explain the value in plain text: a line for its trust and one for each repair. Secrets are masked."""
         head = f"accepted, {self.trust.value}, from {self.origin}"
         text = "\n".join([head, *(f"  {_repair_line(repair)}" for repair in self.repairs)])
         return without_secrets(text, source=self.text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: outcome, value, trust, origin and repairs."""
+        """Return plain JSON: outcome, value, trust, origin and repairs."""
         return {
             "outcome": self.kind,
             "value": to_jsonable_python(self.value, by_alias=True),
@@ -283,12 +283,11 @@ class Accepted(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """No value, and why. Asking for `.value` raises `OutputError`.
+    """There is no value, and why. Accessing `.value` raises `OutputError`.
 
-    `raw_matched` is what stood between the tags of a tagged contract, `tag` their name, `draft` the nearest JSON that
-    was read.
-    `seen` says for each candidate in the text why it was not chosen. `attempts` is what a ladder has tried, if any.
-    `retry_after` is how many seconds a provider that gave no answer wants to be left alone, if it has said so.
+    `raw_matched` is the text between the tags of a tagged contract, `tag` their name, `draft` the closest JSON that
+    could be read. `seen` explains for each candidate in the text why it was not chosen. `attempts` are those of the
+    ladder, if any. `retry_after` is the number of seconds after which the provider allows another call, if it said so.
     """
 
     reason: Reason
@@ -304,7 +303,7 @@ class Rejected:
 
     @property
     def value(self) -> NoReturn:
-        """There is none: raises `OutputError` with reason, issues and text."""
+        """There is no value: raises `OutputError` with reason, issues and text."""
         self.fail()
 
     def fail(self) -> NoReturn:
@@ -322,9 +321,9 @@ class Rejected:
         )
 
     def outline(self) -> str:
-        """The reason with the paths and codes of the issues: what may go into logs, for it quotes no model.
+        """The reason with the paths and codes of the issues. It is safe to log, since it quotes nothing from the reply.
 
-        When there is no reply at all, the provider's own words are quoted.
+        If there is no reply at all, it quotes the provider's error.
         """
         if self.reason is Reason.PROVIDER:
             return self.headline()
@@ -333,15 +332,15 @@ class Rejected:
         return f"{self.reason.value} ({', '.join(places)}{more})" if places else self.reason.value
 
     def headline(self) -> str:
-        """The reason and the first issue in one line, for a person; an issue may quote what the model wrote."""
+        """The reason and the first issue in one readable line; an issue may quote the model's reply."""
         first = f": {_issue_line(self.issues[0])}" if self.issues else ""
         more = f" (and {len(self.issues) - 1} more)" if len(self.issues) > 1 else ""
         return f"{self.reason.value}{first}{more}"
 
     def explain(self) -> str:
-        """Why there is no value, for a person: the reason, the issues by path, and why each candidate was not chosen.
+        """Explain why there is no value: the reason, the issues by path, and why each candidate was not chosen.
 
-        Secrets of the known kinds are masked, and what the reply itself calls a password, a key or a token.
+        Known kinds of secrets are masked, and so are values that the reply itself calls a password, a key or a token.
         """
         lines = [f"rejected, {self.reason.value}: {_REASON_WORDS[self.reason]}"]
         lines += [f"  {_issue_line(issue)}" for issue in self.issues]
@@ -349,9 +348,9 @@ class Rejected:
         return without_secrets("\n".join(lines), source=self.text)
 
     def feedback(self, *, advice: bool = True) -> str:
-        """The message to send back to a model in your own loop: what was wrong and what to do, without the reply.
+        """Return the message to send back to a model in a loop of your own: what was wrong and what to do.
 
-        Without `advice` it ends with what was wrong, for a prompt that says in its own words what to do.
+        With `advice=False` it describes only what was wrong, for a prompt that has instructions of its own.
         """
         lines = [f"Your answer could not be used: {_REASON_WORDS[self.reason]}."]
         lines += [f"- {_issue_line(issue)}" for issue in self.issues[:20]]
@@ -359,7 +358,7 @@ class Rejected:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: outcome, reason, issues, candidates and the draft."""
+        """Return plain JSON: outcome, reason, issues, candidates and the draft."""
         return {
             "outcome": self.kind,
             "reason": self.reason.value,
@@ -371,7 +370,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """The text as it was written, because no value could be had. Never mistakable for one."""
+    """The text of the reply, because no value could be obtained. It cannot be mistaken for a value."""
 
     text: str
     because: Rejected
@@ -380,15 +379,15 @@ class Degraded:
 
     @property
     def value(self) -> NoReturn:
-        """There is none: raises the `OutputError` of the rejection that led here."""
+        """There is no value: raises the `OutputError` of the rejection that led here."""
         self.because.fail()
 
     def explain(self) -> str:
-        """Why the text was handed back, for a person."""
+        """Explain why there is only text."""
         return f"degraded to text, because {self.because.explain()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: outcome, text and the rejection behind it."""
+        """Return plain JSON: outcome, text and the rejection that caused it."""
         return {"outcome": self.kind, "text": self.text, "trust": self.trust.value, "because": self.because.to_dict()}
 
 
@@ -400,7 +399,7 @@ def stages_tried(attempts: Iterable[Attempt]) -> tuple[str, ...]:
 
 Outcome: TypeAlias = Accepted[T_co] | Degraded | Rejected
 Reading: TypeAlias = Accepted[T_co] | Rejected
-"""What comes of one text alone; only a ladder can degrade."""
+"""The outcome of reading a single text; only a ladder can degrade."""
 
 _MAX_PLACES = 5
 _REASON_WORDS = {

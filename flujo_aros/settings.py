@@ -1,7 +1,7 @@
-"""What can be set for a whole project: plain values, read from the environment and from files at the rim.
+"""Settings for a whole project: plain values, read from the environment and from files.
 
 Precedence: environment (`AROS_REPAIR__MAX_ATTEMPTS=1`) > `aros.toml` > `[tool.aros]` in `pyproject.toml`, both in the
-working folder, > the defaults below. What a call, a step or a blueprint says comes before all of them.
+working directory, > the defaults below. Options of a call, a step or a blueprint take precedence over all of them.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ class RepairSettings(_Part, frozen=True):
     """The stage `llm_repair`."""
 
     max_attempts: int = Field(default=2, ge=0, le=10)
-    """How often a failing output is shown to a model; 0: never."""
+    """How often the stage may ask a model to repair an output; 0 turns it off."""
     enable_llm: bool = True
-    """Whether it is shown to a model at all."""
+    """Whether the stage is in the default ladder."""
 
 
 class FallbackSettings(_Part, frozen=True):
     """The stages after `llm_repair`."""
 
     max_stages: int = Field(default=3, ge=0)
-    """How many of them may run."""
+    """How many of these stages may run."""
     enable_extractor: bool = True
-    """Whether `extract` is one of them."""
+    """Whether `extract` is in the default ladder."""
     degrade_to_string: bool = True
-    """Whether `degrade` is one of them: the text as it was written, which never counts as success."""
+    """Whether `degrade` is in the default ladder: the text as written, which never counts as success."""
 
 
 class StreamingSettings(_Part, frozen=True):
-    """Replies that are streamed."""
+    """Streamed replies."""
 
     stop_runaway: bool = True
-    """Whether a stream is ended early whose model writes white space, or the same words, without end."""
+    """Whether a stream is ended early if the model emits endless whitespace or repeats itself."""
     stop_doomed: bool = False
-    """Whether a stream is ended early once a finished part of its answer can no longer satisfy the contract."""
+    """Whether a stream is ended early once a complete field of its answer violates the contract."""
 
 
 class TelemetrySettings(_Part, frozen=True):
-    """What observers may keep and log."""
+    """What observers may store and log."""
 
     verbose: bool = False
     """Whether `Logging` writes every step, call and reading at INFO; otherwise at DEBUG."""
     content: bool = False
-    """Whether prompts and replies may be kept by observers."""
+    """Whether observers may store prompts and replies."""
 
 
 class Settings(_Part, frozen=True):
-    """All settings with their defaults. Plain values: making one reads nothing.
+    """All settings with their defaults. Creating one reads no file and no variable.
 
     >>> Settings().repair.max_attempts
     2
     """
 
     enabled: bool = True
-    """Whether there is any recovery; without it a reply is read, and that is all."""
+    """Whether there is any recovery; if false, replies are read but no stage runs."""
     repair: RepairSettings = RepairSettings()
     fallback: FallbackSettings = FallbackSettings()
     degrade_on_unexpected_behavior: bool = True
@@ -75,13 +75,13 @@ class Settings(_Part, frozen=True):
     they are raised."""
     streaming: StreamingSettings = StreamingSettings()
     schema_simplify: bool = False
-    """Whether a model that keeps failing is asked for a flat version of the schema."""
+    """Whether a model that keeps failing is asked for a flattened version of the schema."""
     telemetry: TelemetrySettings = TelemetrySettings()
     journal: str | None = None
-    """Where runs are written down: a file, a database URL, or `off`; None: `.aros/runs.sqlite`."""
+    """Where runs are recorded: a file, a database URL, or `off`; None: `.aros/runs.sqlite`."""
 
 
-_REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured reply is always read whole at its end"}
+_REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured reply is always read in full at its end"}
 """Settings of the specification that nothing is left to switch with, and why."""
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))
 
@@ -114,9 +114,9 @@ class _Read(BaseSettings):
 
 
 def read_settings(folder: Path | None = None) -> Settings:
-    """The settings of the environment and of a folder, the working folder by default.
+    """Read the settings from the environment and from a folder, by default the working directory.
 
-    Raises `UsageError`, which names the place, for a value that cannot be used and for a name that is none.
+    Raises `UsageError`, which names the source, for an invalid value or an unknown name.
     """
     folder = folder or Path.cwd()
     said: dict[str, Any] = {}

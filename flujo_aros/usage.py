@@ -1,4 +1,4 @@
-"""What model calls cost: one frozen record that adds up, and is never counted up in place."""
+"""What model calls cost: an immutable record that supports addition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Usage:
 
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Usage:
-        """The sum of any number of records; nothing at all is `Usage()`."""
+        """Return the sum of any number of records; the sum of none is `Usage()`."""
         found = list(usages)
         return found[0] if len(found) == 1 else sum(found, cls())
 
@@ -56,10 +56,10 @@ class Usage:
 
 
 class Allowance(Protocol):
-    """Says before each model call whether it may be made, and hears afterwards what it has used."""
+    """Decides before each model call whether it may be made, and receives its usage afterwards."""
 
     async def reserve(self) -> Callable[[Usage], None]:
-        """Wait until a call may be made; gives the function to call once, at the end, with what it has used.
+        """Wait until a call may be made; return the function to call once, at the end, with its usage.
 
         Raises `LimitReached` when no call may be made any more.
         """

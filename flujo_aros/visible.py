@@ -1,7 +1,7 @@
-"""Text of strangers as it may be printed: what cannot be seen, or would command a terminal, is shown by a symbol.
+"""Makes untrusted text safe to print: invisible characters and terminal commands are replaced by symbols.
 
-Everything that came from a model, a file or an error goes through here before a person sees it: on the screen, in log
-lines, in findings and in reports.
+All text from models, files and errors goes through here before it is shown: in the terminal, in log lines, in findings
+and in reports.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _HOSTILE: Final = re.compile("[" + "".join(f"\\U{code:08x}" for code in _IN_LINE
 
 
 def visible(text: str) -> str:
-    r"""The text with a symbol for each character that would not be seen as one; line ends and tabs stay.
+    r"""Replace each invisible character by a symbol; line breaks and tabs are kept.
 
-    Control characters are shown as their pictures, all others by their number.
+    Control characters become their Unicode pictures, all others their code points.
 
     >>> visible("\x1b[31mred\x07 \x9b1m \u202eexe.txt\n")
     '␛[31mred␇ ‹U+009B›1m ‹U+202E›exe.txt\n'
@@ -41,7 +41,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    r"""The same on one line: line ends and tabs, too, are shown as symbols.
+    r"""The same on one line: line breaks and tabs are replaced by symbols, too.
 
     >>> visible_line("one\ttwo\nthree")
     'one␉two␊three'
@@ -50,7 +50,7 @@ def visible_line(text: str) -> str:
 
 
 def visible_json(document: str) -> str:
-    r"""The same for a JSON document, which says what it said: such characters are escaped in its strings.
+    r"""The same for a JSON document, whose value does not change: such characters are escaped in its strings.
 
     >>> visible_json('{"a": "\u202e\x7f"}')
     '{"a": "\\u202e\\u007f"}'

@@ -93,7 +93,7 @@ def sentence(detail: ErrorDetails) -> str:
     shown = f", not {given!r}" if isinstance(given, (str, int, float)) and len(str(given)) <= 60 else ""
     where = ".".join(str(part) for part in detail["loc"]) or "this"
     if detail["type"] == "value_error":  # a sentence of our own
-        return f"{where}: {message}"
+        return f"{where}: {message}" if detail["loc"] else message
     return f"{where} {message[:1].lower()}{message[1:]}{shown}"
 
 

@@ -382,17 +382,17 @@ def _ensemble(making: Making, block: blocks.EnsembleBlock) -> PipelineStep | Non
 def _manifest(making: Making, node: Node) -> Manifest | None:
     """The manifest that stands here, or in the file that is named here."""
     given: Any = node.plain()
-    if isinstance(given, str):
-        file = making.loading.inside(given)
-        if file is None:
-            making.loading.note(node.place, f"{given!r} is outside the folder of the blueprint")
-            return None
-        given = file
-    elif not is_dict(given):
+    if is_dict(given):
+        return making.loading.block(Manifest, node)
+    if not isinstance(given, str):
         making.loading.note(node.place, "a manifest is a mapping, or the path of a YAML file with one")
         return None
+    file = making.loading.inside(given)
+    if file is None:
+        making.loading.note(node.place, f"{given!r} is outside the folder of the blueprint")
+        return None
     try:
-        return read_manifest(given)
+        return read_manifest(file)
     except UsageError as error:
         for line in str(error).splitlines():
             making.loading.note(node.place, line)

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from flujo_aros.contract import Output
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.pipeline.names import nearest
 
-Kind: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$", max_length=100)]
+_KIND: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
+
+
+def _kind(text: str) -> str:
+    if _KIND.fullmatch(text) is None:
+        message = f"a kind is lower-case words joined by dots, such as agent.spoke, not {text!r}"
+        raise ValueError(message)
+    return text
+
+
+def _granted(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    taken = [kind for kind in kinds if kind in RESERVED]
+    if taken:
+        message = f"{', '.join(taken)} cannot be granted; reserved are {', '.join(RESERVED)}"
+        raise ValueError(message)
+    if not kinds:
+        message = "an agent needs at least one kind that it may emit"
+        raise ValueError(message)
+    return kinds
+
+
+def _further(names: tuple[str, ...]) -> tuple[str, ...]:
+    always = [name for name in names if name in ("kind", "text")]
+    if always:
+        message = f"every event has {' and '.join(always)}; name further fields only"
+        raise ValueError(message)
+    return names
+
+
+Kind: TypeAlias = Annotated[str, Field(max_length=100), AfterValidator(_kind)]
 """A kind of event: lower-case words joined by dots, such as `agent.spoke`. The set of kinds is open."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][\w -]*$", max_length=60)]
 
@@ -52,20 +82,16 @@ class Manifest(_Strict):
     role: str = "worker"
     persona: str = Field(min_length=1)
     subscribes_to: tuple[Kind, ...] = ()
-    may_emit: tuple[Kind, ...] = Field(min_length=1)
+    may_emit: Annotated[tuple[Kind, ...], AfterValidator(_granted)]
     schedule: Schedule = Schedule()
     model_profile: str = "default"
     memory: Memory = Memory()
-    output_extra_fields: tuple[str, ...] = ()
+    output_extra_fields: Annotated[tuple[str, ...], AfterValidator(_further)] = ()
 
     @model_validator(mode="after")
     def _can_take_turns(self) -> Self:
         if not self.subscribes_to and self.schedule.tick_every is None:
             message = "it would never speak: it needs `subscribes_to` or `schedule.tick_every`"
-            raise ValueError(message)
-        taken = [kind for kind in self.may_emit if kind in RESERVED]
-        if taken:
-            message = f"may_emit: {', '.join(taken)} cannot be granted; reserved are {', '.join(RESERVED)}"
             raise ValueError(message)
         try:
             Output.event(self.may_emit, self.output_extra_fields)
@@ -104,7 +130,9 @@ def _lines(error: ValidationError) -> list[str]:
     lines: list[str] = []
     for each in error.errors(include_url=False):
         place = ".".join(map(str, each["loc"]))
-        if each["type"] == "extra_forbidden":
+        if each["type"] == "missing":
+            lines.append(f"{place!r} is missing")
+        elif each["type"] == "extra_forbidden":
             owners: dict[str, type[BaseModel]] = {"schedule": Schedule, "memory": Memory}
             owner = owners.get(str(each["loc"][0]), Manifest) if len(each["loc"]) > 1 else Manifest
             lines.append(f"there is no key {place!r}{nearest(place.rpartition('.')[2], owner.model_fields)}")

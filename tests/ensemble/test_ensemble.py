@@ -302,8 +302,12 @@ steps:
     step = parse_blueprint(text).steps[0]
     assert isinstance(step, Ensemble)
     assert (step.manifests[0].name, step.inject) == ("owl", {2: "Rain."})
-    with pytest.raises(BlueprintError, match=r"blueprint:9:12: .*did you mean 'persona'"):
+    with pytest.raises(BlueprintError, match=r"blueprint:9:24: unknown key 'persoa'; did you mean 'persona'"):
         parse_blueprint(text.replace("persona", "persoa"))
+    with pytest.raises(BlueprintError, match=r"blueprint:9:83: may_emit.0: a kind is lower-case words.*not 'Spoke'"):
+        parse_blueprint(text.replace("agent.spoke", "Spoke"))
+    with pytest.raises(BlueprintError, match=r"may_emit: run\.finished cannot be granted"):
+        parse_blueprint(text.replace("agent.spoke", "run.finished"))
     with pytest.raises(BlueprintError, match="no agent 'smal'; did you mean 'small'"):
         parse_blueprint(text.replace("default: small", "default: smal"))
 
@@ -561,6 +565,16 @@ def test_the_belief_that_is_retired_is_never_one_that_shrinks_memory_too_much() 
             "cannot be granted",
         ),
         ({"name": "a", "persona": "x", "subscribes_to": ["Run"], "may_emit": ["agent.spoke"]}, "subscribes_to.0"),
+        (
+            {
+                "name": "a",
+                "persona": "x",
+                "subscribes_to": ["run.started"],
+                "may_emit": ["a.b"],
+                "output_extra_fields": ["text"],
+            },
+            "every event has text",
+        ),
         (
             {"name": "a", "persona": "x", "subscribe_to": ["run.started"], "may_emit": ["agent.spoke"]},
             "did you mean 'subscribes_to'",

@@ -81,7 +81,7 @@ class Settings(_Part, frozen=True):
     """Where runs are recorded: a file, a database URL, or `off`; None: `.aros/runs.sqlite`."""
 
 
-_REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured reply is always read in full at its end"}
+_REMOVED: Final = {"streaming.aggregate_structured": "a streamed structured reply is always read whole at its end"}
 """Settings of the specification that nothing is left to switch with, and why."""
 _FILES: Final = (("aros.toml", ()), ("pyproject.toml", ("tool", "aros")))
 

@@ -95,7 +95,7 @@ def _print_indented(part: RenderableType, console: Console, depth: int = 1) -> N
 
 
 def _values(chapter: Chapter) -> Iterator[Text]:
-    """What a function was called with, and what a step without a reading came to."""
+    """The argument of a function, and the output of a step without a reading."""
     step = chapter.step
     for name, value in () if step is None else (("input", step.input), ("output", step.output)):
         if value is not None:
@@ -125,6 +125,8 @@ def _part(part: Part, width: int) -> Iterator[RenderableType]:
     from flujo_aros.telemetry.records import JournalAsk, JournalReading
 
     if isinstance(part, JournalAsk):
+        if part.prompt:
+            yield Text.assemble(("asked: ", "bold"), clipped(part.prompt, _REPLY))
         yield _ask_words(part)
     elif isinstance(part, JournalReading):
         reply = ShownReply.of_reading(part)

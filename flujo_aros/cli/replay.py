@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rich.padding import Padding
 
 from flujo_aros.cli.arguments import file_text, given_contract
+from flujo_aros.cli.explain_run import chosen
 from flujo_aros.cli.options import Allow, ModulePath, RunArgument, open_to_read
 from flujo_aros.cli.render import figure, fitted_table, reply_parts
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
@@ -66,6 +67,7 @@ def replay_command(
         use_folder(folder)
     with open_to_read() as journal:
         story = journal.story(run)
+    step = None if step is None else chosen(story, step)[0].name
     found = list(replay(story, step=step, contract=wanted, ladder=climb, settings=read_settings(), allow=allow or ()))
     if not found:
         where = f"step {step!r} of run" if step else "run"

@@ -79,6 +79,7 @@ def _chapter_dict(chapter: Chapter) -> dict[str, Any]:
 def _troubles(story: Story) -> Iterator[Text]:
     """Why steps have ended without a value, and what a paused one asks: the first few, each with its first line."""
     steps = [chapter.step for chapter in story.chapters if chapter.step is not None and chapter.step.error]
+    steps = [step for step in steps if not any(_is_cause(other, step) for other in steps)]
     if steps:
         yield Text()
     for step in steps[:_MOST_TROUBLES]:
@@ -86,6 +87,11 @@ def _troubles(story: Story) -> Iterator[Text]:
         yield Text.assemble((f"{step.name}: ", "bold"), (words, STYLES.get(step.status, "")))
     if len(steps) > _MOST_TROUBLES:
         yield Text(f"and {len(steps) - _MOST_TROUBLES} more", style="dim")
+
+
+def _is_cause(inner: JournalStep, step: JournalStep) -> bool:
+    """Whether the error of a step is that of a step inside it, which says it as well."""
+    return inner.name.startswith(f"{step.name}/") and inner.error == step.error
 
 
 def _head(story: Story) -> Iterator[Text]:
@@ -162,6 +168,18 @@ def _parts(chapter: Chapter, clock: _Clock, depth: int) -> Iterator[dict[str, Te
     for part in chapter.parts:
         indent = "  " * (depth + (not hasattr(part, "because") and part.stage in running))
         yield _part_row(part, clock, indent)
+        said = _said(part)
+        if said is not None:
+            yield _row(f"{indent}  {said[0]}", Text(clipped(said[1], _SHOWN), style="dim"), Text(), None)
+
+
+def _said(part: Part) -> tuple[str, str] | None:
+    """What a model was asked, or what it replied, as far as the journal has it."""
+    from flujo_aros.telemetry.records import JournalAsk, JournalReading
+
+    if isinstance(part, JournalAsk) and part.prompt:
+        return "asked", part.prompt
+    return ("reply", part.text) if isinstance(part, JournalReading) and part.text.strip() else None
 
 
 def _part_row(part: Part, clock: _Clock, indent: str) -> dict[str, Text]:

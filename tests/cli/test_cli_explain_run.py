@@ -49,3 +49,9 @@ def test_a_step_that_is_not_there_is_wrong_usage_and_names_those_that_are(aros: 
     ended = aros("explain", mended(aros), "reply")
     assert ended.exit_code == 2
     assert "has no step 'reply'; it has: ask, count" in ended.stderr
+
+
+def test_what_a_model_was_asked_is_shown_before_its_answer(aros: Aros) -> None:
+    lines = [line.strip() for line in aros("explain", mended(aros), "ask").stdout.splitlines()]
+    asked = next(number for number, line in enumerate(lines) if line.startswith("asked: "))
+    assert "model-ask answered in" in lines[asked + 1]

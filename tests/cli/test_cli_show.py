@@ -28,7 +28,8 @@ def test_the_last_run_is_shown_with_steps_calls_readings_and_stages(aros: Aros) 
     lines = aros("show").stdout.splitlines()
     assert lines[0].startswith("boats  degraded")
     told = [line.split("  ")[0] if not line.startswith(" ") else line.strip().split("  ")[0] for line in lines[4:]]
-    assert told[:4] == ["ask", "call 1 model-ask", "read", "llm_repair"]
+    assert told[:4] == ["ask", "call 1 model-ask", "asked", "read"]
+    assert told[4:6] == ["reply", "llm_repair"]
     assert told[-3:-1] == ["degrade", ""]
     assert told[-1].startswith("ask: invalid: ")
 
@@ -95,3 +96,21 @@ def test_the_input_and_output_of_a_function_are_shown_and_explained(
     assert several.exit_code == 2
     assert "more than one step 'double': both/a/double, both/b/double" in several.stderr
     assert '<pre dir="auto" tabindex="0">{&#34;days&#34;:6}</pre>' in aros("report", "last", "-o", "-").stdout
+
+
+PAUSING = """
+steps:
+  - name: route
+    kind: conditional
+    condition_expression: "input == 'a'"
+    branches:
+      "true": [{kind: hitl, name: ask, message: "Send it?"}]
+"""
+
+
+def test_what_a_paused_run_asks_is_printed_once(aros: Aros) -> None:
+    Path("route.yaml").write_text(PAUSING, encoding="utf-8")
+    assert aros("run", "route.yaml", "-i", "a").exit_code == 3
+    shown = aros("show").stdout
+    assert shown.count("waits for an answer") == 1
+    assert shown.endswith("route/true/ask: waits for an answer: Send it?\n")

@@ -38,8 +38,7 @@ def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
         return judged
     if inspect.iscoroutine(waiting):
         waiting.close()
-    message = f"the check {name_of(check)} is async, which nothing can await here; only an agent or a step does"
-    raise UsageError(message)
+    raise UsageError(f"the check {name_of(check)} is async, which nothing can await here; only an agent or a step does")
 
 
 async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:

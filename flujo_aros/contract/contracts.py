@@ -451,15 +451,15 @@ class Output:
         {'type': 'integer'}
         """
         if like is False:
-            message = "the schema `false` allows no value at all"
-            raise ContractError(message)
+            raise ContractError("the schema `false` allows no value at all")
         if like is True:
             return JsonContract(SchemaValues({}))
         if isinstance(like, dict):
             return JsonContract(SchemaValues(cast("JsonSchema", like)))
         if isinstance(like, FunctionType):
-            message = f"the function {like.__name__} is not a contract: give the type that it returns, or a schema"
-            raise ContractError(message)
+            raise ContractError(
+                f"the function {like.__name__} is not a contract: give the type that it returns, or a schema"
+            )
         return JsonContract(TypeValues[Any](like))
 
     @overload
@@ -480,8 +480,7 @@ class Output:
         is not a whole number of at least 0.
         """
         if not isinstance(cast("object", strict), bool):
-            message = f"strict={strict!r}: it is true or false"
-            raise ContractError(message)
+            raise ContractError(f"strict={strict!r}: it is true or false")
         return TaggedContract(
             Output.json(like).values,
             "tagged",
@@ -508,8 +507,7 @@ class Output:
         is inert: every reply satisfies it as `Block({}, text)`.
         """
         if not isinstance(cast("object", block_key), str):
-            message = f"block_key={block_key!r}: it must be a name, a string"
-            raise ContractError(message)
+            raise ContractError(f"block_key={block_key!r}: it must be a name, a string")
         key = block_key.strip()
         required = _names(required, "required")
         others = tuple(dict.fromkeys(name.strip() for name in required if name.strip() and name.strip() != key))
@@ -537,16 +535,13 @@ class Output:
         """
         known = _names(kinds, "kinds")
         if not known:
-            message = "an event contract needs at least one kind"
-            raise ContractError(message)
+            raise ContractError("an event contract needs at least one kind")
         if fallback is not None and fallback not in known:
-            message = f"the fallback kind {fallback!r} is not one of the kinds: {', '.join(known)}"
-            raise ContractError(message)
+            raise ContractError(f"the fallback kind {fallback!r} is not one of the kinds: {', '.join(known)}")
         further = _fields(fields)
         needed = _all_but_a_verdict(further) if required is True else _required(required or (), further)
         if not example.strip():
-            message = f"example={example!r}: it is the text of the example in the prompt"
-            raise ContractError(message)
+            raise ContractError(f"example={example!r}: it is the text of the example in the prompt")
         # What is read first is an event as the model wrote it; `read` makes the event of it.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
         judges = (*([fields_in(needed)] if needed else []), *_functions(checks))
@@ -556,13 +551,11 @@ class Output:
 
 def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
-        message = f"{what}={names!r} is a string: write a list, [{names!r}]"
-        raise ContractError(message)
+        raise ContractError(f"{what}={names!r} is a string: write a list, [{names!r}]")
     given = list(names)
     wrong = [name for name in cast("list[object]", given) if not isinstance(name, str)]
     if wrong:
-        message = f"{what} holds {wrong[0]!r}, which is not a name: write a string"
-        raise ContractError(message)
+        raise ContractError(f"{what} holds {wrong[0]!r}, which is not a name: write a string")
     return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
 
 
@@ -571,11 +564,11 @@ def _fields(names: Iterable[str]) -> tuple[str, ...]:
     further = tuple(name for name in _names(names, "fields") if name not in ("kind", "text"))
     for name in further:
         if name.startswith("_"):
-            message = f"the field {name!r} cannot be asked for: names with a leading underscore are ours"
-            raise ContractError(message)
+            raise ContractError(f"the field {name!r} cannot be asked for: names with a leading underscore are ours")
         if is_taken(name):
-            message = f"the field {name!r} cannot be asked for: every event has a member of that name; take another"
-            raise ContractError(message)
+            raise ContractError(
+                f"the field {name!r} cannot be asked for: every event has a member of that name; take another"
+            )
     return further
 
 
@@ -586,10 +579,9 @@ def _all_but_a_verdict(fields: tuple[str, ...]) -> tuple[str, ...]:
 def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
     needed = _names(names, "required")
     if unknown := [name for name in needed if name not in fields]:
-        message = (
+        raise ContractError(
             f"required holds {unknown[0]!r}, which is not one of the fields: {', '.join(fields) or 'there are none'}"
         )
-        raise ContractError(message)
     return needed
 
 
@@ -597,10 +589,9 @@ def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
     judges = tuple(checks)
     for check in judges:
         if not callable(check):
-            message = (
+            raise ContractError(
                 f"checks holds {check!r}, which is not a function: a check takes a value and says what is wrong with it"
             )
-            raise ContractError(message)
     return judges
 
 
@@ -612,19 +603,16 @@ def with_checks(contract: Contract[T], checks: Iterable[Check]) -> Contract[T]:
 
 def _whole(number: object, what: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        message = f"{what}={number!r}: it is a whole number, 0 or more"
-        raise ContractError(message)
+        raise ContractError(f"{what}={number!r}: it is a whole number, 0 or more")
     return number
 
 
 def _named(name: object, what: str) -> str:
     if not isinstance(name, str):
-        message = f"{what}={name!r}: it must be a name, a string"
-        raise ContractError(message)
+        raise ContractError(f"{what}={name!r}: it must be a name, a string")
     trimmed = name.strip().strip("<>/ ")
     if not trimmed:
-        message = f"a blank {what} marks nothing: give it a name"
-        raise ContractError(message)
+        raise ContractError(f"a blank {what} marks nothing: give it a name")
     return trimmed
 
 
@@ -673,8 +661,7 @@ def _content_key(like: Any) -> object | None:
         try:
             return json.dumps(like, sort_keys=True)
         except (TypeError, ValueError) as error:
-            message = f"not a JSON Schema: {error}"
-            raise ContractError(message) from error
+            raise ContractError(f"not a JSON Schema: {error}") from error
     try:
         hash(like)
     except TypeError:

@@ -113,8 +113,9 @@ class CompletionSignal:
 
     def __post_init__(self) -> None:
         if not self.mark.strip():
-            message = "a blank completion signal ends nothing: give it a string, such as <promise>COMPLETE</promise>"
-            raise ContractError(message)
+            raise ContractError(
+                "a blank completion signal ends nothing: give it a string, such as <promise>COMPLETE</promise>"
+            )
 
     @cached_property
     def _own_line_end(self) -> re.Pattern[str]:
@@ -147,8 +148,7 @@ def refuse_iterations(contract: Contract[Any] | None, iterations: int, place: st
     if not isinstance(contract, TaggedContract) or iterations == 1:
         return
     where = f"{place}: " if place else ""
-    message = (
+    raise UsageError(
         f"{where}an output between <{contract.tag}> tags is for a single reply, not for {iterations} iterations; "
         "take max_iterations=1, or read the output in a step after the loop"
     )
-    raise UsageError(message)

@@ -389,11 +389,9 @@ _RISKS: Final = ("lossless", "inferred", "lossy")
 def _check_hints(hints: dict[str, Any]) -> None:
     for name in hints:
         if name not in _HINTS:
-            message = f"x-aros has no {name!r}; it may have {', '.join(_HINTS)}"
-            raise ContractError(message)
+            raise ContractError(f"x-aros has no {name!r}; it may have {', '.join(_HINTS)}")
     if "risk" in hints and str(hints["risk"]).lower() not in _RISKS:
-        message = f"x-aros: {hints['risk']!r} is not a risk; it must be one of {', '.join(_RISKS)}"
-        raise ContractError(message)
+        raise ContractError(f"x-aros: {hints['risk']!r} is not a risk; it must be one of {', '.join(_RISKS)}")
 
 
 def _fill_hints(shape: Shape, hints: dict[str, Any]) -> None:

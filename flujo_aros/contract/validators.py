@@ -200,8 +200,7 @@ class TypeValues(Generic[T]):
         except PydanticInvalidForJsonSchema:
             pass  # a type without a JSON Schema still validates, only without guidance
         except (PydanticSchemaGenerationError, PydanticUserError, PydanticUndefinedAnnotation) as error:
-            message = f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}"
-            raise ContractError(message) from error
+            raise ContractError(f"{like!r} cannot be used as a contract: {str(error).splitlines()[0]}") from error
         self.shape = compile_shape(self.json_schema, drops=True)
         self._effort = Effort(self.shape)
         self.is_open = not self.json_schema or any(

@@ -30,6 +30,7 @@ from flujo_aros.reading.envelope import (
     contradiction,
     disowns,
     has_required,
+    holds_json,
     inner_of,
     is_framed,
     may_hold,
@@ -275,11 +276,7 @@ class Coercion:
 
     def _fits(self, node: Node, name: str, shape: Shape) -> bool:
         """Whether a value can be read as that of a field; nothing is logged."""
-        mark = self._mark()
-        self.value(node, shape.member(name), (None, name))
-        fits = len(self.issues) == mark[1]
-        self._rewind(mark)
-        return fits
+        return self._reads_as(node, shape.member(name), (None, name))
 
     def _unmatched(self, member: Member, name: str, path: Path) -> None:
         message = f"the key {member.key!r} is not declared: write {name!r} if that is meant, otherwise omit it"
@@ -416,14 +413,10 @@ class Coercion:
 
     def _envelope(self, node: Node, inner: Node, shape: Shape) -> tuple[Any] | None:
         """The value inside an envelope, when it fits; as a tuple, because the value may be None."""
-        mark = self._mark()
-        holds_json = inner.kind == STRING and inner.value.lstrip()[:1] in ("{", "[")
-        value = self._parse_inside(inner, shape, None) if holds_json else self.value(inner, shape, None)
-        if len(self.issues) > mark[1]:
-            self._rewind(mark)
-            return None
-        self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
-        return (value,)
+        found = self._read_as(inner, shape, None, inside=holds_json(inner))
+        if found is not None:
+            self._edit("envelope", Risk.INFERRED, node.start, inner.start, "", None)
+        return found
 
     def _framed(self, node: Node, shape: Shape) -> tuple[Any] | None:
         """The value of the one member of an envelope with others beside it that fits the contract alone; as a tuple."""
@@ -454,22 +447,29 @@ class Coercion:
             inner = whole
         return self._envelope(node, inner, shape)
 
-    def _reads_as(self, node: Node, shape: Shape) -> bool:
-        """Whether a node can be read as the whole value; nothing is logged."""
+    def _read_as(self, node: Node, shape: Shape, path: Path, *, inside: bool = False) -> tuple[Any] | None:
+        """The value of a node, if it fits this shape; else nothing is logged. As a tuple, because it may be None.
+
+        `inside`: the value is the JSON in a string.
+        """
         mark = self._mark()
-        self._parse_inside(node, shape, None) if node.kind == STRING else self.value(node, shape, None)
-        fits = len(self.issues) == mark[1]
+        value = (self._parse_inside if inside else self.value)(node, shape, path)
+        if len(self.issues) == mark[1]:
+            return (value,)
+        self._rewind(mark)
+        return None
+
+    def _reads_as(self, node: Node, shape: Shape, path: Path = None) -> bool:
+        """Whether a node can be read as a value of this shape; nothing is logged."""
+        mark = self._mark()
+        fits = self._read_as(node, shape, path, inside=path is None and holds_json(node)) is not None
         self._rewind(mark)
         return fits
 
     def _misplaced_object(self, node: Node, shape: Shape, path: Path) -> Any:
-        if shape.allows("array") and not (path is None and self.bent and self._is_bent(node)):
-            mark = self._mark()
-            value = self.value(node, shape.element(0), (path, 0))
-            if len(self.issues) == mark[1]:
-                self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
-                return [value]
-            self._rewind(mark)
+        bent = path is None and self.bent and self._is_bent(node)
+        if shape.allows("array") and not bent and (listed := self._in_list(node, shape, path)) is not None:
+            return listed
         if path is None and shape.allows("array") and (framed := self._framed(node, shape)) is not None:
             return framed[0]
         inner = payload_of(node, shape) if path is None else None
@@ -521,13 +521,9 @@ class Coercion:
 
     def _misplaced_array(self, node: Node, shape: Shape, path: Path) -> Any:
         items: list[Node] = node.value
-        if len(items) == 1:
-            mark = self._mark()
-            value = self.value(items[0], shape, path)
-            if len(self.issues) == mark[1]:
-                self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
-                return value
-            self._rewind(mark)
+        if len(items) == 1 and (found := self._read_as(items[0], shape, path)) is not None:
+            self._edit("unwrapped-list", Risk.INFERRED, node.start, node.end, "", path)
+            return found[0]
         return self._issue(path, "type", f"expected {_wanted(shape)}, found a list of {len(items)}", node)
 
     # --- scalars ----------------------------------------------------------------------------------------------
@@ -625,13 +621,14 @@ class Coercion:
             text: str = node.value
             if is_no_value(text) or any(mark in text for mark in _LIST_MARKS):
                 return None
-        mark = self._mark()
-        value = self.value(node, shape.element(0), (path, 0))
-        if len(self.issues) > mark[1]:
-            self._rewind(mark)
-            return None
-        self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
-        return [value]
+        return self._in_list(node, shape, path)
+
+    def _in_list(self, node: Node, shape: Shape, path: Path) -> list[Any] | None:
+        """A list of one, if the value fits as its item."""
+        found = self._read_as(node, shape.element(0), (path, 0))
+        if found is not None:
+            self._edit("wrapped-in-list", Risk.INFERRED, node.start, node.end, "[…]", path)
+        return None if found is None else [*found]
 
     def _parse_inside(self, node: Node, shape: Shape, path: Path) -> Any:
         """A string that holds the wanted JSON, encoded once more."""

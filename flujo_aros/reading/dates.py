@@ -58,11 +58,15 @@ _FACE: Final = 12
 _DAY_MONTH: Final = re.compile(
     r"(\d{1,2})(?:\.|st|nd|rd|th|er|º|ª|°)?[ -]*(?:of |de |di )?([^\W\d]+)\.?,?[ -]*(?:of |de |del |di )?(\d{4})\Z"
 )
-_MONTH_DAY: Final = re.compile(r"([^\W\d]+)\.? *(\d{1,2})(?:st|nd|rd|th)?(?:, *| +)(\d{4})\Z")
-_YEAR_MONTH_DAY: Final = re.compile(r"(\d{4}) *,? *([^\W\d]+)\.? +(\d{1,2})(?:st|nd|rd|th)?\Z")
-_YEAR_FIRST: Final = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})\Z")
+_FORMS: Final = (
+    (_DAY_MONTH, 3, 2, 1),  # 3rd of May 2024, 3. Mai 2024, 3 de mayo de 2024
+    (re.compile(r"([^\W\d]+)\.? *(\d{1,2})(?:st|nd|rd|th)?(?:, *| +)(\d{4})\Z"), 3, 1, 2),  # May 3rd, 2024
+    (re.compile(r"(\d{4}) *,? *([^\W\d]+)\.? +(\d{1,2})(?:st|nd|rd|th)?\Z"), 1, 2, 3),  # 2024 May 3
+    (re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})\Z"), 1, 3, 4),  # 2024-5-3
+    (re.compile(r"(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?日\Z"), 1, 2, 3),  # 2024年5月3日
+)
+"""How a day is written, and the groups of year, month and day."""
 _YEAR_LAST: Final = re.compile(r"(\d{1,2})([-/.]) ?(\d{1,2})\2 ?(\d{4})\Z")
-_CJK: Final = re.compile(r"(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?日\Z")
 _COMPACT: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d\d:?\d\d)?\Z")
 _CLOCK: Final = re.compile(
     r"(?P<h>\d{1,2})(?:[:h.](?P<m>\d\d)(?:[:.](?P<s>\d\d)(?P<f>\.\d{1,6})?)?|h)?"
@@ -119,16 +123,10 @@ def _date(text: str) -> str | None:
 
 
 def _day_of(text: str) -> date | None:
-    if match := _DAY_MONTH.match(text):
-        return _made(match[3], _MONTHS.get(match[2]), match[1])
-    if match := _MONTH_DAY.match(text):
-        return _made(match[3], _MONTHS.get(match[1]), match[2])
-    if match := _YEAR_MONTH_DAY.match(text):
-        return _made(match[1], _MONTHS.get(match[2]), match[3])
-    if match := _YEAR_FIRST.match(text):
-        return _made(match[1], int(match[3]), match[4])
-    if match := _CJK.match(text):
-        return _made(match[1], int(match[2]), match[3])
+    for form, year, month, day in _FORMS:
+        if match := form.match(text):
+            named = match[month]
+            return _made(match[year], int(named) if named.isdecimal() else _MONTHS.get(named), match[day])
     if match := _YEAR_LAST.match(text):
         first, second = int(match[1]), int(match[3])
         if match[2] == ".":  # nobody who writes points puts the month first

@@ -161,9 +161,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])
 
 def name_words(name: str) -> list[str]:
     """The words of a name: `dose_mg`, `doseMg` and `Dose (mg)` are `dose` and `mg`."""
-    return [
-        fold(word) for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+", name)
-    ]
+    return [fold(word) for word in _WORD.findall(name)]
 
 
 def match_choice(value: Any, source: Any, shape: Shape, company: Company = NO_COMPANY) -> Choice | None:

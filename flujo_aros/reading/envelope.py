@@ -141,7 +141,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
         return None
     if (call := is_call(written, shape)) is not None:
         found = next(member.node for member in members if member.key == call)
-        if found.kind == OBJECT or _holds_json(found):
+        if found.kind == OBJECT or holds_json(found):
             return _deeper(found, shape)
     if (known and (known == len(written) or not shape.required)) or has_required(written, shape):
         return None
@@ -149,7 +149,7 @@ def inner_of(node: Node, shape: Shape) -> Node | None:
         frame = next(member.node for member in members if member.key == "properties")
         return frame if frame.kind == OBJECT and not is_schema(node) else None
     declares = bool(shape.keys) or isinstance(shape.additional, Shape)
-    if len(members) == 1 and declares and (members[0].node.kind in (OBJECT, ARRAY) or _holds_json(members[0].node)):
+    if len(members) == 1 and declares and (members[0].node.kind in (OBJECT, ARRAY) or holds_json(members[0].node)):
         return None if fold(members[0].key) in _DISOWNING else _deeper(members[0].node, shape)
     return None
 
@@ -165,7 +165,7 @@ def may_hold(node: Node, shape: Shape) -> bool:
         inner = node.value[0] if node.kind == ARRAY and len(node.value) == 1 else node
         if inner.kind == OBJECT:
             return any(member.key in shape.keys or fold(member.key) in shape.folded for member in inner.value)
-        return _holds_json(node)
+        return holds_json(node)
     return shape.allows("array") and node.kind == ARRAY and bool(node.value)
 
 
@@ -198,7 +198,8 @@ def _deeper(node: Node, shape: Shape) -> Node:
     return node
 
 
-def _holds_json(node: Node) -> bool:
+def holds_json(node: Node) -> bool:
+    """Whether it is a string that may hold an object or a list."""
     return node.kind == STRING and node.value.lstrip()[:1] in ("{", "[")
 
 

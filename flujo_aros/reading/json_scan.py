@@ -24,34 +24,33 @@ _COMMA: Final = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 _CLASSES: Final = {str: STRING, int: NUMBER, float: NUMBER, bool: LITERAL, type(None): LITERAL}
 
 
-def _refuse_constant(word: str) -> None:
-    message = f"{word} is not a JSON number"
-    raise ValueError(message)
+def refuse_constant(word: str) -> None:
+    """Refuse `NaN` and `Infinity`, which the C scanner hands over here."""
+    raise ValueError(f"{word} is not a JSON number")
 
 
-def _finite(digits: str) -> float:
+def finite(digits: str) -> float:
+    """The float that these digits write; `ValueError` where it would be infinite."""
     value = float(digits)
     if value - value != 0:
-        message = f"{digits} is too large for a float"
-        raise ValueError(message)
+        raise ValueError(f"the number {digits[:40]} is too large to be kept exactly")
     return value
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        message = "a key occurs twice"
-        raise ValueError(message)
+        raise ValueError("a key occurs twice")
     return found
 
 
 def _context(**hooks: Any) -> Any:
     """What the scanner takes its hooks from: a decoder, which its stubs do not say."""
-    return json.JSONDecoder(parse_constant=_refuse_constant, strict=True, **hooks)
+    return json.JSONDecoder(parse_constant=refuse_constant, strict=True, **hooks)
 
 
 _scan: Final = make_scanner(_context())
-_scan_with_care: Final = make_scanner(_context(parse_float=_finite, object_pairs_hook=_without_duplicates))
+_scan_with_care: Final = make_scanner(_context(parse_float=finite, object_pairs_hook=_without_duplicates))
 
 
 class Scanned(Node):

@@ -271,8 +271,3 @@ class _Nested:
         ]
         value = "\n".join(lines) if mark[0] == "|" else " ".join(line for line in lines if line)
         return Node(STRING, value, start, end)
-
-
-def list_of(nodes: list[Node]) -> Node:
-    """Several values as one list."""
-    return Node(ARRAY, nodes, nodes[0].start, nodes[-1].end)

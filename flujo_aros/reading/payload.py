@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from flujo_aros.contract import (
@@ -29,7 +28,7 @@ from flujo_aros.contract import (
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import Following
-from flujo_aros.reading.json_scan import find_json_end
+from flujo_aros.reading.json_scan import find_json_end, finite, refuse_constant
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
 from flujo_aros.reading.node import ARRAY, OBJECT, Edit, Node, RepairLog, plain, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parser
@@ -303,7 +302,7 @@ class _TwiceError(ValueError):
 def _strictly(payload: str) -> _Strict | _NotJson:
     """The value of a text that is JSON to the letter: numbers that JSON knows, each key once, whole characters."""
     try:
-        value = json.loads(payload, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(payload, object_pairs_hook=_once, parse_constant=refuse_constant, parse_float=finite)
     except _TwiceError as error:
         return _NotJson(Reason.AMBIGUOUS, "duplicate_key", f"has the key {error} twice, with different values")
     except (ValueError, RecursionError) as error:
@@ -320,19 +319,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             if json.dumps(known[key]) != json.dumps(value):
                 raise _TwiceError(repr(key))
     return known
-
-
-def _no_constant(word: str) -> None:
-    message = f"{word} is not a JSON number"
-    raise ValueError(message)
-
-
-def _finite(written: str) -> float:
-    number = float(written)
-    if not isfinite(number):
-        message = f"the number {written[:40]} is too large to be kept exactly"
-        raise ValueError(message)
-    return number
 
 
 def _meant(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> list[Pair]:

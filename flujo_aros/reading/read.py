@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypeVar, cast, overload
+from typing import Any, Final, TypeVar, cast, overload
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
@@ -99,12 +99,14 @@ def read(
     if isinstance(valid, Valid) and not (valid[0].__class__ is str and ran_away(valid[0])):
         clean = Accepted(valid[0], Trust.CLEAN, "first", (), text)
         return judged(clean, compiled.checks) if compiled.checks else clean
-    options = _Options(risk, truncated, pick, limits, isinstance(valid, Invalid))
+    options = Options(
+        risk, truncated, pick, limits.max_depth, limits.max_candidates, refused=isinstance(valid, Invalid)
+    )
     outcome = judged(_read(text, compiled, options), compiled.checks)
     return outcome if truncated is False or not isinstance(outcome, Rejected) else _with_runaway(outcome)
 
 
-def _read(text: str, contract: Contract[Any], options: _Options) -> Reading[Any]:
+def _read(text: str, contract: Contract[Any], options: Options) -> Reading[Any]:
     half = None if text.isascii() else SURROGATE.search(text)
     if half is not None:  # no file, socket or terminal could take what would be made of it
         words = f"half of a surrogate pair is not a character (at character {half.start()})"
@@ -147,35 +149,16 @@ def too_large(text: str, length: int, limits: Limits) -> Rejected:
 def check_options(text: object, risk: object, pick: str) -> None:
     """Raise `UsageError` for a text that is not a string, and for options that do not exist."""
     if not isinstance(text, str):
-        message = f"read() takes the text of a reply as str, not {type(text).__name__}"
-        raise UsageError(message)
+        raise UsageError(f"read() takes the text of a reply as str, not {type(text).__name__}")
     if risk is not None and not isinstance(risk, Risk):
-        message = f"risk={risk!r} is no risk: take Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY"
-        raise UsageError(message)
+        raise UsageError(f"risk={risk!r} is no risk: take Risk.LOSSLESS, Risk.INFERRED or Risk.LOSSY")
     if pick not in ("last", "first", "error"):
-        message = f"pick={pick!r}: it is 'last', 'first' or 'error'"
-        raise UsageError(message)
+        raise UsageError(f"pick={pick!r}: it is 'last', 'first' or 'error'")
 
 
-class _Options(NamedTuple):
-    risk: Risk | None
-    truncated: bool | None
-    pick: Pick
-    limits: Limits
-    refused: bool = False
-    """The text as a whole is valid JSON that does not satisfy the contract."""
-
-    def of(self, contract: JsonContract[Any]) -> Options:
-        """What they come to for a contract."""
-        ceiling = contract.risk if self.risk is None else self.risk
-        return Options(
-            ceiling, self.truncated, self.pick, self.limits.max_depth, self.limits.max_candidates, self.refused
-        )
-
-
-def _read_json(text: str, contract: JsonContract[T], options: _Options) -> Reading[T]:
+def _read_json(text: str, contract: JsonContract[T], options: Options) -> Reading[T]:
     try:
-        return Search(text, contract, options.of(contract)).run()
+        return Search(text, contract, options).run()
     except RecursionError:
         return Rejected(Reason.TOO_LARGE, (Issue("$", "depth", "nested too deeply to be read here"),), text)
 

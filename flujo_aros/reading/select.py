@@ -46,7 +46,7 @@ from flujo_aros.reading.enum_match import boolean_word
 from flujo_aros.reading.event import LenientParser, event_of, is_example
 from flujo_aros.reading.fast_path import rewrite, splices
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
-from flujo_aros.reading.lines import list_of, read_lines
+from flujo_aros.reading.lines import read_lines
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Edit, Node, RepairLog, moved, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, written_anew
@@ -107,8 +107,8 @@ Pick = Literal["last", "first", "error"]
 class Options(NamedTuple):
     """What a reading allows, and what is known of its text."""
 
-    ceiling: Risk
-    """The riskiest repair allowed."""
+    risk: Risk | None = None
+    """The riskiest repair allowed; None: what the contract allows."""
     truncated: bool | None = None
     pick: Pick = "last"
     max_depth: int = DEPTH
@@ -132,7 +132,8 @@ class Search(Generic[T]):
         self.contract = contract
         self.shape = contract.shape
         self.options = options
-        self.ceiling, self.truncated, self.pick, self.max_depth, self.max_candidates, self.refused = options
+        risk, self.truncated, self.pick, self.max_depth, self.max_candidates, self.refused = options
+        self.ceiling = contract.risk if risk is None else risk
         self.quick = self.max_depth >= DEPTH
         """The C parsers know one limit of depth only, their own."""
         self.nested = nested
@@ -678,8 +679,7 @@ class Search(Generic[T]):
         if value is not None:
             node = Node("literal", value, start, end)
             edits = [*edits, Edit("boolean-word", Risk.INFERRED, start, end, str(value).lower())]
-        candidate: Candidate[T] = Candidate(start, end, LINES)
-        judge(candidate, Parsed(node, end, edits, cut=False), self.text, self.contract, self.ceiling)
+        candidate = self._of_node(node, edits)
         self.found.append(candidate)
         return self._decide([candidate]) if candidate.fits else self._reject()
 
@@ -720,9 +720,13 @@ class Search(Generic[T]):
         return (start, start + len(body)) if start >= 0 else (0, len(self.text))
 
     def _one_scalar(self, node: Node, edits: list[Edit]) -> Reading[T] | None:
-        candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
-        judge(candidate, Parsed(node, node.end, edits, cut=False), self.text, self.contract, self.ceiling)
+        candidate = self._of_node(node, edits)
         return self._decide([candidate]) if candidate.fits else None
+
+    def _of_node(self, node: Node, edits: list[Edit], rank: int = LINES) -> Candidate[T]:
+        """A candidate that was found by other means than its bracket."""
+        parsed = Parsed(node, node.end, edits, cut=False)
+        return judge(Candidate(node.start, node.end, rank), parsed, self.text, self.contract, self.ceiling)
 
     def _any_scalar(self) -> Reading[T] | None:
         body, edits = _bare_scalar(self.text)
@@ -804,9 +808,7 @@ class Search(Generic[T]):
         if node is None:
             return None
         edit = Edit("key-value-lines", Risk.INFERRED, node.start, node.end, "{…}", "$")
-        candidate: Candidate[T] = Candidate(node.start, node.end, LINES)
-        judge(candidate, Parsed(node, node.end, [edit], cut=False), self.text, self.contract, self.ceiling)
-        return self._only(candidate)
+        return self._only(self._of_node(node, [edit]))
 
     def _only(self, candidate: Candidate[T]) -> Reading[T] | None:
         """The outcome of a candidate beside which there is no other; None where it does not fit."""
@@ -928,9 +930,9 @@ class Search(Generic[T]):
                 return None
             nodes.append(parsed.node)
             edits += parsed.edits
-        whole: Candidate[T] = Candidate(group[0].start, group[-1].end, group[0].rank)
-        edits.append(Edit("collected", Risk.INFERRED, whole.start, whole.end, f"[{len(nodes)} values]", "$"))
-        judge(whole, Parsed(list_of(nodes), whole.end, edits, cut=False), self.text, self.contract, self.ceiling)
+        start, end = group[0].start, group[-1].end
+        edits.append(Edit("collected", Risk.INFERRED, start, end, f"[{len(nodes)} values]", "$"))
+        whole = self._of_node(Node(ARRAY, nodes, start, end), edits, group[0].rank)
         return self._accept(whole) if whole.fits else None
 
     def _accept(self, candidate: Candidate[T]) -> Reading[T]:

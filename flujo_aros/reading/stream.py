@@ -103,8 +103,7 @@ class StreamReader(Generic[T]):
         Never raises for any text. What goes beyond `limits.max_chars` is not kept: the outcome will be TOO_LARGE.
         """
         if self._closed:
-            message = "the stream is closed: make a new StreamReader for another reply"
-            raise UsageError(message)
+            raise UsageError("the stream is closed: make a new StreamReader for another reply")
         self._length += len(chunk)
         if self._length > self._limits.max_chars:
             self._text += chunk[: max(0, self._limits.max_chars - len(self._text))]
@@ -147,14 +146,8 @@ class StreamReader(Generic[T]):
             return TagReader(contract, limits.max_depth, growing=True)
         if isinstance(contract, BlockContract):
             return BlockPreview(contract, limits.max_depth)
-        risk = self._options.get("risk")
-        options = Options(
-            contract.risk if risk is None else risk,
-            None,
-            self._options.get("pick", "last"),
-            limits.max_depth,
-            limits.max_candidates,
-        )
+        risk, pick = self._options.get("risk"), self._options.get("pick", "last")
+        options = Options(risk, None, pick, limits.max_depth, limits.max_candidates)
         return Search("", contract, options, growing=True)
 
     def close(self, *, truncated: bool | None = None) -> Reading[T]:

@@ -51,6 +51,7 @@ _OTHER_END: Final = re.compile(r"[”»](?=[ \t]{0,40}[}\]])")
 """A typographic quote at the end of a string that began with a plain one."""
 _ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
+_ENDS_ITEM: Final = frozenset("}],")
 _CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\],]*[{\[\s]*")
 _OBJECT_WITH_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,10}[:：]")
 _VALUE: Final = re.compile(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
@@ -235,7 +236,7 @@ def _closes(around: Surroundings, start: int, at: int) -> bool:
     if text.startswith(("```", "//", "/*"), after) or (char == "#" and "\n" in text[at:after]):
         return True
     if char == "#":
-        return after > at + 1 and _comment_and_end(around, after)
+        return after > at + 1 and _behind_comment(around, after) in _ENDS_ITEM
     if char == "+":
         await_end(text, _skip(text, after + 1), growing=around.growing)
         return _next_char(text, after + 1) in ('"', "'", "“")
@@ -319,7 +320,7 @@ def _next_item(around: Surroundings, pos: int) -> bool:
         return _OBJECT_WITH_KEY.match(text, after) is not None
     if around.role == "element":
         if char == "#":
-            return _next_element_after_comment(around, after)
+            return _behind_comment(around, after) in _ELEMENT_START | {"]"}
         if char in _ELEMENT_START or _PLAIN_ELEMENT.match(text, after) is not None:
             return True
         await_end(text, after + 100, growing=around.growing)
@@ -341,12 +342,12 @@ def is_prose_behind(text: str, end: int, pos: int) -> bool:
     return text.count("\n", end, pos) > 1 and text[pos : pos + 1].isalpha() and not _JSON_IN_PROSE.search(text, pos)
 
 
-def _comment_and_end(around: Surroundings, comment: int) -> bool:
-    """Whether a `# comment` is followed, on another line, by a closer or by a comma."""
+def _behind_comment(around: Surroundings, comment: int) -> str:
+    """The first character on the lines behind a `# comment`; empty where there is none."""
     text = around.text
     line = text.find("\n", comment, comment + 200)
     await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)
-    return line >= 0 and _next_char(text, line) in ("}", "]", ",")
+    return _next_char(text, line) if line >= 0 else ""
 
 
 def _member_without_colon(around: Surroundings, at: int) -> bool:
@@ -360,14 +361,6 @@ def _member_without_colon(around: Surroundings, at: int) -> bool:
         return True
     await_end(text, at + 200, growing=around.growing)
     return not shape.keys and _MEMBER_WITHOUT_COLON.match(text, at) is not None
-
-
-def _next_element_after_comment(around: Surroundings, comment: int) -> bool:
-    """Whether another element, or the end of the list, follows on a line after a `# comment`."""
-    text = around.text
-    line = text.find("\n", comment, comment + 200)
-    await_end(text, comment + 200 if line < 0 else _skip(text, line), growing=around.growing)
-    return line >= 0 and _next_char(text, line) in _ELEMENT_START | {"]"}
 
 
 def _follows(around: Surroundings, closer: int) -> bool:

@@ -264,8 +264,7 @@ class Climb(Generic[T]):
 
     def __init__(self, task: Task[T], limits: Limits, *, adaptive: bool) -> None:
         if limits.deadline is not None and task.clock is None:
-            message = "a ladder with a deadline needs to know the time: give the Task a clock"
-            raise UsageError(message)
+            raise UsageError("a ladder with a deadline needs to know the time: give the Task a clock")
         self._task = task
         self._adaptive = adaptive
         self._budget = Budget(limits, task.spent.requests, task.spent.cost or Decimal(0))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import BaseModel
 
-from flujo_aros import Degrade, Extract, Ladder, LlmRepair, Output, Patch, Retry
+from flujo_aros import Degrade, Escalate, Extract, Ladder, LlmRepair, Output, Patch, Retry
 from flujo_aros.contract import compile_contract
 from flujo_aros.outcome import Accepted, Draft, Reason, Rejected, Risk, Trust
 from flujo_aros.reading.read import read
@@ -175,6 +175,11 @@ class TestWhatPays:
         for ladder in (Ladder(stages=(LlmRepair(),)), Ladder(max_stages=0), Ladder(stages=(LlmRepair(), Degrade()))):
             (ask,), _ = climbed(ladder, first, Reply('{"boat": "Alma", "days": 3}'), task=self.CAN)
             assert ask.stage == "llm_repair"
+
+    def test_a_repair_is_not_left_out_for_a_stage_that_enforces_no_schema(self):
+        ladder = Ladder(stages=(LlmRepair(), Escalate(model="other")))
+        asks, _ = climbed(ladder, Reply("The Alma, for 7 days."), MADE_UP, task=self.CAN)
+        assert asks[0].stage == "llm_repair"
 
     def test_nothing_is_extracted_from_what_was_written_with_the_schema_enforced(self):
         asks, outcome = climbed(Ladder(), Reply("No idea."), Reply('{"boat": "Alma", "days": 1e'), task=self.CAN)

@@ -539,7 +539,8 @@ class Output:
         if fallback is not None and fallback not in known:
             raise ContractError(f"the fallback kind {fallback!r} is not one of the kinds: {', '.join(known)}")
         further = _fields(fields)
-        needed = _all_but_a_verdict(further) if required is True else _required(required or (), further)
+        asked = tuple(name for name in further if name not in WELL_KNOWN)
+        needed = asked if required is True else _required(required or (), further)
         if not example.strip():
             raise ContractError(f"example={example!r}: it is the text of the example in the prompt")
         # What is read first is an event as the model wrote it; `read` makes the event of it.
@@ -570,10 +571,6 @@ def _fields(names: Iterable[str]) -> tuple[str, ...]:
                 f"the field {name!r} cannot be asked for: every event has a member of that name; take another"
             )
     return further
-
-
-def _all_but_a_verdict(fields: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in fields if name not in WELL_KNOWN)
 
 
 def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
@@ -629,9 +626,8 @@ def compile_contract(like: Any) -> Contract[Any]:
 
     Raises `ContractError` when it cannot be compiled.
     """
-    known = _ready(like)
-    if known is not None:
-        return known
+    if _is_contract(like):
+        return like
     key = _content_key(like)
     if key is None:
         return Output.json(like)
@@ -642,13 +638,6 @@ def compile_contract(like: Any) -> Contract[Any]:
             _compiled.clear()
         _compiled[key] = found
     return found
-
-
-def _ready(like: object) -> Contract[Any] | None:
-    """A contract that is one already, or that was compiled for the same type."""
-    if isinstance(like, type):
-        return _compiled.get(cast("object", like))
-    return like if _is_contract(like) else None
 
 
 def _is_contract(like: object) -> TypeGuard[Contract[Any]]:

@@ -67,13 +67,8 @@ def contains(source: str) -> Callable[[str], bool]:
 
 
 _BOUNDS: Final = (
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength"),
 )
 
 

@@ -68,35 +68,14 @@ _DETERMINERS: Final = frozenset({"no", "non", "not", "none"})
 """Choices that deny the noun behind them: `no value` is not `no`."""
 _YES: Final = _words("yes true ja oui sí sim да 是 はい")
 _NO: Final = _words("no false nein non não nee нет 否 いいえ")
-_NO_VALUE: Final = frozenset(
-    {
-        *("", "-", "–", "—", "--", "null", "none", "nil", "undefined", "unknown", "unspecified", "missing", "nothing"),
-        *("empty", "n/a", "na", "n.a", "#n/a", "tbd", "tba", "not available", "not applicable", "not known"),
-        *(
-            "not specified",
-            "not provided",
-            "not given",
-            "not stated",
-            "not mentioned",
-            "no data",
-            "no value",
-            "no info",
-        ),
-        *(
-            "unbekannt",
-            "keine angabe",
-            "keine angaben",
-            "k.a",
-            "k. a",
-            "entfällt",
-            "nicht angegeben",
-            "nicht verfügbar",
-        ),
-        *("inconnu", "inconnue", "non disponible", "non renseigné", "néant", "desconocido", "no disponible", "ninguno"),
-        *("no aplica", "sconosciuto", "non disponibile", "desconhecido", "não disponível", "onbekend", "неизвестно"),
-        *("нет данных", "未知", "不明", "无", "無", "不适用", "未提供", "なし", "該当なし"),
-    }
-)
+_NO_VALUE_LINES: Final = """
+,-,–,—,--,null,none,nil,undefined,unknown,unspecified,missing,nothing,empty,n/a,na,n.a,#n/a,tbd,tba,not available
+,not applicable,not known,not specified,not provided,not given,not stated,not mentioned,no data,no value,no info
+,unbekannt,keine angabe,keine angaben,k.a,k. a,entfällt,nicht angegeben,nicht verfügbar,inconnu,inconnue
+,non disponible,non renseigné,néant,desconocido,no disponible,ninguno,no aplica,sconosciuto,non disponibile
+,desconhecido,não disponível,onbekend,неизвестно,нет данных,未知,不明,无,無,不适用,未提供,なし,該当なし
+"""
+_NO_VALUE: Final = frozenset(word.strip() for word in _NO_VALUE_LINES.split(","))
 """Words for no value at all, where null is allowed (the languages above)."""
 
 _SLOT: Final = re.compile(r"<[^<>]+>|\{\{.*\}\}|\$\{.*\}|\[[^\]]*\]", re.S)

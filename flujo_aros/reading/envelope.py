@@ -15,19 +15,8 @@ _CALL: Final = frozenset(
     {"name", "arguments", "args", "parameters", "params", "input", "id", "type", "function", "tool", "tool_name"}
 )
 _PAYLOAD: Final = ("arguments", "parameters", "args", "params", "input", "function")
-_SCHEMA_WORDS: Final = frozenset(
-    {
-        "$schema",
-        "$defs",
-        "$id",
-        "title",
-        "type",
-        "properties",
-        "required",
-        "description",
-        "additionalProperties",
-        "definitions",
-    }
+_SCHEMA_WORDS: Final = word_set(
+    "$schema $defs $id title type properties required description additionalProperties definitions"
 )
 WRAPPING: Final = _CALL | _SCHEMA_WORDS
 """Keys that an object around the answer may have."""

@@ -10,7 +10,6 @@ from math import inf, isfinite, nan
 from typing import Any, Final, TypeVar
 
 from flujo_aros.contract import (
-    ANY,
     PLACEHOLDER,
     WELL_KNOWN,
     Counts,
@@ -344,21 +343,13 @@ _BETWEEN: Final = ("truncated", "elided")
 
 
 class LenientParser(Parser):
-    """Reads an object of which only the keys of `counts` count. `NaN` and `Infinity` become numbers."""
+    """Reads an object of which only some keys count: once these are read, the rest may be unreadable.
 
-    def __init__(
-        self,
-        text: str,
-        start: int,
-        shape: Shape = ANY,
-        *,
-        counts: Counts,
-        max_depth: int = 200,
-        ends: bool = False,
-        doubled: bool = False,
-    ) -> None:
-        super().__init__(text, start, shape, max_depth=max_depth, ends=ends, doubled=doubled)
-        self._counts = counts
+    It is the same parser, which answers differently where it would stop. What it leaves out is the edit `cleaned`;
+    nothing takes its place. `NaN` and `Infinity` become numbers.
+    """
+
+    counts: Counts
 
     def _run(self) -> Parsed:
         try:
@@ -388,7 +379,7 @@ class LenientParser(Parser):
 
     def _is_optional(self, root: Frame) -> bool:
         """Whether the member that is being read is one that does not count."""
-        return root.kind == OBJECT and bool(root.key) and root.keys.get(root.key, root.key) not in self._counts.keys
+        return root.kind == OBJECT and bool(root.key) and root.keys.get(root.key, root.key) not in self.counts.keys
 
     # --- where it ends too early ----------------------------------------------------------------------------------
 
@@ -411,9 +402,9 @@ class LenientParser(Parser):
     def _end_of_what_counts(self, stop: Stop) -> int | None:
         """Where the last key that is needed ends, if that is certain and the parser stopped at what is optional."""
         root = self.stack[0] if self.stack else None
-        if root is None or root.kind != OBJECT or not self._counts.needed <= root.plain.keys():
+        if root is None or root.kind != OBJECT or not self.counts.needed <= root.plain.keys():
             return None
-        end: int = max(member.node.end for member in root.items if member.key in self._counts.keys)
+        end: int = max(member.node.end for member in root.items if member.key in self.counts.keys)
         sure = self.comma >= end and (worst(e for e in self.edits if e.start < end) or Risk.LOSSLESS) is Risk.LOSSLESS
         between = not root.key and len(self.stack) == 1 and stop.failure.code in _BETWEEN
         return end if sure and (between or self._is_optional(root)) else None
@@ -431,7 +422,7 @@ class LenientParser(Parser):
             if not cut:
                 return None
         self.cut = cut
-        again = "|".join(map(re.escape, sorted(self._counts.keys)))
+        again = "|".join(map(re.escape, sorted(self.counts.keys)))
         return None if re.compile(rf"[\"'](?:{again})[\"']\s*:").search(self.text, begin, end) else end
 
     def _without_rest(self, stop: Stop, end: int) -> Parsed:

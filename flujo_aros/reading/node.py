@@ -185,25 +185,17 @@ def steps_to(root: Node | None, at: int, names: dict[int, str]) -> Iterator[str 
         inner: Node | None = None
         if node.kind == OBJECT:
             members: list[Member] = node.value
-            index = bisect_left(members, at, key=_end_of_member)
+            index = bisect_left(members, at, key=lambda member: member.node.end)
             if index < len(members) and members[index].start <= at:
                 yield names.get(id(members[index]), members[index].key)
                 inner = members[index].node
         elif node.kind == ARRAY:
             items: list[Node] = node.value
-            index = bisect_left(items, at, key=_end_of_item)
+            index = bisect_left(items, at, key=lambda item: item.end)
             if index < len(items) and items[index].start <= at:
                 yield index
                 inner = items[index]
         node = inner
-
-
-def _end_of_member(member: Member) -> int:
-    return member.node.end
-
-
-def _end_of_item(item: Node) -> int:
-    return item.end
 
 
 def _cut(text: str) -> str:

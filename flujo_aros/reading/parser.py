@@ -19,7 +19,7 @@ import re
 from sys import maxsize
 from typing import Any, Final, NamedTuple, cast
 
-from flujo_aros.contract import ANY, Shape, fold
+from flujo_aros.contract import ANY, Counts, Shape, fold
 from flujo_aros.json_data import Unescaped, literal_escapes, unescape
 from flujo_aros.outcome import Reason, Risk
 from flujo_aros.reading import grammar
@@ -137,6 +137,7 @@ class Parser:
         ends: bool = False,
         doubled: bool = False,
         growing: bool = False,
+        counts: Counts | None = None,
     ) -> None:
         self.text = text
         self.pos: int = start
@@ -150,6 +151,8 @@ class Parser:
         """Braces are written twice (`{{"a": 1}}`)."""
         self.growing = growing
         """More of the text may come: what it could change waits."""
+        self.counts = counts
+        """The keys of the root that count, where the rest is optional: see `LenientParser`."""
         self.opened: Opened | None = None
         """The string at whose open end a growing text was last left."""
         self.certain: tuple[int, int, int, int] = (start, 0, 0, 0)
@@ -324,6 +327,9 @@ class Parser:
                 if end - start < 19 and raw.isdigit()
                 else self._number_node(raw, start)
             )
+        return self._literal(raw, start, end)
+
+    def _literal(self, raw: str, start: int, end: int) -> Node:
         if raw in LITERALS:
             return Node(LITERAL, LITERALS[raw], start, end)
         value, risk = FOREIGN[raw]
@@ -769,17 +775,13 @@ class Parser:
 
     def _word(self, raw: str, pos: int, shape: Shape, *, at_end: bool) -> Node:
         end = self.pos
-        if raw in LITERALS:
-            return Node(LITERAL, LITERALS[raw], pos, end)
+        if raw in LITERALS or raw in FOREIGN:
+            return self._literal(raw, pos, end)
         number = read_number(raw)
         if number is not None and not (at_end and raw[-1:] in ".eE+-"):
             if number.code:
                 self._log(number.code, number.risk, pos, end, str(number.value))
             return Node(NUMBER, number.value, pos, end)
-        if raw in FOREIGN:
-            value, risk = FOREIGN[raw]
-            self._log("foreign-literal", risk, pos, end, {True: "true", False: "false", None: "null"}[value])
-            return Node(LITERAL, value, pos, end)
         if NON_FINITE.match(raw) and not (shape.types and shape.types <= {"string"}):
             return self._not_finite(raw, pos, f"{raw} is no JSON number")
         if raw[:1] in ":=" or not any(map(str.isalnum, raw)):

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypeIs
 
-from flujo_aros.contract import ANY, TIMES, Shape, TypeValues, fold, path_of
+from flujo_aros.contract import ANY, TIMES, Shape, TypeValues, Values, fold, path_of
 from flujo_aros.json_data import is_dict, is_list, unescape
 from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
@@ -790,16 +790,18 @@ _CONFIG: Final = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
 _known: Final[WeakKeyDictionary[TypeValues[Any], frozenset[str]]] = WeakKeyDictionary()
 
 
-def written_anew(values: TypeValues[Any]) -> frozenset[str]:
-    """The names of the fields that a validator, a serializer or a setting of the type may change.
+def rewritten_fields(values: Values[Any]) -> frozenset[str]:
+    """The names of the fields that a validator, a serializer or a setting of a type may change; a schema changes none.
 
     >>> from pydantic import AfterValidator
     >>> from typing import Annotated
     >>> from typing_extensions import TypedDict
     >>> Person = TypedDict("Person", {"name": Annotated[str, AfterValidator(str.title)], "age": int})
-    >>> written_anew(TypeValues(Person))
+    >>> rewritten_fields(TypeValues(Person))
     frozenset({'name'})
     """
+    if not isinstance(values, TypeValues):
+        return frozenset()
     found = _known.get(values)
     if found is None:
         found = _known[values] = frozenset(_names_in(values.adapter.core_schema, ()))

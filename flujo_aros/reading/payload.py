@@ -32,7 +32,7 @@ from flujo_aros.reading.json_scan import find_json_end, finite, refuse_constant
 from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
 from flujo_aros.reading.node import ARRAY, OBJECT, Edit, Node, RepairLog, plain, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parser
-from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, written_anew
+from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.remainder import Span, is_disowned, prose_rest
 from flujo_aros.reading.runaway import ran_away
 from flujo_aros.reading.scalars import SURROGATE
@@ -216,10 +216,8 @@ class TagReader(Generic[T]):
             self._marks.seen = start = start if begin is None else begin.end()
             if text[start] not in "{[":
                 return False
-            values = contract.values
-            typed = isinstance(values, TypeValues)
-            anew = written_anew(values) if isinstance(values, TypeValues) else frozenset[str]()
-            rules = Rules(typed=typed, exact=contract.strict, finals=not contract.checks, rewritten=anew)
+            typed, rewritten = isinstance(contract.values, TypeValues), rewritten_fields(contract.values)
+            rules = Rules(typed=typed, exact=contract.strict, finals=not contract.checks, rewritten=rewritten)
             shape = ANY if contract.strict else contract.shape
             parser = Parser(text, start, shape, max_depth=self.max_depth, growing=True)
             self._following = Following(parser, JsonPreview(text, contract.shape, rules), quoted=False)
@@ -269,7 +267,7 @@ def _tagged(text: str, reader: TagReader[T], look: Look) -> Reading[T]:
     found = _strictly(payload)
     if isinstance(found, _NotJson):
         return Rejected(found.reason, (Issue("$", found.code, f"the payload {found.why}"),), text, raw)
-    return _judged(contract, text, raw, found.value, repairs)
+    return _judged(contract, text, raw, found[0], repairs)
 
 
 def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> str | None:
@@ -279,12 +277,6 @@ def _left_over(text: str, pairs: list[Pair], contract: TaggedContract[Any]) -> s
         return "the words before the last payload say that it is not the answer"
     issue = prose_rest(text, last, others, contract.shape, lambda: None)
     return None if issue is None else issue.message
-
-
-class _Strict(NamedTuple):
-    """The value of valid JSON."""
-
-    value: Any
 
 
 class _NotJson(NamedTuple):
@@ -299,8 +291,11 @@ class _TwiceError(ValueError):
     """A key occurs twice, with different values."""
 
 
-def _strictly(payload: str) -> _Strict | _NotJson:
-    """The value of a text that is JSON to the letter: numbers that JSON knows, each key once, whole characters."""
+def _strictly(payload: str) -> tuple[Any] | _NotJson:
+    """The value of a text that is JSON to the letter: numbers that JSON knows, each key once, whole characters.
+
+    As a tuple, because it may be None.
+    """
     try:
         value = json.loads(payload, object_pairs_hook=_once, parse_constant=refuse_constant, parse_float=finite)
     except _TwiceError as error:
@@ -309,7 +304,7 @@ def _strictly(payload: str) -> _Strict | _NotJson:
         return _NotJson(Reason.MALFORMED, "json", f"is not JSON: {error}")
     if "\\u" in payload and SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         return _NotJson(Reason.MALFORMED, "lone_surrogate", "has half of a surrogate pair, which is no character")
-    return _Strict(value)
+    return (value,)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

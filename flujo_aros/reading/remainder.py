@@ -93,23 +93,7 @@ _ANTONYMS: Final = tuple(
 """Pairs of words that turn a name into that of another thing."""
 _SUFFIXES: Final = word_set("no num nr number name id str val value list type date time s")
 """What is appended to a name without a separator: `lineno`, `hostname`."""
-_OPPOSITES: Final = (
-    "un",
-    "in",
-    "im",
-    "dis",
-    "non",
-    "not",
-    "no",
-    "de",
-    "mis",
-    "ex",
-    "anti",
-    "min",
-    "max",
-    "pre",
-    "post",
-)
+_OPPOSITES: Final = word_set("un in im dis non not no de mis ex anti min max pre post")
 # Field names that stand for the same thing in many schemas. A pair is enough to refuse, never to rename.
 _SYNONYMS: Final = tuple(
     _stems(group)
@@ -608,18 +592,16 @@ def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
 def _rest_before(text: str, chosen: Span, others: Sequence[Span], behind: str, shape: Shape) -> str | None:
     floor = max((other.end for other in others if other.end <= chosen.start), default=0)
     label = label_before(text, chosen.start, floor)
-    if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label):
+    denied = "the words before it say that it is not the answer"
+    if is_disowned(text, chosen.start, floor):
         before = mask_reasoning(text[: chosen.start], unopened=True)
-        if others or _names_in(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
-            denied = f"the words before it say that it is not the answer: {label[-60:]!r}"
-            return f"{denied}; and what precedes it cannot be read"
-    if phrases.DISOWNS.search(label) and not phrases.OWNS.search(label) and phrases.ANNOUNCED.search(behind):
-        return (
-            f"the words before it say that it is not the answer, and the text after it announces one: {label[-60:]!r}"
-        )
+        if others or names_fields(" ".join(one or two for one, two in _QUOTED.findall(before)), shape.named):
+            return f"{denied}: {label[-60:]!r}; and what precedes it cannot be read"
+        if phrases.ANNOUNCED.search(behind):
+            return f"{denied}, and the text after it announces one: {label[-60:]!r}"
     last = phrases.TURN.exact.split(label)[-1]
     if not others and phrases.NEVER.search(last) and not phrases.OWNS.search(phrases.NEVER.sub(" ", last)):
-        return f"the words before it say that it is not the answer: {label[-60:]!r}"
+        return f"{denied}: {label[-60:]!r}"
     if phrases.SAMPLE.search(label):
         around = mask_reasoning(text[: chosen.start], unopened=True)[-2_000:] + "\n" + behind[:2_000]
         if phrases.DECLINES.search(around) or phrases.ASKS.search(around):
@@ -635,7 +617,7 @@ def _rest_behind(behind: str, shape: Shape, value: Callable[[], Any]) -> str | N
     if (begun := phrases.LABEL_AT_END.search(behind)) is not None:
         return f"the text after it announces an answer that never comes: {begun[0].strip()[:40]!r}"
     for fence in _FENCE.finditer(behind) if fenced else ():
-        if fence[1].lower() not in CODE_FENCES and _names_in(fence[2], names):
+        if fence[1].lower() not in CODE_FENCES and names_fields(fence[2], names):
             return "another answer begins in a fence after it and cannot be read"
     prose = _FENCE.sub(" ", behind) if fenced else behind
     if (elided := _elision(prose)) is not None:
@@ -663,12 +645,7 @@ def _excerpt(text: str, at: int) -> str:
     return " ".join(text[at : at + 80].split())[:60]
 
 
-def names_fields(text: str, shape: Shape) -> bool:
-    """Whether a text that is not prose names a field of a contract."""
-    return _names_in(text, shape.named)
-
-
-def _names_in(text: str, names: Iterable[str]) -> bool:
+def names_fields(text: str, names: Iterable[str]) -> bool:
     """Whether a text that is not prose names one of these fields."""
     named = set(map(fold, _TOKEN.findall(text[:20_000])))
     return any(fold(name) in named for name in names)
@@ -887,10 +864,6 @@ def _said(part: Any) -> str:
     return (f"{part:g}" if isinstance(part, float) else str(part)).casefold()
 
 
-def _spellings(shape: Shape, name: str) -> Iterator[str]:
-    return (alias for alias, real in shape.keys.items() if real == name)
-
-
 def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
     """All scalars of a value, by the folded spellings of their keys."""
     found: dict[str, list[Any]] = {}
@@ -902,7 +875,9 @@ def _leaves(value: Any, shape: Shape) -> dict[str, list[Any]]:
                 real = known.keys.get(key, key)
                 parts = part if is_list(part) else [part]
                 scalars = [each for each in parts if not isinstance(each, (dict, list))]
-                spelled = {key} if len(known.keys) == len(known.properties) else {key, *_spellings(known, real)}
+                spelled = {key}
+                if len(known.keys) != len(known.properties):
+                    spelled |= {alias for alias, meant in known.keys.items() if meant == real}
                 for each in spelled if scalars else ():
                     found.setdefault(fold(each), []).extend(scalars)
                 if len(scalars) < len(parts):

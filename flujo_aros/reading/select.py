@@ -49,7 +49,7 @@ from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
 from flujo_aros.reading.lines import read_lines
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Edit, Node, RepairLog, moved, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
-from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, written_anew
+from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
 from flujo_aros.reading.remainder import Span, names_fields, prose_rest, rivalry
 from flujo_aros.reading.runaway import MOST_BLANK
 from flujo_aros.reading.scalars import FOREIGN, SURROGATE, read_number
@@ -387,19 +387,16 @@ class Search(Generic[T]):
         return True
 
     def _parser(self, start: int, *, growing: bool = False) -> Parser:
-        doubled, ends = self.text.startswith("{{", start), self.truncated is False
-        if (counts := self.contract.counts) is not None:
-            return LenientParser(
-                self.text, start, self.shape, counts=counts, max_depth=self.max_depth, ends=ends, doubled=doubled
-            )
-        return Parser(
+        counts = self.contract.counts
+        return (Parser if counts is None else LenientParser)(
             self.text,
             start,
             self.shape,
             max_depth=self.max_depth,
-            ends=ends,
-            doubled=doubled,
+            ends=self.truncated is False,
+            doubled=self.text.startswith("{{", start),
             growing=growing,
+            counts=counts,
         )
 
     def _judged(self, candidate: Candidate[T], parser: Parser, parsed: Parsed | Failure) -> Candidate[T]:
@@ -571,7 +568,6 @@ class Search(Generic[T]):
         """How a candidate is shown, and whether anything of it is final before its end."""
         contract, start = self.contract, candidate.start
         typed = isinstance(contract.values, TypeValues)
-        anew = written_anew(contract.values) if isinstance(contract.values, TypeValues) else frozenset[str]()
         kinds = contract.kinds if isinstance(contract, EventContract) else ()
         in_a_row = bool(self.found) and BETWEEN.fullmatch(self.text, self.before, start) is not None
         lists = self.shape.anything or self._is_list()
@@ -586,7 +582,7 @@ class Search(Generic[T]):
         words_before = bool(self.text[self.scanner.reasoned_to : start].strip())
         said = isinstance(contract, EventContract) and candidate.rank > FENCE and words_before
         finals = not ((in_a_row and lists) or only_objects or blank or of_a_line or said or contract.checks)
-        return Rules(typed=typed, finals=finals, kinds=kinds, rewritten=anew)
+        return Rules(typed=typed, finals=finals, kinds=kinds, rewritten=rewritten_fields(contract.values))
 
     def _is_known_line(self, start: int) -> bool:
         """Whether it is on the line of a key that is asked for: the reply may be such lines."""
@@ -891,7 +887,7 @@ class Search(Generic[T]):
         shape = self.shape
         if value is None and candidate.reason in UNREADABLE:
             part = self.text[candidate.start : candidate.end]
-            return names_fields(part, shape) or (not shape.properties and candidate.rank <= chosen.rank)
+            return names_fields(part, shape.named) or (not shape.properties and candidate.rank <= chosen.rank)
         if is_list(value):
             value, shape = (value[0] if value else None), shape.element(0)
         elif self._is_list():

@@ -132,17 +132,7 @@ class Constrain(Rung):
 
     # TRUNCATED too: a model that rambles up to its limit does not where a grammar lets it say the answer only.
     # PROVIDER only where another form was the trouble. Not REFUSED, TOO_LARGE: no form would change that.
-    answers: ClassVar[frozenset[Reason]] = frozenset(
-        {
-            Reason.NO_JSON,
-            Reason.MALFORMED,
-            Reason.INVALID,
-            Reason.AMBIGUOUS,
-            Reason.ECHOED_SCHEMA,
-            Reason.TRUNCATED,
-            Reason.PROVIDER,
-        }
-    )
+    answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.REFUSED, Reason.TOO_LARGE}
 
     sees_question: ClassVar[bool] = True
 
@@ -239,7 +229,7 @@ class Resume(Rung):
             reply = yield Ask("", self.stage, 1, task.contract, way=way, max_tokens=self._budget(task))
             return read(reply)
         cut = past.first.text
-        begin = _words_before(cut)
+        begin = cut[-_SEAM:].lstrip() if len(cut) > _SEAM else cut
         ask = Ask(continue_prompt(begin), self.stage, 1, task.contract, way="conversation", said=(cut,))
         reply = yield replace(ask, max_tokens=self.max_tokens)
         if reply.fault is not None:
@@ -304,10 +294,6 @@ def _is_any_words(outcome: Accepted[Any], contract: Contract[Any]) -> bool:
     value, made_up = outcome.value, outcome.trust is Trust.SYNTHESIZED
     unframed = isinstance(value, str) and contract.mode == "json"
     return made_up or unframed or (isinstance(value, Block) and not value.fields)
-
-
-def _words_before(cut: str) -> str:
-    return cut[-_SEAM:].lstrip() if len(cut) > _SEAM else cut
 
 
 def _unfenced(text: str) -> str:

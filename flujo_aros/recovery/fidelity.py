@@ -127,12 +127,10 @@ _COUNTS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
+_TENS: Final = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _NAMED: Final = {
     **{word: float(number) for number, word in enumerate(_COUNTS)},
-    **{word: 10.0 * tens for tens, word in enumerate(("thirty", "forty", "fifty", "sixty"), 3)},
-    "seventy": 70.0,
-    "eighty": 80.0,
-    "ninety": 90.0,
+    **{word: 10.0 * tens for tens, word in enumerate(_TENS, 3)},
     "hundred": 100.0,
     "thousand": 1000.0,
     "dozen": 12.0,

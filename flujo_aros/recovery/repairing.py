@@ -222,7 +222,9 @@ class Patch(Rung):
             if draft is None or form is None:
                 return outcome
             vault = Vault(failing.text, task.secrets, labelled=True)
-            prompt = patch_prompt(form, replace(failing, issues=_only(failing, places)), vault)
+            prompt = patch_prompt(
+                form, replace(failing, issues=tuple(issue for issue in failing.issues if issue.path in places)), vault
+            )
             if len(prompt) > self.max_chars:
                 return outcome
             reply = yield Ask(prompt, self.stage, attempt, form, model=self.model)
@@ -289,10 +291,6 @@ def _has_own(failing: Rejected, place: Place) -> bool:
     """Whether another issue names the key that is missing in the object at this place."""
     inside = (place_of(issue.path) for issue in failing.issues if issue.code == "missing")
     return any(found is not None and found[:-1] == place for found in inside)
-
-
-def _only(failing: Rejected, places: dict[str, Place]) -> Any:
-    return tuple(issue for issue in failing.issues if issue.path in places)
 
 
 def _form_of(places: dict[str, Place], schema: dict[str, Any]) -> Contract[Any] | None:

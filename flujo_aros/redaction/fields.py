@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from pydantic import BaseModel
 
@@ -229,7 +229,7 @@ class SecretsIn:
         return iter(secrets_among(self.value))
 
 
-def _is_listing(value: object) -> bool:
+def _is_listing(value: object) -> TypeGuard[Iterable[object]]:
     return isinstance(value, (list, tuple, set, frozenset))
 
 
@@ -268,8 +268,8 @@ def _members(value: object, name: str, depth: int) -> Iterable[tuple[str, object
     """The members of a value with their names; the items of a list have the name of the list."""
     if is_dict(value):
         return [(str(key), held) for key, held in value.items()]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [(name, held) for held in cast("Iterable[object]", value)]
+    if _is_listing(value):
+        return [(name, held) for held in value]
     if isinstance(value, BaseModel):
         return [*vars(value).items(), *(value.model_extra or {}).items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

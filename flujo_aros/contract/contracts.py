@@ -626,8 +626,9 @@ def compile_contract(like: Any) -> Contract[Any]:
 
     Raises `ContractError` when it cannot be compiled.
     """
-    if _is_contract(like):
-        return like
+    ready: object = like
+    if not isinstance(ready, type) and _is_contract(ready):
+        return ready
     key = _content_key(like)
     if key is None:
         return Output.json(like)

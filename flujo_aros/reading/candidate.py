@@ -183,7 +183,7 @@ class Candidate(Generic[T]):
         self.reason, self.issues = reason, issues
         return self
 
-    def anew(self) -> Candidate[T]:
+    def unread(self) -> Candidate[T]:
         """The same place, not yet read."""
         return Candidate(self.start, self.start + 1, self.rank, following=self.following)
 
@@ -253,7 +253,7 @@ def judge(
         return candidate.lose(Reason.AMBIGUOUS, Issue("$", "elided", words))
     if (split := _split_text(parsed, text)) is not None:
         return candidate.lose(Reason.AMBIGUOUS, split)
-    if _fits_as_it_stands(candidate, parsed, text, contract, ceiling):
+    if _fits_as_is(candidate, parsed, text, contract, ceiling):
         return candidate
     if _is_echo(parsed.node, contract.shape):
         return candidate.lose(Reason.ECHOED_SCHEMA, Issue("$", "echo", "it is the schema, not an answer to it"))
@@ -409,9 +409,7 @@ _LONGEST_KEY: Final = 100
 _KEY_BEFORE: Final = re.compile(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
 
 
-def _fits_as_it_stands(
-    candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk
-) -> bool:
+def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk) -> bool:
     """Whether what was parsed needs no conversion at all: the common case, and the quick one."""
     risk = worst(parsed.edits)
     if (

@@ -116,8 +116,8 @@ class RepairLog(Sequence[Repair]):
 
     def _all(self) -> tuple[Repair, ...]:
         if self._built is None:
-            root, untold = self._tree()
-            self._built = tuple(self._build(edit, root) for edit in (*untold, *self._edits))
+            root, unlogged = self._tree()
+            self._built = tuple(self._build(edit, root) for edit in (*unlogged, *self._edits))
         return self._built
 
     def _build(self, edit: Edit, root: Node | None) -> Repair:

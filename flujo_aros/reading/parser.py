@@ -94,7 +94,7 @@ class _Pause(Exception):
 class Parsed(NamedTuple):
     """The tree and its edits. `end` is the first character after it; `cut`: it touches the end of the text.
 
-    `plain` is the JSON value as it stands; `doubtful`: a key occurs twice, or is not one of the schema's.
+    `plain` is the JSON value as written; `doubtful`: a key occurs twice, or is not one of the schema's.
     """
 
     node: Node

@@ -478,9 +478,9 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     # A call is no answer.
     masked = _TOOL_CALL.sub(lambda call: " " * len(call[0]), mask_reasoning(text, unopened=True))
     first = next(values_in(masked), None)
-    mended = _mended_block(masked, contract, len(text) if first is None else first[1])
-    if mended is not None:
-        fields, node, edits = mended
+    repaired = _repaired_block(masked, contract, len(text) if first is None else first[1])
+    if repaired is not None:
+        fields, node, edits = repaired
         repairs = RepairLog(edits, text, lambda: (node, ()))
         return _with_prose(fields, text, (node.start, node.end), repairs)
     if first is None:
@@ -502,7 +502,7 @@ def _block_in(text: str, contract: BlockContract) -> Reading[Block]:
     return _with_prose(value, text, (start, end), ())
 
 
-def _mended_block(text: str, contract: BlockContract, before: int) -> tuple[dict[str, Any], Node, list[Edit]] | None:
+def _repaired_block(text: str, contract: BlockContract, before: int) -> tuple[dict[str, Any], Node, list[Edit]] | None:
     """The block, if it begins before `before` and is JSON but for its wrapping: a trailing comma, other quotes."""
     start = text.find("{", 0, before)
     if start < 0:

@@ -25,7 +25,7 @@ CODE_FENCES: Final = word_set(
     " kotlin swift go rust ruby"
     " php c cpp c++ cs csharp sql r html css scss dockerfile makefile powershell perl lua graphql mermaid latex tex"
 )
-"""Fences of programs: what they show is no answer, unless it is all they hold."""
+"""Languages of code fences: what such a fence holds is not an answer, unless an answer is all it holds."""
 _JSON_TAGS: Final = frozenset({"json", "json5", "jsonc", "jsonl", "ndjson", "jsonlines"})
 _OBJECT_START: Final = Ahead(
     r"""
@@ -74,7 +74,7 @@ class Spot(NamedTuple):
 class Scanner:
     """Walks through a text from one possible beginning to the next. Linear: it never goes back.
 
-    In a growing text it stands still before what more text could change; `seen` is how far it has looked.
+    In a growing text it stops before what more text could change; `seen` is how far it has looked.
     """
 
     def __init__(self, text: str, shape: Shape, *, growing: bool = False) -> None:

@@ -282,7 +282,7 @@ class Search(Generic[T]):
         if following is not None:
             if end is None:
                 return None
-            again = self._try(candidate.anew())  # what is JSON is taken so, whatever the parser had to guess
+            again = self._try(candidate.unread())  # what is JSON is taken so, whatever the parser had to guess
             if again.fits:
                 return again
         candidate.end = len(self.text) if end is None else end
@@ -530,7 +530,7 @@ class Search(Generic[T]):
         candidate.following = following = Following(self._parser(start, growing=True), preview, quoted)
         if find_json_end(text, start) is None:
             return candidate
-        whole = self._try(candidate.anew())
+        whole = self._try(candidate.unread())
         following.value = self._json_shown(whole) if whole.fits else NOTHING
         return candidate if following.value is NOTHING else whole
 

@@ -75,8 +75,6 @@ LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
 _NEAR: Final = 200
 _RISKS: Final = {risk.name.lower(): risk for risk in Risk}
 
-KIND_OF: Final = {OBJECT: "object", ARRAY: "array", STRING: "string", BARE: "string"}
-
 
 class Coerced(NamedTuple):
     """The JSON value, what it took, and what does not fit. `names`: real names of members, by identity."""

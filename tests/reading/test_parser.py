@@ -448,3 +448,11 @@ def test_a_number_is_not_certain_before_what_ends_it() -> None:
     assert not parser.stack[0].items
     parser.go_on('{"a": 1, "b": 2}')
     assert [member.node.kind for member in parser.stack[0].items][:1] == [NUMBER]
+
+
+@pytest.mark.parametrize(("key", "value"), [("limit", {"city": "Oslo", "limit": 3}), ("extra", None)])
+def test_only_a_declared_key_shows_where_a_string_without_its_quotes_ended(key: str, value: Any) -> None:
+    """`limit` is a field; `extra` may as well be a word of the text before it."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}, "limit": {"type": "integer"}}}
+    outcome = read(f'{{"city": "Oslo, {key}": 3}}', schema)
+    assert (outcome.value if isinstance(outcome, Accepted) else None) == value

@@ -188,6 +188,13 @@ def test_what_is_whole_is_shown_and_texts_grow(text: str, expected: Any) -> None
     assert last_of(text, {}).value == expected
 
 
+@pytest.mark.parametrize(("kind", "shown"), [("integer", {}), ("string", {"n": "12"})])
+def test_an_open_string_is_shown_only_where_a_string_is_wanted(kind: str, shown: Any) -> None:
+    """A number in quotes will be converted, also where it may be null: its first digits are not the value."""
+    schema = {"type": "object", "properties": {"n": {"anyOf": [{"type": kind}, {"type": "null"}]}}}
+    assert last_of('{"n": "12', schema).value == shown
+
+
 def test_a_value_that_touches_the_end_is_not_final() -> None:
     """Final is what stands before something else."""
     assert last_of('{"title": "a", "count": 1', OBJECT).final_paths == frozenset({"$.title"})

@@ -26,14 +26,14 @@ def review_command(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN", help="Its id, the beginning of one, or last. By default all runs.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many fields.")] = 50,
-    everything: Annotated[bool, typer.Option("--all", help="Fields that all readings agree on, too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many fields.")] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="Include fields that all readings agree on.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the fields and the calibration as JSON.")] = False,
 ) -> None:
     """List the fields of agreement steps, the least trusted first.
 
-    Below them, for each model: how often a value of it was the one that was agreed on, by how far its field could be
-    trusted in the end. A model that is often outvoted should read less, or something else.
+    Below them, for each model: how often its value was the one agreed on, by the final trust of the field. A model that
+    is often outvoted should read something else.
 
     Example: aros review last
     """

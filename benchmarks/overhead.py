@@ -4,8 +4,10 @@
 
 Steps with one model call each run durably and without an engine, and the same number of steps of DBOS alone, which
 record a reply of that size: in one process, in turns, on one SQLite file in the same mode (WAL). Times are those of
-the CPU. `ratio` is what durability adds to a step, beside a step of DBOS alone. `writes_per_step` are the statements
-that change rows of ours, counted at the database. Prints one JSON object.
+the CPU, the median of all rounds. `ratio` is what durability adds to a step, beside a step of DBOS alone in the same
+round: the median and the quartiles around it, which say how noisy the machine was. `writes_per_step` are the
+statements that change rows of ours, counted at the database: how many more a run has for each step more.
+`writes_per_run` are the others. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -74,15 +76,15 @@ async def cpu(work: Callable[[], Awaitable[object]]) -> float:
 async def measured(folder: Path, steps: int, rounds: int) -> dict[str, Any]:
     """Run all of them in turns, and compare."""
     engine = Durable(f"sqlite:///{folder / 'runs.sqlite'}")
-    durable = Runner(pipeline(steps), engine=engine, models=Models())
+    ours = Runner(pipeline(steps), engine=engine, models=Models())
     plain = Runner(pipeline(steps), models=Models())
-    await durable.run("x")
+    await ours.run("x")
     await plain.run("x")
-    writes = 0
+    longer = Runner(pipeline(2 * steps), engine=engine, models=Models())
+    writes: list[int] = []
 
     def count(_conn: object, _cursor: object, statement: str, *_: object) -> None:
-        nonlocal writes
-        writes += statement.lstrip().startswith(("INSERT", "UPDATE", "DELETE")) and "aros_durable_" in statement
+        writes[-1] += statement.lstrip().startswith(("INSERT", "UPDATE", "DELETE")) and "aros_durable_" in statement
 
     async def alone() -> None:
         with SetWorkflowID(f"bare-{time.time_ns()}"):
@@ -92,20 +94,27 @@ async def measured(folder: Path, steps: int, rounds: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {"bare": [], "durable": [], "plain": []}
     for _ in range(rounds):
         times["bare"].append(await cpu(alone))
-        times["durable"].append(await cpu(lambda: durable.run("x")))
+        times["durable"].append(await cpu(lambda: ours.run("x")))
         times["plain"].append(await cpu(lambda: plain.run("x")))
     sa.event.listen(engine.store.engine, "before_cursor_execute", count)
-    await durable.run("x")
+    for runner in (ours, longer):
+        writes.append(0)
+        await runner.run("x")
     engine.close()
     each = {name: statistics.median(found) / steps * 1e3 for name, found in times.items()}
+    rounds_of = zip(times["durable"], times["plain"], times["bare"], strict=True)
+    low, ratio, high = statistics.quantiles([(durable - plain) / bare for durable, plain, bare in rounds_of], n=4)
+    for_each = (writes[1] - writes[0]) / steps
     return {
         "steps": steps,
         "rounds": rounds,
         "bare_dbos_ms_per_step": round(each["bare"], 2),
         "durable_ms_per_step": round(each["durable"], 2),
         "step_without_durability_ms": round(each["plain"], 2),
-        "ratio": round((each["durable"] - each["plain"]) / each["bare"], 2),
-        "writes_per_step": round(writes / steps, 2),
+        "ratio": round(ratio, 2),
+        "ratio_quartiles": [round(low, 2), round(high, 2)],
+        "writes_per_step": round(for_each, 2),
+        "writes_per_run": round(writes[0] - for_each * steps),
         "dbos_is_imported_without_durability": imported_without(),
     }
 
@@ -122,7 +131,7 @@ def main() -> int:
     """Measure, and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=40)
-    options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--rounds", type=int, default=41)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(json.dumps(asyncio.run(measured(Path(folder), given.steps, given.rounds))))

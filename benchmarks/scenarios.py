@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +60,7 @@ from flujo_aros import (
     UsageError,
 )
 from flujo_aros.durable.audit import broken_laws
-from flujo_aros.durable.recorder import RunRecording
+from flujo_aros.durable.recorder import Keep, RunRecording
 from flujo_aros.durable.store import RunRow, Store
 from flujo_aros.events import StepFinished, StepStarted, TextAppended, TextDelta, TextReplaced, observing
 from flujo_aros.host.recorded import Record
@@ -297,7 +298,7 @@ class Kept:
             self.store.add(connection, given)
         row = self.store.claim(task.run_id, 1, "here")
         assert row is not None
-        recording = RunRecording(self.store, row, runner.pipeline, [], {}, self.checkpoint)
+        recording = RunRecording(self.store, row, runner.pipeline, [], {}, partial(self.checkpoint, row))
         try:
             result = await runner.execute(task, recording)
         except asyncio.CancelledError:
@@ -307,9 +308,10 @@ class Kept:
         await recording.finish(result)
         return result
 
-    async def checkpoint(self, key: str, make: Callable[[], Awaitable[Record]]) -> Record:
+    async def checkpoint(self, run: RunRow, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
         """Keep the record of a call."""
         record = self.calls[key] = await make()
+        await keep(lambda starts: self.store.started(run.run_id, run.epoch, starts))
         return record
 
     async def submit(self, *_: Any, **__: Any) -> Any:

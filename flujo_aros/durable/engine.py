@@ -10,11 +10,12 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self, cast
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, EnqueueOptions, SetWorkflowID
@@ -22,14 +23,15 @@ from dbos import error as engine_errors
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
+from flujo_aros.durable.checkpoint import Checkpoints, EngineRows, draw_ids, rows_of
 from flujo_aros.durable.handle import DurableHandle
 from flujo_aros.durable.limits import SharedLimits
 from flujo_aros.durable.liveness import Liveness, dequeue_while, liveness
 from flujo_aros.durable.recorder import RunRecording
 from flujo_aros.durable.serializer import JsonSerializer, refuse_pickles
-from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, Superseded, workflow_of
+from flujo_aros.durable.store import OPEN, RUNS, DatabaseError, RunRow, Store, Superseded, Unwritten, workflow_of
 from flujo_aros.errors import ArosError, UsageError
-from flujo_aros.host import PerMinute, Record
+from flujo_aros.host import PerMinute
 from flujo_aros.pipeline.model import Answer, Pipeline
 from flujo_aros.pipeline.pause import every_step, fingerprint
 from flujo_aros.pipeline.recorded import as_saved
@@ -112,6 +114,8 @@ class Durable:
         self._client: DBOSClient | None = None
         self._liveness: Liveness | None = None
         self._launched = False
+        self._versions: WeakKeyDictionary[Runner, str] = WeakKeyDictionary()
+        self._engine_rows: EngineRows
         self._queues: Sequence[str] = ()
         self._local: dict[str, _Local] = {}
         self._active: dict[str, _Active] = {}
@@ -194,6 +198,7 @@ class Durable:
                 dbos = DBOS(config=config)
                 DBOS.listen_queues(list(queues))
                 DBOS.launch()
+                self._engine_rows = rows_of(dbos)
                 dequeue_while(self._may_dequeue, dbos._sys_db)  # pyright: ignore[reportPrivateUsage]
                 for queue in queues:
                     DBOS.register_queue(
@@ -202,9 +207,11 @@ class Durable:
                         partition_concurrency=per_partition,
                         polling_interval_sec=_LOOK_SECONDS,
                     )
-            except (SQLAlchemyError, engine_errors.DBOSException) as error:
+            except (SQLAlchemyError, engine_errors.DBOSException, UsageError) as error:
                 _open = None
                 DBOS.destroy()
+                if isinstance(error, UsageError):
+                    raise
                 raise UsageError(f"the durable database {self.url!r} cannot be used: {error}") from error
             self._launched = True
             self._watcher = threading.Thread(target=self._watch, name="aros-watcher", daemon=True)
@@ -281,7 +288,9 @@ class Durable:
 
     def register(self, runner: Runner) -> str:
         """Let this process execute the runs of a pipeline, whoever begins them. Gives the pipeline's version."""
-        version = version_of(runner.pipeline)
+        version = self._versions.get(runner)
+        if version is None:
+            version = self._versions[runner] = version_of(runner.pipeline)
         self.runners[version] = runner
         return version
 
@@ -557,11 +566,12 @@ class Durable:
             result = await self._execute(runner, row, local)
         except Superseded:
             return "superseded"
-        except (ArosError, asyncio.CancelledError) as error:
+        except (ArosError, Unwritten, asyncio.CancelledError) as raised:
+            error = raised.error if isinstance(raised, Unwritten) else raised
             if local is not None:
                 local.error = error
             elif isinstance(error, (DatabaseError, asyncio.CancelledError)):
-                raise  # it goes on once the database is there again, or in another process
+                raise error from raised  # it goes on once the database is there again, or in another process
             else:
                 await asyncio.to_thread(self._give_up, run_id, str(error))
             return "failed"
@@ -611,7 +621,7 @@ class Durable:
         rows = await asyncio.to_thread(store.steps, row.run_id) if begun else []
         calls, highest = await asyncio.to_thread(store.calls, segments) if begun else ({}, 0)
         texts = await asyncio.to_thread(store.texts, row.run_id) if begun and row.live else []
-        _draw_ids(highest)
+        draw_ids(highest)
         limiter = SharedLimits(store, self.limits) if self.limits else None
         recording = RunRecording(
             store,
@@ -619,7 +629,7 @@ class Durable:
             runner.pipeline,
             rows,
             calls,
-            _checkpoint,
+            Checkpoints(self._engine_rows, store, row),
             limiter=limiter,
             texts=texts,
             observers=runner.observers,
@@ -638,6 +648,7 @@ class Durable:
                 raise
             return task.result
         finally:
+            recording.stop()
             if self._active.get(row.run_id) is active:  # else it was taken over, by this process itself
                 del self._active[row.run_id]
         status = await recording.finish(result)
@@ -740,28 +751,6 @@ def version_of(pipeline: Pipeline) -> str:
     """A hash of all that decides what a run does: its steps with their contracts, and the ladders in force."""
     ladders = [repr(step.facts.ladder) for step in every_step(pipeline) if isinstance(step, Step)]
     return hashlib.sha256(json.dumps([fingerprint(pipeline), ladders]).encode()).hexdigest()
-
-
-def _draw_ids(highest: int) -> None:
-    """Draw the step ids that were drawn before: what was recorded is in memory, and new calls get new ids."""
-    drawn = 0
-    while drawn < highest:
-        drawn = DBOS.reserve_step().step_id
-
-
-async def _checkpoint(key: str, make: Callable[[], Awaitable[Record]]) -> Record:
-    """Run a call as one step of the engine. Its id is drawn at once, so that no order of completion matters."""
-    try:
-        step = DBOS.reserve_step()
-
-        async def body() -> Record:
-            return await make()
-
-        return await step.run_async({"name": key}, body)
-    except engine_errors.DBOSWorkflowConflictIDError as error:
-        raise Superseded(key) from error
-    except engine_errors.DBOSWorkflowCancelledError as error:
-        raise asyncio.CancelledError(str(error)) from error
 
 
 def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None) -> RunTask:

@@ -18,7 +18,7 @@ from flujo_aros.events import (
 )
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.pause import slots_of
-from flujo_aros.pipeline.results import PausedRun, RecordedStep, RunResult, RunStatus, StepResult, StepStatus
+from flujo_aros.pipeline.results import PausedRun, RecordedStep, RunResult, RunStatus, StepResult, StepStatus, in_order
 from flujo_aros.pipeline.runner import Runner
 from flujo_aros.pipeline.streaming import StreamEvent
 from flujo_aros.usage import Usage
@@ -175,7 +175,7 @@ def result_of(
     Of a run that is `unfinished` it has the steps that have settled, and counts as failed.
     """
     recorded = [RecordedStep.model_validate(step.record) for step in steps if step.record is not None]
-    ended: list[StepResult[Any]] = [slot.result for slot in slots_of(recorded, pipeline).values()]
+    ended = in_order(slot.result for slot in slots_of(recorded, pipeline).values())
     ended += [
         StepResult(step["name"], step["kind"], StepStatus.SKIPPED, None, Usage(), 0, 0.0)
         for step in (row.result or {}).get("steps", [])

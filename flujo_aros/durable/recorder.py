@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import Any, Final, ParamSpec, Protocol, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Final, ParamSpec, Protocol, TypeVar
 
-from flujo_aros.durable.store import RunRow, StepRow, Superseded, TextRow
+from flujo_aros.durable.store import DatabaseError, RunRow, StepRow, Superseded, TextRow, Unwritten
 from flujo_aros.events import BufferedObserver, LiveEvent, Observer, TextAppended, TextDelta, TextReplaced
 from flujo_aros.host import CallMade, Question, Record, recorded_by
 from flujo_aros.outcome import Accepted
@@ -29,33 +31,38 @@ _FLUSH_SECONDS: Final = 0.25
 _LONGEST_FLUSH: Final = 10.0
 _PLAIN: Final = (str, int, float, bool, type(None))
 
+Row = Mapping[str, Any]
+Keep = Callable[[Callable[[Sequence[Row]], None]], Awaitable[None]]
+"""Calls a function in a thread with the starts that are not written yet. It writes them, all or none."""
+
 
 class Checkpoint(Protocol):
-    """Runs a call as one step of the engine, and keeps its record under this key."""
+    """Makes a call, and keeps its record under this key as one step of the engine."""
 
-    async def __call__(self, key: str, make: Callable[[], Awaitable[Record]]) -> Record:
-        """The record. Raises `Superseded` where another worker has the run."""
+    async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
+        """The record, once it is written through `keep`. Raises `Superseded` where another worker has the run."""
         ...
 
 
 class Rows(Protocol):
     """Where the rows of a run are kept: a `Store`, or what an engine has in its place."""
 
-    def started(self, run_id: str, epoch: int, name: str, kind: str, seq: int) -> None:
-        """Keep that a step starts; once more if it had not settled."""
+    def started(self, run_id: str, epoch: int, starts: Sequence[Row]) -> None:
+        """Keep that steps start; once more those that had not settled."""
         ...
 
-    def settled(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep how steps have settled, all or none."""
+    def settled(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
+        """Keep that steps start, and how steps have settled, all or none."""
         ...
 
     def finish(
         self,
         run_id: str,
         epoch: int,
-        status: str,
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Row],
         *,
+        status: str,
+        starts: Sequence[Row] = (),
         seconds: float,
         result: Mapping[str, Any],
         paused: Mapping[str, Any] | None = None,
@@ -64,7 +71,7 @@ class Rows(Protocol):
         """Keep how a run has ended, or that it waits. `completed` only if every step that started has settled."""
         ...
 
-    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row]) -> None:
         """Keep pieces of replies."""
         ...
 
@@ -78,7 +85,14 @@ class Limiter(Protocol):
 
 
 class RunRecording:
-    """Keeps one run in its database. `rows` and `calls` are what was kept of it before this process took it up."""
+    """Keeps one run in its database. `rows` and `calls` are what was kept of it before this process took it up.
+
+    A step whose work is recorded calls is written when the first of them is recorded, when it settles, or after
+    `start_within` seconds, whichever comes first, in the same transaction. A function of one's own leaves no other
+    trace, and a step that was written before starts once more: these are written before any of their work.
+    """
+
+    start_within: ClassVar[float] = 0.05
 
     def __init__(
         self,
@@ -94,6 +108,9 @@ class RunRecording:
         observers: Sequence[Observer] = (),
     ) -> None:
         self._store = store
+        self._starts: dict[str, Row] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._late: asyncio.Task[None] | None = None
         self._buffered = [each for each in observers if isinstance(each, BufferedObserver)]
         self._run = run
         self._calls = calls
@@ -110,6 +127,7 @@ class RunRecording:
         }
         self._written = {name: _state(slot.result) for name, slot in self.recorded.items()}
         self._left_open = {row.name for row in rows if row.status is None}
+        self._known = {row.name for row in rows}
         self._containers: set[str] = set()
         for row in rows:
             self._stands_in(row.name)
@@ -126,14 +144,63 @@ class RunRecording:
         """Whether the text of replies is kept while it is written."""
         return self._run.live
 
-    async def started(self, name: str, kind: str) -> None:
-        """Keep that a step starts, before any of its work."""
+    async def started(self, name: str, step: PipelineStep) -> None:
+        """Keep that a step starts: before its work, or with the first of it that is kept."""
         self._stands_in(name)
         async with self._turn:
             await self._flush()
             self._seq += 1
             self._left_open.add(name)  # until it settles: one that is cancelled before its work begins never does
-            await _written(self._store.started, self._run.run_id, self._run.epoch, name, kind, self._seq)
+            self._starts[name] = {"name": name, "kind": step.kind, "seq": self._seq, "started": time.time()}
+            leaves_traces = isinstance(step, Step) or bool(step.bodies)
+            if not leaves_traces or name in self._known or not self.start_within:
+                await self._write(self._store.started)
+            elif self._alarm is None:
+                self._alarm = asyncio.get_running_loop().call_later(self.start_within, self._write_late)
+
+    def _write_late(self) -> None:
+        self._alarm, self._late = None, asyncio.ensure_future(self._write_starts())
+
+    async def _write_starts(self) -> None:
+        async with self._turn:
+            if self._starts:
+                with suppress(Superseded, Unwritten):  # the next write of the run finds the same, and raises it
+                    await self._write(self._store.started)
+
+    def stop(self) -> None:
+        """Write nothing more by itself: the run is given up, or has ended."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = None
+
+    async def _keep(self, write: Callable[[Sequence[Row]], None]) -> None:
+        """As `Keep`."""
+        async with self._turn:
+            await self._starting(self._starts, write)
+
+    async def _write(self, write: Callable[..., T], rows: Sequence[Row] | None = None, **options: Any) -> T:
+        """Write rows of the run, and the starts that wait: of a step that settles with them, in its own row."""
+        starts = dict(self._starts)
+        if rows is None:
+            return await self._starting(starts, lambda given: write(self._run.run_id, self._run.epoch, given))
+        whole = [{**row, **starts.pop(row["name"], {})} for row in rows]
+        return await self._starting(
+            starts, lambda given: write(self._run.run_id, self._run.epoch, whole, starts=given, **options)
+        )
+
+    async def _starting(self, starts: Mapping[str, Row], write: Callable[[Sequence[Row]], T]) -> T:
+        """Call `write` in a thread with the starts to write. Where it fails, all that waited wait on."""
+        self.stop()
+        waiting, self._starts = self._starts, {}
+
+        def writing() -> T:
+            try:
+                return write(list(starts.values()))
+            except BaseException:
+                self._starts = waiting
+                raise
+
+        return await _to_the_end(writing)
 
     def _stands_in(self, name: str) -> None:
         """Note which steps have this one inside: with them is kept what is inside and was not kept by itself."""
@@ -176,7 +243,7 @@ class RunRecording:
                 self._left_open.discard(name)
                 rows.append(self._row(_abandoned(name, slot.name)))
             await self._observed()
-            await _written(self._store.settled, self._run.run_id, self._run.epoch, rows)
+            await self._write(self._store.settled, rows)
         self._written.update((each.name, _state(each.result)) for each in changed)
 
     async def _observed(self) -> None:
@@ -210,12 +277,10 @@ class RunRecording:
             rows += [self._row(_abandoned(name, name)) for name in sorted(self._left_open)]
             paused = result.paused
             await self._observed()
-            return await _written(
+            return await self._write(
                 self._store.finish,
-                self._run.run_id,
-                self._run.epoch,
-                result.status.value,
                 rows,
+                status=result.status.value,
                 seconds=result.seconds,
                 result=replace(result, paused=None).to_dict(),
                 paused=None if paused is None else paused.model_copy(update={"steps": []}).to_dict(),
@@ -255,7 +320,7 @@ class RunRecording:
             self._seq += 1
             rows.append({"seq": self._seq, "step": step, "kind": kind, "text": text})
         if rows:
-            await _written(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
+            await _to_the_end(self._store.add_texts, self._run.run_id, self._run.epoch, rows)
 
     async def call(
         self, step: str, kind: str, make: Callable[[], Awaitable[CallMade]], model: str, size: int
@@ -277,7 +342,10 @@ class RunRecording:
             finally:
                 await settle(made)
 
-        return await self._checkpoint(key, body)
+        try:
+            return await self._checkpoint(key, body, self._keep)
+        except DatabaseError as error:
+            raise Unwritten(error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,18 +402,27 @@ def _state(result: StepResult[Any]) -> tuple[str, str | None]:
     return result.status.value, result.excused_by
 
 
-async def _written(write: Callable[P, T], *given: P.args, **options: P.kwargs) -> T:
-    """Write in a thread, to the end: a write that a cancelled step no longer waits for would overtake the next."""
-    writing = asyncio.ensure_future(asyncio.to_thread(write, *given, **options))
+async def _to_the_end(write: Callable[P, T], *given: P.args, **options: P.kwargs) -> T:
+    """Write in a thread, to the end: a write that a cancelled step no longer waits for would overtake the next.
+
+    Raises `Unwritten` where the database refuses.
+    """
+    bound = partial(write, *given, **options)
+    writing = asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, bound))
     cancelled: asyncio.CancelledError | None = None
-    while not writing.done():
+    while True:
         try:
-            await asyncio.wait([writing])
+            found = await asyncio.shield(writing)
         except asyncio.CancelledError as error:
+            if writing.cancelled():
+                raise
             cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    return writing.result()
+        except DatabaseError as error:
+            raise Unwritten(error) from error
+        else:
+            if cancelled is not None:
+                raise cancelled
+            return found
 
 
 def _abandoned(name: str, by: str) -> RecordedStep:

@@ -173,6 +173,17 @@ class DatabaseError(UsageError):
     """The database has refused something, or is away: what was under way goes on once it is there again."""
 
 
+class Unwritten(BaseException):
+    """The database has refused a write of a run that is under way: it stops here, and goes on from what is written.
+
+    Not an `Exception`: no step may fail because of it.
+    """
+
+    def __init__(self, error: DatabaseError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Store:
     """The rows of one database. Every method is one transaction, and blocks: call it from a thread.
 
@@ -389,22 +400,36 @@ class Store:
         if not held:
             raise Superseded(run_id)
 
-    def started(self, run_id: str, epoch: int, name: str, kind: str, seq: int) -> None:
-        """Keep that a step starts; once more if it had not settled."""
-        row = {"run_id": run_id, "epoch": epoch, "name": name, "kind": kind, "seq": seq, "now": time.time()}
+    def started(self, run_id: str, epoch: int, starts: Sequence[Mapping[str, Any]]) -> None:
+        """Keep that steps start; once more those that had not settled."""
         with self.connection() as connection:
             if not self.is_sqlite:  # what commits after it takes it along
                 connection.execute(_LAZY_COMMIT)
-            if connection.execute(self._start, row).rowcount == 0:
+            self.add_starts(connection, run_id, epoch, starts)
+
+    def add_starts(
+        self, connection: sa.Connection, run_id: str, epoch: int, starts: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """The same as a part of this transaction. Raises `Superseded` where somebody else has the run."""
+        for start in starts:
+            if connection.execute(self._start, {"run_id": run_id, "epoch": epoch, **start}).rowcount == 0:
                 raise Superseded(run_id)
 
-    def settled(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep how steps have settled, in one transaction."""
+    def settled(
+        self,
+        run_id: str,
+        epoch: int,
+        rows: Sequence[Mapping[str, Any]],
+        starts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Keep that steps start, and how steps have settled, in one transaction."""
         with self.connection() as connection:
+            self.add_starts(connection, run_id, epoch, starts)
             self._settled(connection, run_id, epoch, rows)
 
     def _settled(self, connection: sa.Connection, run_id: str, epoch: int, rows: Iterable[Mapping[str, Any]]) -> None:
-        same = {"run_id": run_id, "epoch": epoch, "now": time.time()}
+        now = time.time()
+        same = {"run_id": run_id, "epoch": epoch, "started": now, "now": now}
         for row in rows:
             record = json.dumps(row["record"], ensure_ascii=False)
             if connection.execute(self._settle, {**same, **row, "record": record}).rowcount == 0:
@@ -414,9 +439,10 @@ class Store:
         self,
         run_id: str,
         epoch: int,
-        status: str,
         rows: Sequence[Mapping[str, Any]],
         *,
+        status: str,
+        starts: Sequence[Mapping[str, Any]] = (),
         seconds: float,
         result: Mapping[str, Any],
         paused: Mapping[str, Any] | None = None,
@@ -428,6 +454,7 @@ class Store:
         """
         with self.connection() as connection:
             self._own(connection, run_id, epoch)
+            self.add_starts(connection, run_id, epoch, starts)
             self._settled(connection, run_id, epoch, rows)
             unsettled = self._unsettled(connection, run_id)
             note = None
@@ -533,13 +560,14 @@ class Store:
 # Twice for each step, so that each is one statement that is made once: it writes only where the run is ours still.
 _START: Final = """
 INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started)
-SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1, CAST(:now AS DOUBLE PRECISION) {mine}
+SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1,
+CAST(:started AS DOUBLE PRECISION) {mine}
 ON CONFLICT (run_id, name) DO UPDATE SET attempt = aros_durable_steps.attempt + 1, started = excluded.started,
 settled = NULL, settled_seq = NULL, status = NULL
 """
 _SETTLE: Final = """
 INSERT INTO aros_durable_steps (run_id, name, kind, seq, attempt, started, settled, settled_seq, status, record)
-SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1, CAST(:now AS DOUBLE PRECISION),
+SELECT run_id, CAST(:name AS TEXT), CAST(:kind AS TEXT), CAST(:seq AS BIGINT), 1, CAST(:started AS DOUBLE PRECISION),
 CAST(:now AS DOUBLE PRECISION), CAST(:settled_seq AS BIGINT), CAST(:status AS TEXT), CAST(:record AS TEXT) {mine}
 ON CONFLICT (run_id, name) DO UPDATE SET settled = excluded.settled, status = excluded.status,
 record = excluded.record, settled_seq = COALESCE(aros_durable_steps.settled_seq, excluded.settled_seq)

@@ -26,7 +26,7 @@ from uuid import uuid4
 from flujo_aros.durable.audit import broken_laws
 from flujo_aros.durable.engine import task_of, version_of
 from flujo_aros.durable.handle import ENDED, result_of
-from flujo_aros.durable.recorder import RunRecording
+from flujo_aros.durable.recorder import Keep, Row, RunRecording
 from flujo_aros.durable.store import RunRow, StepRow
 from flujo_aros.errors import ArosError, UsageError
 from flujo_aros.host.recorded import CallMade, Record, recorder
@@ -74,15 +74,17 @@ class _Rows:
         self.run = run
         self.steps: dict[str, StepRow] = {}
 
-    def started(self, run_id: str, epoch: int, name: str, kind: str, seq: int) -> None:
-        """Keep that a step starts."""
+    def started(self, run_id: str, epoch: int, starts: Sequence[Row]) -> None:
+        """Keep that steps start."""
         del epoch
-        known = self.steps.get(name)
-        self.steps[name] = StepRow(run_id=run_id, name=name, kind=kind, seq=known.seq if known else seq)
+        for start in starts:
+            name = start["name"]
+            seq = self.steps[name].seq if name in self.steps else start["seq"]
+            self.steps[name] = StepRow(run_id=run_id, name=name, kind=start["kind"], seq=seq)
 
-    def settled(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep how steps have settled."""
-        del epoch
+    def settled(self, run_id: str, epoch: int, rows: Sequence[Row], starts: Sequence[Row] = ()) -> None:
+        """Keep that steps start, and how steps have settled."""
+        self.started(run_id, epoch, starts)
         for row in rows:
             self.steps.setdefault(
                 row["name"], StepRow(run_id=run_id, name=row["name"], kind=row["kind"], seq=row["seq"])
@@ -94,16 +96,17 @@ class _Rows:
         self,
         run_id: str,
         epoch: int,
-        status: str,
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Row],
         *,
+        status: str,
+        starts: Sequence[Row] = (),
         seconds: float,
         result: Mapping[str, Any],
         paused: Mapping[str, Any] | None = None,
         carrier: Mapping[str, str] | None = None,
     ) -> str:
         """Keep how the run has ended: the completion gate. Gives the status that holds."""
-        self.settled(run_id, epoch, rows)
+        self.settled(run_id, epoch, rows, starts)
         open_ = [step.name for step in self.steps.values() if step.status is None]
         note = None
         if open_ and status not in ("cancelled", "paused"):
@@ -122,12 +125,17 @@ class _Rows:
         )
         return status
 
-    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    def add_texts(self, run_id: str, epoch: int, rows: Sequence[Row]) -> None:
         """Nothing is shown while it is written."""
 
 
 class _Recording(RunRecording):
-    """The recording of a run inside its workflow: Temporal's own timer waits, also over a crash."""
+    """The recording of a run inside its workflow: Temporal's own timer waits, also over a crash.
+
+    Steps start at once: a clock here would be one of Temporal's timers, and a row costs nothing.
+    """
+
+    start_within = 0.0
 
     async def wait(self, name: str, seconds: float) -> None:
         """Wait before a retry."""
@@ -163,7 +171,8 @@ class _ArosRun:
             rows.run, self._answer = row, None
 
     async def _segment(self, runner: Runner, row: RunRow, rows: _Rows) -> str:
-        recording = _Recording(rows, row, runner.pipeline, list(rows.steps.values()), dict(self._calls), self._made)
+        steps, calls = list(rows.steps.values()), dict(self._calls)
+        recording = _Recording(rows, row, runner.pipeline, steps, calls, self._made)
         task = task_of(row, recording)
         try:
             result = await runner.execute(task, recording)
@@ -173,8 +182,9 @@ class _ArosRun:
             result = task.result
         return await recording.finish(result)
 
-    async def _made(self, key: str, make: Callable[[], Awaitable[Record]]) -> Record:
+    async def _made(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
         """Make a call as one activity. Where its worker is lost, it is made again: where the run is executed then."""
+        del keep  # the workflow has it in memory, as it has its steps
         record = self._calls[key] = await _opened().make(workflow.info().workflow_id, key, make)
         return record
 

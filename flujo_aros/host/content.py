@@ -27,6 +27,8 @@ def has_content(value: object) -> bool:
     waiting = [value]
     while waiting:
         here = waiting.pop()
+        if isinstance(here, (str, int, float)):
+            continue
         if is_content(here):
             return True
         if isinstance(here, Mapping):

@@ -149,7 +149,7 @@ class Execution:
         if self.gate is not None:
             await self.gate()
         if self.recording is not None:
-            await self.recording.started(name, step.kind)
+            await self.recording.started(name, step)
         with step_span(self.ledger.run_id, name, step.kind) as finish:
             slot = self.ledger.open(name, step.kind, step.on_degraded)
             slot.read_trust = slot.input_trust = frame.trust_of(step)

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from flujo_aros.errors import ArosError
 from flujo_aros.outcome import Degraded, Outcome, Rejected, Trust
-from flujo_aros.pipeline.results import OnDegraded, RunResult, RunStatus, StepResult, StepStatus, Work, run_status
+from flujo_aros.pipeline.results import (
+    OnDegraded,
+    RunResult,
+    RunStatus,
+    StepResult,
+    StepStatus,
+    Work,
+    in_order,
+    run_status,
+)
 from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
@@ -313,7 +322,7 @@ class RunLedger:
     def result_with(self, context: Any) -> RunResult:
         """The same, with the context as the steps have left it."""
         skipped = [_skipped(name, kind) for name, kind in self._planned if name not in self._slots]
-        steps = (*(slot.result for slot in self._slots.values()), *skipped)
+        steps = (*in_order(slot.result for slot in self._slots.values()), *skipped)
         return RunResult(self.run_id, self.pipeline, self._stopped or run_status(steps), steps, self.seconds, context)
 
 

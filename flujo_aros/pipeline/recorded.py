@@ -34,7 +34,7 @@ def recorded_step(slot: Slot, *, talks: bool) -> RecordedStep:
     kept = ("name", "kind", "status", "attempts", "seconds", "error", "degraded_accepted", "caused_by", "excused_by")
     return RecordedStep(
         **{key: getattr(result, key) for key in (*kept, "replaced", "input_trust")},
-        **dataclasses.asdict(result.usage),
+        **_members(result.usage),
         outcome=_recorded_outcome(result),
         stages=[RecordedStage(**_with_usage(stage)) for stage in result.stages],
         writes=[(list(path), as_saved(value, f"step {result.name!r}")) for path, value in slot.writes],
@@ -93,7 +93,7 @@ def _recorded_outcome(result: StepResult[Any]) -> RecordedOutcome | None:
             trust=outcome.trust.value,
             origin=outcome.origin,
             text=outcome.text,
-            repairs=[RecordedRepair(**dataclasses.asdict(repair)) for repair in outcome.repairs],
+            repairs=[RecordedRepair(**_members(repair)) for repair in outcome.repairs],
         )
     rejected = outcome.because if isinstance(outcome, Degraded) else outcome
     return RecordedOutcome(
@@ -138,9 +138,14 @@ def _outcome(saved: RecordedOutcome, contract: Contract[Any] | None) -> Outcome[
 
 def _with_usage(record: StageRecord | Attempt) -> dict[str, Any]:
     """The members of a record, with those of its usage among them."""
-    members = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
+    members = _members(record)
     usage: Usage = members.pop("usage")
-    return members | dataclasses.asdict(usage)
+    return members | _members(usage)
+
+
+def _members(record: StageRecord | Attempt | Usage | Repair) -> dict[str, Any]:
+    """The fields of a record by name. Not `asdict`, which copies all that is inside."""
+    return {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
 
 
 def _stage(stage: RecordedStage) -> StageRecord:

@@ -23,7 +23,7 @@ class Recording(Protocol):
         """The steps that had settled before this process took the run up, by name: they do not run again."""
         ...
 
-    async def started(self, name: str, kind: str) -> None:
+    async def started(self, name: str, step: PipelineStep) -> None:
         """Keep that a step starts."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
@@ -546,6 +546,24 @@ _RUN_STATUS_OF: Final = {
     # Skipped without anything that explains it: the run did not do all it was asked to.
     StepStatus.SKIPPED: RunStatus.FAILED,
 }
+
+
+def in_order(steps: Iterable[StepResult[Any]]) -> list[StepResult[Any]]:
+    """Each step with those inside it right after it, however their work was interleaved; others as they started."""
+    found = {step.name: step for step in steps}
+    inside: dict[str, list[StepResult[Any]]] = {}
+    for name, step in found.items():
+        around = name.rpartition("/")[0]
+        while around and around not in found:
+            around = around.rpartition("/")[0]
+        inside.setdefault(around, []).append(step)
+    ordered: list[StepResult[Any]] = []
+    waiting = inside.get("", [])[::-1]
+    while waiting:
+        step = waiting.pop()
+        ordered.append(step)
+        waiting += inside.get(step.name, [])[::-1]
+    return ordered
 
 
 def run_status(steps: Sequence[StepResult[Any]]) -> RunStatus:

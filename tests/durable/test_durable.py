@@ -391,8 +391,8 @@ def test_a_step_that_is_cancelled_before_its_work_begins_does_not_stay_open(tmp_
         row = store.claim("run-1", 1, "here")
         assert row is not None
         recording = RunRecording(store, row, Pipeline([Call("fan", function=len)]), [], {}, _never)
-        await recording.started("fan", "parallel")
-        inside = asyncio.create_task(recording.started("fan/b/work", "step"))
+        await recording.started("fan", Call("fan", function=len))
+        inside = asyncio.create_task(recording.started("fan/b/work", Call("work", function=len)))
         await asyncio.sleep(0)
         inside.cancel()
         with suppress(asyncio.CancelledError):
@@ -407,5 +407,5 @@ def test_a_step_that_is_cancelled_before_its_work_begins_does_not_stay_open(tmp_
     assert asyncio.run(main(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}"))) == ("completed", [])
 
 
-async def _never(key: str, make: object) -> dict[str, object]:
+async def _never(key: str, make: object, keep: object) -> dict[str, object]:
     raise AssertionError(key)

@@ -1,0 +1,102 @@
+"""One call of a run as one step of the engine, written in one transaction with rows of ours.
+
+DBOS runs a step in two transactions: it looks whether the step was recorded before, and records it. The first would
+find nothing here: what was recorded is read once, when a run is taken up, and every new call has an id of its own. The
+second is DBOS's own statement, which asks in its transaction whether this execution still owns the workflow; the starts
+of steps that are not written yet go along. So a step of ours costs little more than a bare step of DBOS.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+import sqlalchemy as sa
+from dbos import DBOS
+from dbos import _sys_db as internals  # pyright: ignore[reportPrivateUsage]
+from dbos import error as engine_errors
+from sqlalchemy.exc import SQLAlchemyError
+
+from flujo_aros.durable.recorder import Keep
+from flujo_aros.durable.serializer import NAME, JsonSerializer
+from flujo_aros.durable.store import RunRow, Store, Superseded
+from flujo_aros.errors import UsageError
+from flujo_aros.host import Record
+
+_PARAMETERS: Final = ("result", "completed_at_epoch_ms", "conn")
+_SERIALIZER: Final = JsonSerializer()
+
+
+class EngineRows(Protocol):
+    """What is used of DBOS's own access to its tables."""
+
+    engine: sa.Engine
+
+    def _record_operation_result_txn(
+        self, result: Mapping[str, Any], completed_at_epoch_ms: int, conn: sa.Connection
+    ) -> None:
+        """Record a step as a part of this transaction, if this execution owns the workflow."""
+        ...
+
+
+def rows_of(dbos: DBOS) -> EngineRows:
+    """The engine's own rows. Raises `UsageError` where this release of it records steps in another way."""
+    rows = dbos._sys_db  # pyright: ignore[reportPrivateUsage]
+    record = getattr(rows, "_record_operation_result_txn", None)
+    known = callable(record) and tuple(inspect.signature(record).parameters)[: len(_PARAMETERS)] == _PARAMETERS
+    if not known or not callable(getattr(internals, "db_retry", None)):
+        raise UsageError(
+            "this release of dbos records steps in another way; install one that is known: pip install 'dbos>=3.4,<4'"
+        )
+    return cast("EngineRows", rows)
+
+
+class Checkpoints:
+    """The calls of one run, kept as steps of the workflow that executes it."""
+
+    def __init__(self, rows: EngineRows, store: Store, run: RunRow) -> None:
+        self._rows = rows
+        self._store = store
+        self._run = run
+
+    async def __call__(self, key: str, make: Callable[[], Awaitable[Record]], keep: Keep) -> Record:
+        """As `Checkpoint`. The id is drawn at once, so that no order of completion matters."""
+        step: dict[str, Any] = {
+            "workflow_uuid": self._run.workflow_id,
+            "function_id": DBOS.reserve_step().step_id,
+            "function_name": key,
+            "error": None,
+            "serialization": NAME,
+            "started_at_epoch_ms": _now(),
+            "child_workflow_id": None,
+        }
+        record = await make()
+        ended = _now()  # the same for each try: another one would be another step of this id
+
+        @internals.db_retry()  # as DBOS does: what was paid for waits until the database is there again
+        def write(starts: Sequence[Mapping[str, Any]]) -> None:
+            with self._rows.engine.begin() as connection:
+                self._rows._record_operation_result_txn(step, ended, connection)  # pyright: ignore[reportPrivateUsage]
+                self._store.add_starts(connection, self._run.run_id, self._run.epoch, starts)
+
+        step["output"] = _SERIALIZER.serialize(record)
+        try:
+            await keep(write)
+        except engine_errors.DBOSWorkflowConflictIDError as error:
+            raise Superseded(key) from error
+        except SQLAlchemyError as error:
+            raise self._store.refused(error) from error
+        return record
+
+
+def draw_ids(highest: int) -> None:
+    """Draw the step ids that were drawn before: what was recorded is in memory, and new calls get new ids."""
+    drawn = 0
+    while drawn < highest:
+        drawn = DBOS.reserve_step().step_id
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

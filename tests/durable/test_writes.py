@@ -1,0 +1,119 @@
+"""When a run writes what: starts with the first call, and what happens where the database refuses."""
+
+import asyncio
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+from flujo_aros import AgentSpec, Call, Loop, Parallel, Pipeline, Runner, RunStatus, Step, UsageError
+from flujo_aros.durable import Durable
+from flujo_aros.durable.store import DatabaseError, Store
+
+
+class Models:
+    """One model for every name, which says what it is told to."""
+
+    def __init__(self, reply):
+        self.reply = reply
+
+    async def model(self, name):
+        async def answer(messages, info):
+            return ModelResponse(parts=[TextPart(await self.reply())])
+
+        return FunctionModel(answer, model_name=name)
+
+
+def asks(*names: str) -> Pipeline:
+    spec = AgentSpec(name="ask", model="local:ask")
+    return Pipeline([Step(name, agent=spec, contract=int, input="x") for name in names])
+
+
+def test_a_step_with_one_call_costs_two_statements_of_ours_and_one_of_the_engine(tmp_path: Path) -> None:
+    async def reply() -> str:
+        return "1"
+
+    def written(*names: str) -> tuple[int, int]:
+        statements: list[str] = []
+        with Durable(f"sqlite:///{tmp_path / f'{len(names)}.sqlite'}") as durable:
+            durable.prepare()
+            sa.event.listen(durable.store.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+            Runner(asks(*names), engine=durable, models=Models(reply)).run_sync("x")
+        ours = sum("aros_durable_" in each and each.lstrip().startswith(("INSERT", "UPDATE")) for each in statements)
+        calls = sum("INSERT INTO" in each and "operation_outputs" in each for each in statements)
+        return ours, calls
+
+    (one, call), (three, calls) = written("a"), written("a", "b", "c")
+    assert (three - one, call, calls) == (4, 1, 3)
+
+
+def test_a_step_whose_call_takes_its_time_is_seen_from_outside_before_it_is_answered(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    seen: list[str] = []
+
+    async def reply() -> str:
+        with closing(Store(url)) as store:
+            for _ in range(200):
+                seen.extend(step.name for step in store.steps("r") if step.status is None)
+                if seen:
+                    break
+                await asyncio.sleep(0.02)
+        return "1"
+
+    with Durable(url) as durable:
+        result = Runner(asks("a"), engine=durable, models=Models(reply)).run_sync("x", run_id="r")
+    assert result.status is RunStatus.COMPLETED
+    assert seen == ["a"]
+
+
+def test_no_step_fails_because_the_database_has_refused_what_is_inside_it(tmp_path: Path) -> None:
+    file = tmp_path / "runs.sqlite"
+
+    def execute(statement: str) -> None:
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute(statement)
+
+    refuses = "BEFORE UPDATE ON aros_durable_steps WHEN NEW.name LIKE 'turns/%'"
+    to_do = [f"CREATE TRIGGER full {refuses} BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"]
+
+    def work(value: object) -> object:
+        while to_do:
+            execute(to_do.pop())
+        return value
+
+    pipeline = Pipeline([Loop("turns", Call("work", function=work), max_loops=1)])
+    with Durable(f"sqlite:///{file}") as durable, pytest.raises(DatabaseError, match="disk is full"):
+        Runner(pipeline, engine=durable).run_sync("x", run_id="r")
+    execute("DROP TRIGGER full")
+    with Durable(f"sqlite:///{file}") as durable:
+        result = Runner(pipeline, engine=durable).run_sync("x", run_id="r")
+    assert {step.name: step.status.value for step in result.steps} == dict.fromkeys(
+        ("turns", "turns/1", "turns/1/work"), "success"
+    )
+
+
+def test_a_release_of_the_engine_that_records_steps_in_another_way_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dbos._sys_db import SystemDatabase
+
+    monkeypatch.setattr(SystemDatabase, "_record_operation_result_txn", lambda self, *given: None)
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable, pytest.raises(UsageError, match="in another way"):
+        Runner(asks("a"), engine=durable).run_sync("x")
+
+
+def test_the_steps_of_a_run_are_in_one_order_without_an_engine_with_one_and_from_its_rows(tmp_path: Path) -> None:
+    late = Pipeline([Call("wait", function=lambda value: time.sleep(0.05) or value), Call("late", function=repr)])
+    early = Pipeline([Call("early", function=repr), Call("next", function=repr)])
+    pipeline = Pipeline([Parallel("fan", {"a": late, "b": early}), Call("last", function=repr)])
+    plain = [step.name for step in Runner(pipeline).run_sync("x").steps]
+    with Durable(f"sqlite:///{tmp_path / 'runs.sqlite'}") as durable:
+        runner = Runner(pipeline, engine=durable)
+        first, again = (runner.run_sync("x", run_id="r") for _ in range(2))
+    assert plain[:4] == ["fan", "fan/a", "fan/a/wait", "fan/a/late"]
+    assert [[step.name for step in result.steps] for result in (first, again)] == [plain, plain]

@@ -210,9 +210,11 @@ class Durable:
             except (SQLAlchemyError, engine_errors.DBOSException, UsageError) as error:
                 _open = None
                 DBOS.destroy()
+                if isinstance(error, SQLAlchemyError):
+                    raise self.store.refused(error) from error
                 if isinstance(error, UsageError):
                     raise
-                raise UsageError(f"the durable database {self.url!r} cannot be used: {error}") from error
+                raise UsageError(f"the durable database {self.store.shown} cannot be used: {error}") from error
             self._launched = True
             self._watcher = threading.Thread(target=self._watch, name="aros-watcher", daemon=True)
             self._watcher.start()

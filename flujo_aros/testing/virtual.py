@@ -2,7 +2,7 @@
 
 Why not a library: `async-solipsism` refuses threads, which every synchronous function of a pipeline runs in, and
 `looptime` waits for them in real time, so that what they do interleaves differently from run to run. Here such a
-function runs at once, with the clock stopped: the same program does the same things in the same order, every time.
+function runs to its end, with the clock stopped: the same program does the same things in the same order, every time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
@@ -36,6 +36,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._clock = _Clock(deadline)
         super().__init__(self._clock)
         self._clock.tasks = lambda: asyncio.all_tasks(self)
+        self._thread = ThreadPoolExecutor(1)
 
     def time(self) -> float:
         """The virtual seconds since the loop was made."""
@@ -44,16 +45,18 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         """Run a function to its end, while nothing else happens."""
         done: asyncio.Future[T] = self.create_future()
-        asyncio._set_running_loop(None)  # as in a thread of its own, where no loop runs
-        try:
-            result = func(*args) if executor is None else executor.submit(func, *args).result()
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
-            self.call_soon(_end, done, done.set_exception, error)
+        work = (executor or self._thread).submit(func, *args)
+        error = work.exception()  # waits for its end
+        if error is None:
+            self.call_soon(_end, done, done.set_result, work.result())
         else:
-            self.call_soon(_end, done, done.set_result, result)
-        finally:
-            asyncio._set_running_loop(self)
+            self.call_soon(_end, done, done.set_exception, error)
         return done
+
+    def close(self) -> None:
+        """Close the loop, and end its thread."""
+        self._thread.shutdown()
+        super().close()
 
 
 def _end(done: asyncio.Future[Any], end: Callable[[Any], None], what: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, TypeAlias
+from typing import Annotated, Any, Final, Self, TypeAlias, cast
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -105,6 +105,8 @@ def read_manifest(given: Manifest | dict[str, Any] | str | Path) -> Manifest:
     """The manifest that is given as one, as a mapping, or as the path of a YAML file. Raises `UsageError`."""
     if isinstance(given, Manifest):
         return given
+    if not isinstance(cast("object", given), (dict, str, Path)):
+        raise UsageError(f"a manifest is a Manifest, a mapping, or the path of a YAML file with one, not {given!r}")
     source = "manifest"
     if not isinstance(given, dict):
         source = str(given)

@@ -631,4 +631,8 @@ def _seed_of(agent: AgentSpec) -> int | None:
 
 
 def _spec(profile: AgentSpec | str) -> AgentSpec:
-    return AgentSpec(model=profile) if isinstance(profile, str) else profile
+    if isinstance(profile, str):
+        return AgentSpec(model=profile)
+    if not isinstance(cast("object", profile), AgentSpec):
+        raise UsageError(f"a profile of an ensemble is an AgentSpec or the name of a model, not {profile!r}")
+    return profile

@@ -609,6 +609,14 @@ def test_a_profile_that_nobody_has_is_refused() -> None:
         Ensemble("wood", cast=[manifest("a", ["run.started"], ["a.b"], model_profile="fast")], profiles={"fest": MODEL})
 
 
+def test_what_is_no_profile_or_manifest_is_refused() -> None:
+    owl = manifest("owl", ["run.started"], ["a.b"])
+    with pytest.raises(UsageError, match="a profile of an ensemble is an AgentSpec or the name of a model, not 3"):
+        Ensemble("wood", cast=[owl], profiles={"default": 3})  # type: ignore[dict-item]
+    with pytest.raises(UsageError, match="a manifest is a Manifest, a mapping, or the path of a YAML file with one"):
+        Ensemble("wood", cast=[3], profiles={"default": MODEL})  # type: ignore[list-item]
+
+
 def test_a_check_judges_what_an_ensemble_hands_on() -> None:
     def enough(value: dict[str, Any]) -> str | None:
         return None if value["turns"] > 5 else "too few turns"

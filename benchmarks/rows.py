@@ -1,4 +1,4 @@
-"""How much memory `aros run --input-jsonl` takes for many rows: the peak must not grow with their number.
+"""How much memory `aros run --inputs` takes for many rows: the peak must not grow with their number.
 
 python benchmarks/rows.py                      # 1,000 and then 10,000 rows of a function step, with a journal
 """
@@ -32,7 +32,7 @@ def measured(folder: Path, rows: int) -> dict[str, float]:
     """Seconds, peak memory and results of one command over so many rows."""
     source, results = folder / f"{rows}.jsonl", folder / f"{rows}.out.jsonl"
     source.write_text("".join(f'{{"input": "row {n}", "id": "r{n}"}}\n' for n in range(rows)), encoding="utf-8")
-    words = ["run", "b.yaml", "--input-jsonl", source.name, "--output", results.name]
+    words = ["run", "b.yaml", "--inputs", source.name, "--output", results.name]
     began = time.monotonic()
     ended = subprocess.run(
         [sys.executable, "-c", MEASURED, *words], cwd=folder, capture_output=True, text=True, check=False

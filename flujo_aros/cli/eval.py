@@ -253,7 +253,7 @@ async def _all(
 
         judging = None if judge is None else like(judge)
         for number, each in enumerate([pipeline, *(other for _, other in others)]):
-            paying = {"replies": replies, "max_cost": None} if number else {"record": replies}
+            paying: dict[str, Any] = {"replies": replies, "max_cost": None} if number else {"record": replies}
             with progress_of(console, len(cases)) as bar:
                 bad = 0
 
@@ -263,8 +263,8 @@ async def _all(
                     bar.advance(bad, None, "not right")
 
                 given = runner if number == 0 else like(each)
-                given_options = {**options, **paying}
-                found.append(await evaluate(given, cases, judge=judging, on_result=on_result, **given_options))
+                own = {**options, **paying}
+                found.append(await evaluate(given, cases, judge=judging, on_result=on_result, **own))
     return found
 
 

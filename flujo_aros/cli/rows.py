@@ -100,7 +100,8 @@ class ResultsFile:
         try:
             self._lock(file)
             new.chmod(real.stat().st_mode & 0o7777)
-            file.buffer.writelines(lines)
+            for line in lines:
+                file.buffer.write(line)
             file.flush()
             os.fsync(file.fileno())
             new.replace(real)

@@ -82,8 +82,9 @@ class ReplyCache:
 def _usage(plain: Mapping[str, Any]) -> Usage | None:
     if not plain:
         return None
-    cost = plain.get("cost")
-    return Usage(**{**plain, "cost": None if cost is None else Decimal(str(cost))})
+    known: dict[str, Any] = dict(plain)
+    cost = known.pop("cost")
+    return Usage(**known, cost=None if cost is None else Decimal(str(cost)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from flujo_aros.errors import UsageError
 from flujo_aros.host.recorded import CallMade, Record
@@ -136,11 +136,11 @@ class CallsPerMinute:
         limit, recent = self._limits.get(provider), self._used[provider]
         while True:
             now = self._clock()
-            wait: float | None = self._paused_until.get(provider, 0.0) - now
-            if limit is not None and wait is not None and wait <= 0:
+            wait = self._paused_until.get(provider, 0.0) - now
+            if limit is not None and wait <= 0:
                 recent[:] = [each for each in recent if each.at > now - WINDOW]
-                wait = limit.wait(recent, now, limit.tokens_for(size))
-            if wait is None or wait <= 0:
+                wait = limit.wait(recent, now, limit.tokens_for(size)) or 0.0
+            if wait <= 0:
                 break
             await self._sleep(wait)
         if limit is None:
@@ -151,7 +151,7 @@ class CallsPerMinute:
 
 def _wait_asked_for(record: Record, tries: int) -> float | None:
     """How long a provider wants to be left alone; None where it has not said that it is asked too often."""
-    fault = record.get("fault") or {}
+    fault: dict[str, Any] = record.get("fault") or {}
     if fault.get("status_code") != _TOO_MANY:
         return None
     asked = fault.get("retry_after")

@@ -6,22 +6,30 @@ here, each with the reason; they are warnings. Every other key is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, create_model
 
+from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.host import OutputMode
+from flujo_aros.pipeline.agree import Agree
+from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.human import Human
+from flujo_aros.pipeline.imports import Import
+from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.model import Common
 from flujo_aros.pipeline.options import Declared, declared_options
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import OnDegraded
+from flujo_aros.pipeline.step import Call, Step
+
+B = TypeVar("B", bound=BaseModel)
 
 VERSION: Final = "0.1"
 
@@ -153,10 +161,120 @@ ImportedOutputs: TypeAlias = Annotated[
         }
     ),
 ]
-InputTo: TypeAlias = Literal["initial_prompt", "import_artifacts", "both"]
-OnFailure: TypeAlias = Literal["abort", "skip", "continue_with_default"]
 
 
+_IN_STEP: Final = frozenset({"input"})
+"""The options that a step of every kind may write: where it has no effect, that is a warning."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of step. Its form in a blueprint follows from the options that its class declares.
+
+    `step` is the class. `under` is the key that its options stand under; empty: in the step itself. `keys` has the
+    keys of options that a blueprint calls otherwise, `stricter` what it wants of an option beyond what Python code may
+    hand in. `base` and `inner` are the models of what no option declares, of the step and of what is `under` it: the
+    keys of options with a form of their own, and flujo's other words.
+    """
+
+    step: Any
+    under: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict[str, str])
+    stricter: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    base: Any = None
+    inner: Any = None
+    named: str = ""
+    """What it is called among `KINDS`, where several kinds share their word."""
+
+    @cached_property
+    def word(self) -> str:
+        """What stands behind `kind:`."""
+        return self.named or str(next(each.default for each in fields(self.step) if each.name == "kind"))
+
+    @cached_property
+    def options(self) -> Mapping[str, Declared]:
+        """The options of this kind that a blueprint can say, by their keys there."""
+        shared = declared_options(Common).keys()
+        return {
+            self.keys.get(name, name): each
+            for name, each in declared_options(self.step).items()
+            if name not in shared and name != "name" and each.option.form not in ("hidden", "special")
+        }
+
+    def is_under(self, key: str) -> bool:
+        """Whether this key stands under `under`."""
+        return bool(self.under) and key not in _IN_STEP
+
+    @cached_property
+    def block(self) -> type[StepKeys]:
+        """The model of such a step."""
+        base: type[StepKeys] = self.base or StepKeys
+        inner_base: type[Block] = self.inner or Block
+        members = self.members((inner_base if self.under else base).model_fields)
+        if self.under:
+            inner = create_model(f"{self.under.title()}Keys", __base__=inner_base, **members)
+            inner.__doc__ = f"What stands under `{self.under}:`."
+            members = {self.under: (inner | None, None) if self.under in base.model_fields else (inner, ...)}
+        name = f"{self.word.title()}Block" if self.base is None else base.__name__
+        made = create_model(name, __base__=base, **members)
+        about = (self.step.__doc__ or "").partition("\n")[0]
+        made.__doc__ = base.__doc__ if self.base else f"`kind: {self.word}`: {about[:1].lower()}{about[1:]}"
+        made.ignored = {key: why for key, why in base.ignored.items() if key not in self.options}
+        return made
+
+    def members(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a block for the options that are not known in it yet."""
+        found: dict[str, Any] = {}
+        for key, option in self.options.items():
+            if option.option.form == "condition":
+                expression, function = condition_keys(key)
+                found |= {expression: (Expression | None, None), function: (Reference | None, None)}
+            elif key not in _IN_STEP:
+                found[key] = self.stricter.get(key) or _member(option)
+        return {key: each for key, each in found.items() if key not in known}
+
+
+def _declares(kind: Any) -> Callable[[type[B]], type[B]]:
+    """Let a block have the options of a kind of step beside those keys that it says itself."""
+
+    def extended(base: type[B]) -> type[B]:
+        made = create_model(base.__name__, __base__=base, **Kind(kind).members(base.model_fields))
+        made.__doc__ = base.__doc__
+        return made
+
+    return extended
+
+
+def condition_keys(name: str) -> tuple[str, str]:
+    """How a blueprint calls a condition: as an expression, and as a function."""
+    stem = name.removesuffix("condition")
+    return f"{name}_expression", f"{stem}_condition" if stem else name
+
+
+_FORMS: Final[Mapping[str, Any]] = {
+    "body": Body,
+    "branches": Annotated[dict[str, Body], Field(min_length=1)],
+    "step": StepNode,
+    "steps": list[StepNode],
+    "function": Reference,
+    "reducer": str,
+    "template": Template,
+    "schema": JsonSchema,
+    "operations": Operations,
+}
+
+
+def _member(option: Declared) -> Any:
+    """An option as a field of a block."""
+    written = _FORMS.get(option.option.form)
+    if written is not None:
+        return (written, ...) if option.required else (written | None, None)
+    if option.choices:  # the step itself says what is wrong, and which was meant
+        written = Annotated[str, WithJsonSchema({"enum": list(option.choices)})]
+    return (written or option.annotation, ... if option.required else option.default)
+
+
+@_declares(Import)
 class Config(Block):
     """How a step is run."""
 
@@ -168,12 +286,7 @@ class Config(Block):
     top_k: int | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     seed: int | None = None
-    inherit_context: bool | None = Field(default=None, description="Of `uses: imports.…` only, as all that follow.")
-    input_to: InputTo | None = None
-    outputs: ImportedOutputs | None = None
-    on_failure: OnFailure | None = None
-    propagate_hitl: bool | None = None
-    default: JsonValue = Field(default=None, description="The value for on_failure: continue_with_default.")
+    outputs: ImportedOutputs | None = Field(default=None, description="Of `uses: imports.…` only.")
     ignored: ClassVar[Mapping[str, str]] = {
         "preserve_fallback_diagnostics": "diagnostics are always kept",
         "execution_mode": "every step runs in its run",
@@ -212,6 +325,7 @@ class StepKeys(Block):
     }
 
 
+@_declares(Step)
 class StepBlock(StepKeys):
     """`kind: step`: an agent, a built-in, a callable or an imported blueprint."""
 
@@ -228,13 +342,7 @@ class StepBlock(StepKeys):
         Field(description="Where the payload stands, such as tagged:result."),
     ] = None
     output_schema: JsonSchema | None = Field(default=None, description="What the value must satisfy.")
-    model: str | None = Field(default=None, min_length=1, description="Another model than the agent's.")
     model_settings: Members = {}
-    max_iterations: int | None = Field(default=None, ge=1)
-    completion_signal: str | None = Field(default=None, min_length=1)
-    use_history: bool | None = Field(
-        default=None, description="Go on with the conversation of the agents before, in earlier turns of the loop too."
-    )
     ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "use_history"}
 
 
@@ -246,85 +354,6 @@ class BodyKeys(Block):
     description: str = ""
     steps: list[StepNode] = Field(default=[], min_length=1)
     ignored: ClassVar[Mapping[str, str]] = Top.ignored
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of step whose form in a blueprint follows from the options that its class declares.
-
-    `step` is the class. `under` is the key that its options stand under; empty: in the step itself. `keys` has the
-    keys of options that a blueprint calls otherwise, `stricter` what it wants of an option beyond what Python code may
-    hand in.
-    """
-
-    step: Any
-    under: str = ""
-    keys: Mapping[str, str] = field(default_factory=dict[str, str])
-    stricter: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    @cached_property
-    def word(self) -> str:
-        """What stands behind `kind:`."""
-        return str(next(each.default for each in fields(self.step) if each.name == "kind"))
-
-    @cached_property
-    def options(self) -> Mapping[str, Declared]:
-        """The options of this kind that a blueprint can say, by their keys there."""
-        shared = declared_options(Common).keys()
-        return {
-            self.keys.get(name, name): each
-            for name, each in declared_options(self.step).items()
-            if name not in shared and name != "name" and each.option.form != "hidden"
-        }
-
-    @cached_property
-    def block(self) -> type[StepKeys]:
-        """The model of such a step."""
-        members: dict[str, Any] = {
-            key: self.stricter.get(key) or _member(each)
-            for key, each in self.options.items()
-            if key not in StepKeys.model_fields
-        }
-        if self.under:
-            inner = create_model(f"{self.under.title()}Keys", __base__=Block, **members)
-            inner.__doc__ = f"What stands under `{self.under}:`."
-            members = {self.under: (inner, ...)}
-        about = (self.step.__doc__ or "").partition("\n")[0]
-        made = create_model(f"{self.word.title()}Block", __base__=StepKeys, **members)
-        made.__doc__ = f"`kind: {self.word}`: {about[:1].lower()}{about[1:]}"
-        made.ignored = {key: why for key, why in StepKeys.ignored.items() if key not in self.options}
-        return made
-
-
-_FORMS: Final[Mapping[str, Any]] = {
-    "body": Body,
-    "branches": Annotated[dict[str, Body], Field(min_length=1)],
-    "step": StepNode,
-    "function": Reference,
-    "reducer": str,
-    "template": Template,
-    "schema": JsonSchema,
-    "operations": Operations,
-}
-
-
-def _member(option: Declared) -> Any:
-    """An option as a field of a block."""
-    written = _FORMS.get(option.option.form)
-    if written is not None:
-        return (written, ...) if option.required else (written | None, None)
-    if option.choices:  # the step itself says what is wrong, and which was meant
-        written = Annotated[str, WithJsonSchema({"enum": list(option.choices)})]
-    return (written or option.annotation, ... if option.required else option.default)
-
-
-class ConditionalBlock(StepKeys):
-    """`kind: conditional`: one branch of several."""
-
-    branches: dict[str, Body] = Field(min_length=1)
-    condition: Reference | None = None
-    condition_expression: Expression | None = None
-    default_branch: Body | None = None
 
 
 class Placed(Block):
@@ -346,17 +375,7 @@ class Operation(Block):
 class LoopKeys(Block):
     """What stands under `loop:`."""
 
-    body: Body
-    max_loops: int | None = Field(default=None, ge=1)
     max_iterations: int | None = Field(default=None, ge=1, description="The same as max_loops.")
-    on_max_loops: Literal["fail", "accept"] | None = None
-    exit_expression: Expression | None = None
-    exit_condition: Reference | None = None
-    completion_signal: str | None = Field(default=None, min_length=1)
-    initial_input_mapper: Reference | None = None
-    iteration_input_mapper: Reference | None = None
-    loop_output_mapper: Reference | None = None
-    init: Operations = None
     state: JsonValue = None
     propagation: JsonValue = None
     output: JsonValue = None
@@ -372,24 +391,10 @@ class LoopKeys(Block):
     }
 
 
-class LoopBlock(StepKeys):
-    """`kind: loop`: a body until it is done."""
-
-    loop: LoopKeys
-
-
 class AgreeBlock(StepKeys):
     """`kind: agree`: several independent readings, and what they agree on."""
 
-    readings: list[StepNode] = []
-    reading: StepNode | None = None
-    wordings: int | list[str] | None = Field(
-        default=None, description="In how many other words the reading is asked, or texts with {input} in them."
-    )
     models: list[str] = Field(default=[], description="The models that are asked for the reading.")
-    need: float | int | None = Field(default=None, description="A share of the readings such as 0.66, or a number.")
-    contested: Literal["refuse", "ask", "accept", "person"] = "refuse"
-    at_once: int = Field(default=1, ge=1, description="How many readings may run side by side.")
 
 
 class EnsembleBlock(StepKeys):
@@ -397,75 +402,30 @@ class EnsembleBlock(StepKeys):
 
     cast: list[JsonValue] = Field(min_length=1, description="Manifests, or paths of YAML files with one each.")
     profiles: dict[str, str] = Field(min_length=1, description="The agent, by its name, of each model_profile.")
-    turns: int = Field(default=50, ge=1)
-    stop_on: list[str] = Field(default=[], description="Kinds of events that end the run.")
-    completion_signal: str | None = Field(default=None, min_length=1)
     log: str | None = Field(default=None, description="A file or URL that keeps the events; the run can be resumed.")
     inject: dict[str, str] = Field(default={}, description="What the user says before the turn of this number.")
-    repetition: float | None = Field(default=0.85, gt=0, le=1)
-    drift: float | None = Field(default=None, gt=0, le=1)
-    reflection: bool = True
 
 
 KINDS: Final[dict[str, Kind]] = {
     kind.word: kind
     for kind in (
+        Kind(Step, base=StepBlock),
+        Kind(Call, base=StepBlock, named="call"),
+        Kind(Import, under="config", base=StepBlock, inner=Config),
         Kind(Parallel),
+        Kind(Branch),
+        Kind(Loop, under="loop", inner=LoopKeys),
         Kind(Map, under="map"),
         Kind(Human, stricter={"message": (str, Field(min_length=1))}),
         Kind(Cached, keys={"step": "wrapped_step"}),
+        Kind(Agree, base=AgreeBlock),
+        Kind(Ensemble, base=EnsembleBlock),
     )
 }
-"""The kinds of steps whose form in a blueprint follows from their options, by their words."""
+"""The kinds of steps, by their words."""
 
 BLOCKS: Final[dict[str, type[StepKeys]]] = {
     "step": StepBlock,
-    "parallel": KINDS["parallel"].block,
-    "conditional": ConditionalBlock,
-    "loop": LoopBlock,
-    "map": KINDS["map"].block,
-    "hitl": KINDS["hitl"].block,
-    "cache": KINDS["cache"].block,
-    "agree": AgreeBlock,
-    "ensemble": EnsembleBlock,
+    **{word: kind.block for word, kind in KINDS.items() if kind.base is not StepBlock},
 }
 """Every `kind` of step that a blueprint may have."""
-
-REFUSED: Final[Mapping[str, str]] = {
-    "StateMachine": "write a `loop` whose body is a `conditional` on the name of the state",
-    "tree_search": "write a `loop` over a `map` of proposals, judged by a step",
-    "agentic_loop": "write a `loop` with an agent step and `exit_expression`",
-    "dynamic_router": "write an agent step that names the branch, and a `conditional` on its value",
-    "granular": "write a `loop`",
-    "granular_step": "write a `loop`",
-}
-"""Kinds of flujo that are not run here, and the way around each."""
-
-_CALLED: Final = "leave `kind` out and write `uses: package.module:function`"
-_ASKED: Final = "leave `kind` out and write `uses: agents.NAME`"
-_BRANCHED: Final = "write `kind: conditional`"
-_MAPPED: Final = "write `kind: map`"
-OTHER_KINDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("python", "function", "callable", "code", "tool"), _CALLED),
-    **dict.fromkeys(("agent", "llm", "model", "prompt"), _ASKED),
-    **dict.fromkeys(("human", "approval", "input", "pause"), "write `kind: hitl`"),
-    **dict.fromkeys(("if", "branch", "switch", "router"), _BRANCHED),
-    **dict.fromkeys(("for", "foreach", "for_each", "each"), _MAPPED),
-    **dict.fromkeys(("while", "repeat", "until"), "write `kind: loop`"),
-    **dict.fromkeys(("import", "pipeline", "subpipeline"), "leave `kind` out and write `uses: imports.ALIAS`"),
-}
-"""What kinds are called elsewhere, and what to write here."""
-
-OTHER_KEYS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("if", "when"), "write `kind: conditional` with `condition_expression`"),
-    **dict.fromkeys(("then", "else", "cases"), "write `branches`, by the values of the condition"),
-    **dict.fromkeys(("over", "items", "for_each", "foreach"), "write `kind: map` with `iterable_input` under `map:`"),
-    **dict.fromkeys(("function", "callable", "python", "run"), "write `uses: package.module:function`"),
-    **dict.fromkeys(("while", "until"), "write `kind: loop` with `exit_expression` under `loop:`"),
-    **dict.fromkeys(("prompt", "template", "user_prompt"), "write `input`"),
-    **dict.fromkeys(("retry", "max_retries"), "write `retries`"),
-    **dict.fromkeys(("schema", "output_type", "response_model"), "write `output_schema`"),
-    "system_prompt": "it belongs to an agent",
-    "question": "write `kind: hitl` with `message`",
-}
-"""What keys of steps are called elsewhere, and what to write here."""

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic_core import to_jsonable_python
 
-from flujo_aros.blueprint.blocks import KINDS, VERSION, Kind
+from flujo_aros.blueprint.blocks import KINDS, VERSION, condition_keys
 from flujo_aros.blueprint.document import write_document
 from flujo_aros.blueprint.editor import FIRST_LINE
 from flujo_aros.blueprint.environment import referenced
@@ -21,7 +21,6 @@ from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
-from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.builtins import EXTRACT
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.extraction import Extraction
@@ -84,35 +83,41 @@ class _Writing:
 
     def step(self, step: PipelineStep) -> Plain:
         """What a blueprint says of one step."""
-        own = KINDS.get(step.kind)
-        write = WRITERS.get(type(step))
-        if own is not None and own.step is type(step):
-            written = self.options(own, step)
-        elif write is not None:
-            written = write(self, step)
+        word = next((word for word, kind in KINDS.items() if kind.step is type(step)), None)
+        if word is not None:
+            written = self.options(word, step)
+        elif isinstance(step, Extraction):
+            written = _extraction(step)
         else:
             raise UsageError(f"step {step.name!r}: a blueprint has no word for a {type(step).__name__}")
         kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
         return {**kind, "name": step.name, **written, **self.common(cast("Common", step))}
 
-    def options(self, kind: Kind, step: PipelineStep) -> Plain:
-        """The options of a kind whose form follows from them, as far as they are not what they are by default."""
-        plain: Plain = {}
+    def options(self, word: str, step: PipelineStep) -> Plain:
+        """The options of a kind as far as they are not what they are by default, those with a form of their own too."""
+        kind = KINDS[word]
+        outer: Plain = SPECIAL[word](self, step) if word in SPECIAL else {}
+        inner: Plain = outer.pop(kind.under, {}) if kind.under else outer
         for key, option in kind.options.items():
             value = getattr(step, option.name)
-            if key in kind.stricter or option.required or value != option.default:
-                plain[key] = self.option(step, option, value)
-        return {kind.under: plain} if kind.under else plain
+            if option.option.form == "condition":
+                inner |= {} if value is None else _condition(cast("Common", step), value, *condition_keys(key))
+            elif key in kind.stricter or option.required or value != option.default:
+                (inner if kind.is_under(key) else outer)[key] = self.option(step, option, value)
+        return {**outer, kind.under: inner} if kind.under and inner else outer
 
     def option(self, step: PipelineStep, option: Declared, value: Any) -> Any:
         """One option, in the form that it is declared with."""
         match option.option.form:
             case "body" | "operations":
-                return self.body(value, option.name)
+                scope = option.option.scope
+                return self.body(value, option.name if scope == "*" else scope)
             case "branches":
                 return {name: self.body(body, name) for name, body in value.items()}
             case "step":
                 return self.step(value)
+            case "steps":
+                return [self.step(each) for each in value]
             case "function" | "reducer":
                 return value if isinstance(value, str) else _function(step, value)
             case "value":
@@ -166,12 +171,11 @@ class _Writing:
         return step.alias
 
 
-# The kinds, one function each
+# The options of kinds whose form in a blueprint is one of their own
 
 
 def _step(writing: _Writing, step: Step) -> Plain:
     plain: Plain = {"uses": f"agents.{writing.agent(step)}"}
-    plain |= _changed(step, Step, ("input", "model", "max_iterations", "completion_signal", "use_history"))
     if step.model_settings:
         plain["model_settings"] = dict(step.model_settings)
     if isinstance(step.contract, WrittenContract):
@@ -184,13 +188,13 @@ def _step(writing: _Writing, step: Step) -> Plain:
     return {**plain, "processing": processing} if processing else plain
 
 
-def _extraction(_writing: _Writing, step: Extraction) -> Plain:
+def _extraction(step: Extraction) -> Plain:
     params = {"schema": step.processing.schema, "model": step.agent.model}
     return {"uses": f"flujo.builtins.{EXTRACT}", **_changed(step, Extraction, ("input",)), "params": params}
 
 
 def _call(_writing: _Writing, step: Call) -> Plain:
-    plain: Plain = {"uses": _function(step, step.function), **_changed(step, Call, ("input",))}
+    plain: Plain = {"uses": _function(step, step.function)}
     schemas = [check for check in step.checks if isinstance(check, Shaped)]
     if schemas:
         plain["output_schema"] = json.loads(schemas[0].schema)
@@ -198,41 +202,21 @@ def _call(_writing: _Writing, step: Call) -> Plain:
 
 
 def _import(writing: _Writing, step: Import) -> Plain:
-    config = _changed(step, Import, ("input_to", "inherit_context", "on_failure", "propagate_hitl"))
-    if step.outputs is not None:
-        pairs = cast("Sequence[OutputMapping]", step.outputs)
-        config["outputs"] = [{"child": each.child, "parent": each.parent} for each in pairs]
-    if step.default is not None:
-        config["default"] = step.default
-    plain: Plain = {"uses": f"imports.{writing.imported(step)}", **_changed(step, Import, ("input",))}
-    return {**plain, "config": config} if config else plain
+    plain: Plain = {"uses": f"imports.{writing.imported(step)}"}
+    if step.outputs is None:
+        return plain
+    pairs = cast("Sequence[OutputMapping]", step.outputs)
+    return {**plain, "config": {"outputs": [{"child": each.child, "parent": each.parent} for each in pairs]}}
 
 
-def _branch(writing: _Writing, step: Branch) -> Plain:
-    branches = cast("Mapping[str, Pipeline]", step.branches)
-    plain: Plain = {**_condition(step, step.condition, "condition_expression", "condition")}
-    plain["branches"] = {name: writing.body(body, name) for name, body in branches.items()}
-    if step.default_branch is not None:
-        plain["default_branch"] = writing.body(cast("Pipeline", step.default_branch), "default")
-    return plain
-
-
-def _loop(writing: _Writing, step: Loop) -> Plain:
-    inner: Plain = {"body": writing.body(step.bodies["body"], "body")}
-    if step.init is not None:
-        inner["init"] = writing.body(step.bodies["init"], "init")
-    inner |= _changed(step, Loop, ("max_loops", "completion_signal", "on_max_loops"))
-    if step.exit is not None:
-        inner |= _condition(step, step.exit, "exit_expression", "exit_condition")
-    for key in ("initial_input_mapper", "iteration_input_mapper", "loop_output_mapper"):
-        if getattr(step, key) is not None:
-            inner[key] = _function(step, getattr(step, key))
+def _loop(_writing: _Writing, step: Loop) -> Plain:
+    inner: Plain = {}
     state: dict[str, list[Plain]] = {}
-    if step.state:
-        for update in step.state:
-            state.setdefault("append" if update.append else "set", []).append(
-                {"target": update.target, "value": update.value}
-            )
+    for update in step.state:
+        state.setdefault("append" if update.append else "set", []).append(
+            {"target": update.target, "value": update.value}
+        )
+    if state:
         inner["state"] = state
     if step.next_input != "auto":
         inner["propagation"] = {"next_input": step.next_input}
@@ -241,15 +225,8 @@ def _loop(writing: _Writing, step: Loop) -> Plain:
     return {"loop": inner}
 
 
-def _agree(writing: _Writing, step: Agree) -> Plain:
-    plain: Plain = {"readings": [writing.step(each) for each in step.readings]} if step.readings else {}
-    if step.reading is not None:
-        plain["reading"] = writing.step(step.reading)
-    if step.wordings is not None:
-        plain["wordings"] = step.wordings if isinstance(step.wordings, int) else list(step.wordings)
-    if step.asked_models:
-        plain["models"] = list(step.asked_models)
-    return {**plain, **_changed(step, Agree, ("need", "contested", "at_once"))}
+def _agree(_writing: _Writing, step: Agree) -> Plain:
+    return {"models": list(step.asked_models)} if step.asked_models else {}
 
 
 def _ensemble(writing: _Writing, step: Ensemble) -> Plain:
@@ -257,9 +234,6 @@ def _ensemble(writing: _Writing, step: Ensemble) -> Plain:
         "cast": [each.model_dump(mode="json", exclude_defaults=True) for each in step.manifests],
         "profiles": {name: writing.named(name, cast("AgentSpec", spec)) for name, spec in step.profiles.items()},
     }
-    plain |= _changed(step, Ensemble, ("input", "turns", "completion_signal", "repetition", "drift", "reflection"))
-    if step.stop_on:
-        plain["stop_on"] = list(step.stop_on)
     if step.inject:
         plain["inject"] = {str(turn): text for turn, text in step.inject.items()}
     if isinstance(step.log, EventLog):
@@ -267,17 +241,15 @@ def _ensemble(writing: _Writing, step: Ensemble) -> Plain:
     return plain if step.log is None else {**plain, "log": str(step.log)}
 
 
-WRITERS: Final[Mapping[type[Any], Callable[[_Writing, Any], Plain]]] = {
-    Step: _step,
-    Extraction: _extraction,
-    Call: _call,
-    Import: _import,
-    Branch: _branch,
-    Loop: _loop,
-    Agree: _agree,
-    Ensemble: _ensemble,
+SPECIAL: Final[Mapping[str, Callable[[_Writing, Any], Plain]]] = {
+    "step": _step,
+    "call": _call,
+    "imports": _import,
+    "loop": _loop,
+    "agree": _agree,
+    "ensemble": _ensemble,
 }
-"""How each kind of step is written."""
+"""By the kind, what a blueprint says of the options whose form there is one of their own."""
 
 
 # The parts of steps

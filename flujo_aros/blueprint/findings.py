@@ -11,7 +11,7 @@ from typing import Any, Final, cast, get_args, get_type_hints
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from flujo_aros.blueprint.blocks import BLOCKS, OTHER_KEYS, Block
+from flujo_aros.blueprint.blocks import BLOCKS, Block
 from flujo_aros.errors import Code, Hint, Place
 from flujo_aros.pipeline.names import nearest
 
@@ -51,6 +51,21 @@ def why_ignored(kind: type[BaseModel], path: Sequence[str | int]) -> str | None:
     """Why the key at this path changes nothing here; None where it is not known at all."""
     owner = _owner(kind, path)
     return owner.ignored.get(str(path[-1])) if owner is not None and issubclass(owner, Block) else None
+
+
+OTHER_KEYS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("if", "when"), "write `kind: conditional` with `condition_expression`"),
+    **dict.fromkeys(("then", "else", "cases"), "write `branches`, by the values of the condition"),
+    **dict.fromkeys(("over", "items", "for_each", "foreach"), "write `kind: map` with `iterable_input` under `map:`"),
+    **dict.fromkeys(("function", "callable", "python", "run"), "write `uses: package.module:function`"),
+    **dict.fromkeys(("while", "until"), "write `kind: loop` with `exit_expression` under `loop:`"),
+    **dict.fromkeys(("prompt", "template", "user_prompt"), "write `input`"),
+    **dict.fromkeys(("retry", "max_retries"), "write `retries`"),
+    **dict.fromkeys(("schema", "output_type", "response_model"), "write `output_schema`"),
+    "system_prompt": "it belongs to an agent",
+    "question": "write `kind: hitl` with `message`",
+}
+"""What keys of steps are called elsewhere, and what to write here."""
 
 
 def unknown_key(kind: type[BaseModel], path: Sequence[str | int]) -> Hint:

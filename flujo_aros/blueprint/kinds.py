@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.blueprint import blocks
+from flujo_aros.blueprint.dialect import (
+    META_KEYS,
+    next_input_of,
+    no_such_kind,
+    operation_nodes,
+    output_of,
+    prepared,
+    state_updates,
+    with_meta,
+)
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem
-from flujo_aros.blueprint.operations import next_input_of, operation_nodes, output_of, state_updates
-from flujo_aros.blueprint.options import Making, Where, key_node, limits, name_of, said
-from flujo_aros.blueprint.plain import META_KEYS, build_plain, prepared, with_meta
-from flujo_aros.blueprint.references import Unready, checks_of
+from flujo_aros.blueprint.model_settings import check_settings
+from flujo_aros.blueprint.options import Making, Where, as_template, key_node, limits, name_of, said
+from flujo_aros.blueprint.references import NO_AGENT, Shaped, Target, Unready, checks_of, target_of
+from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
-from flujo_aros.ensemble.step import Ensemble
-from flujo_aros.errors import Code, FilterError, Hint, UsageError
+from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.json_data import is_dict
-from flujo_aros.pipeline.agree import Agree
-from flujo_aros.pipeline.branch import Branch, branch_key
-from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.branch import branch_key
+from flujo_aros.pipeline.builtins import built_in_step
+from flujo_aros.pipeline.facts import warnings_of
+from flujo_aros.pipeline.imports import OutputMapping
+from flujo_aros.pipeline.inputs import compile_input
 from flujo_aros.pipeline.model import Mistake, Pipeline, PipelineStep, find_mistakes, name_is_taken
 from flujo_aros.pipeline.names import nearest
-from flujo_aros.pipeline.step import Call
+from flujo_aros.pipeline.options import Declared
+from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.step import Call, Step
 
 MAX_STEPS: Final = 1_000
 """How many steps one file may have, nested ones included."""
+
+_PATH: Final = re.compile(r"(?:context\.)?[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_SETTINGS: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+_SPECIAL_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "step": ("processing", "contract", "model_settings"),
+    "call": ("params",),
+    "imports": ("outputs",),
+}
+"""The keys of options with a form of their own, of the kinds that share the word `step`."""
+_WHOSE: Final = {"step": "steps with an agent", "call": "callables", "imports": "`uses: imports.…`"}
 
 
 def too_many_steps() -> str:
@@ -78,7 +103,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         raise EnoughError
     kind = node.members["kind"].plain() if "kind" in node.members else "step"
     if not isinstance(kind, str) or kind not in _BUILDERS:  # a list or mapping is no kind
-        loading.note(node.members["kind"].place, _no_such_kind(kind if isinstance(kind, str) else str(kind)))
+        loading.note(node.members["kind"].place, no_such_kind(kind if isinstance(kind, str) else str(kind)))
         return None
     node = with_meta(loading, node, kind)
     known, at, doubts = len(loading.findings), len(loading.located), len(loading.doubts)
@@ -127,13 +152,6 @@ def _unready(loading: Loading, name: str, since: int, common: Mapping[str, Any] 
 def _own_name(name: str, mistake: Mistake) -> str:
     """A name for a step whose own is taken."""
     return f"{name} ({mistake.index + 1})" if mistake.key == "name" else name
-
-
-def _no_such_kind(kind: str) -> Hint:
-    if kind in blocks.REFUSED:
-        return Hint(f"`kind: {kind}` is not run here; {blocks.REFUSED[kind]}")
-    meant = blocks.OTHER_KINDS.get(kind.lower())
-    return (Hint(f"; {meant}") if meant else nearest(kind, blocks.BLOCKS)).after(f"there is no kind of step {kind!r}")
 
 
 def _look_inside(making: Making, kind: str) -> None:
@@ -200,36 +218,61 @@ _JUDGES: Final = ("judge_selection", "code_consensus")
 
 
 def build_kind(making: Making, block: blocks.StepKeys) -> PipelineStep | None:
-    """The step of a kind whose form follows from its options: each option by the form that it is declared with."""
+    """The step of a kind: each option by the form that it is declared with, then those with a form of their own."""
     kind = blocks.KINDS[block.kind]
-    holder, keys = making.node, block
-    if kind.under:
-        holder, keys = making.member(kind.under) or making.node, getattr(block, kind.under)
     if "input" not in kind.options:
         making.without_input()
+    keys: Any = getattr(block, kind.under) if kind.under else block
+    if kind.word == "loop" and keys.conversation:
+        making = replace(making, where=replace(making.where, conversation=True))
+    given = options_of(making, kind, block)
+    special = _SPECIAL[kind.word](making, keys) if kind.word in _SPECIAL else {}
+    if given is None or special is None:
+        return None
+    return cast("PipelineStep", kind.step(**{"name": block.name, **special, **given}, **making.common))
+
+
+def options_of(making: Making, kind: blocks.Kind, block: blocks.StepKeys) -> dict[str, Any] | None:
+    """What a step says of the options of its kind; None where one is missing or wrong that it needs."""
+    holder = (making.member(kind.under) if kind.under else None) or making.node
     given: dict[str, Any] = {}
+    whole = True
     for key, option in kind.options.items():
-        node = holder.members.get(key)
-        found = None if node is None else _option(making, kind, key, node, getattr(keys, key))
+        under = kind.is_under(key)
+        keys = getattr(block, kind.under) if under else block
+        if option.option.form == "condition":
+            found = _condition(making, block.name, holder, key, option)
+        elif keys is None or key not in keys.model_fields_set:
+            found = None
+        else:
+            node = (holder if under else making.node).members.get(key)
+            found = None if node is None else _option(making, kind, key, node, getattr(keys, key))
+            if found is None and node is not None:
+                whole = whole and (node.value is None or option.option.form not in ("step", "steps"))
+                given |= {option.name: None} if option.option.form == "value" else {}
         if found is not None:
             given[option.name] = found
-        elif option.required:
-            return None
-    return cast("PipelineStep", kind.step(**{**given, "name": block.name}, **making.common))
+        whole = whole and (found is not None or not option.required)
+    return given if whole else None
 
 
 def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: Any) -> Any:
     """What an option is in Python; None where it says nothing, or its errors are noted."""
-    full = f"{kind.under}.{key}" if kind.under else key
-    match kind.options[key].option.form:
+    full = f"{kind.under}.{key}" if kind.is_under(key) else key
+    option = kind.options[key]
+    scope = option.option.scope
+    match option.option.form:
         case "body":
-            return _body(making, node, full, "*", key)
+            return _body(making, node, full, scope, key if scope == "*" else scope)
         case "branches":
-            return _branches(making)
+            return _branches(making, kind)
         case "step":
-            # Nothing around a nested step is part of its input: what is kept of it depends on its input alone.
-            where = replace(making.where.body(full), conversation=False)
-            return build_step(making.loading, node, where)
+            # Nothing around a cached step is part of its input: what is kept of it depends on its input alone.
+            where = making.where.body(full, scope)
+            where = where if scope else replace(where, conversation=False)
+            return None if node.value is None else build_step(making.loading, node, where)
+        case "steps":
+            return build_steps(making.loading, node.elements, making.where.body(full, scope))
         case "operations":
             return _operations(making, node, full)
         case "function":
@@ -244,35 +287,35 @@ def _option(making: Making, kind: blocks.Kind, key: str, node: Node, written: An
     return written
 
 
+def _condition(making: Making, name: str, holder: Node, key: str, option: Declared) -> str | None:
+    """A condition: an expression, or a function."""
+    expression, function = blocks.condition_keys(key)
+    both = [
+        each for each in (expression, function) if each in holder.members and holder.members[each].value is not None
+    ]
+    if option.required and len(both) != 1:
+        message = f"step {name!r} needs either `{expression}` or `{function}`, and not both"
+        making.loading.doubt(making.node.place, message)
+        return None
+    if len(both) == 2:
+        making.loading.doubt(holder.keys[function], f"write `{expression}` or `{function}`, and not both")
+    found = making.expression(holder.members.get(expression), expression)
+    return found or making.function(holder.members.get(function), function)
+
+
 def _parallel(making: Making, block: Any) -> PipelineStep | None:
     if block.reduce not in _JUDGES:
         return build_kind(making, block)
-    _branches(making)
+    _branches(making, blocks.KINDS["parallel"])
     why = f"reduce: {block.reduce} is not run here; judge the values in a step after this one"
     place = making.node.members["reduce"].place
     making.loading.cannot_run(place, f"step {block.name!r}", why)
     return Unready(block.name, why=why, source=making.loading.source, place=place, **making.common)
 
 
-def _branches(making: Making) -> dict[str, Pipeline]:
-    return {name: _body(making, node, f"branches.{name}", name) for name, node in _members(making)}
-
-
-def _conditional(making: Making, block: blocks.ConditionalBlock) -> PipelineStep | None:
-    branches = {_truth(name): _body(making, node, f"branches.{name}", _truth(name)) for name, node in _members(making)}
-    default = making.member("default_branch")
-    other = None if block.default_branch is None else _body(making, default, "default_branch", "default")
-    making.without_input()
-    if (block.condition is None) == (block.condition_expression is None):
-        message = f"step {block.name!r} needs either `condition_expression` or `condition`, and not both"
-        making.loading.doubt(making.node.place, message)
-        return None
-    condition = making.expression(making.member("condition_expression"), "condition_expression")
-    if condition is None:
-        condition = making.function(making.member("condition"), "condition")
-    if condition is None:
-        return None
-    return Branch(block.name, branches, condition=condition, default_branch=other, **making.common)
+def _branches(making: Making, kind: blocks.Kind) -> dict[str, Pipeline]:
+    spelt = _truth if kind.word == "conditional" else str
+    return {spelt(name): _body(making, node, f"branches.{name}", spelt(name)) for name, node in _members(making)}
 
 
 def _members(making: Making) -> list[tuple[str, Node]]:
@@ -285,30 +328,15 @@ def _truth(name: str) -> str:
     return branch_key(name.lower() == "true") if name in ("True", "TRUE", "False", "FALSE") else name
 
 
-def _loop(making: Making, block: blocks.LoopBlock) -> PipelineStep:
-    keys, inner = block.loop, making.member("loop") or making.node
-    exit_ = making.expression(inner.members.get("exit_expression"), "exit_expression")
-    if keys.exit_expression is not None and keys.exit_condition is not None:
-        making.loading.doubt(inner.keys["exit_condition"], "write `exit_expression` or `exit_condition`, and not both")
-    options: dict[str, Any] = {name: making.function(inner.members.get(name), name) for name in _MAPPERS}
-    options["exit"] = exit_ or making.function(inner.members.get("exit_condition"), "exit_condition")
-    options |= {"max_loops": keys.max_iterations, **said(keys, "completion_signal", "max_loops", "on_max_loops")}
-    making.without_input()
-    if keys.conversation:
-        making = replace(making, where=replace(making.where, conversation=True))
-    return Loop(
-        block.name,
-        _body(making, inner.members.get("body"), "loop.body", "*", "body"),
-        init=_operations(making, inner.members.get("init"), "loop.init"),
-        state=state_updates(making, inner.members.get("state")),
-        output=output_of(making, inner),
-        next_input=next_input_of(making, inner.members.get("propagation")),
-        **{key: value for key, value in options.items() if value is not None},
-        **making.common,
-    )
-
-
-_MAPPERS: Final = ("initial_input_mapper", "iteration_input_mapper", "loop_output_mapper")
+def _loop(making: Making, keys: Any) -> dict[str, Any]:
+    """What a loop says in short: what changes after each turn, what the next one gets, and what comes out."""
+    inner = making.member("loop") or making.node
+    return {
+        **({} if keys.max_iterations is None else {"max_loops": keys.max_iterations}),
+        "state": state_updates(making, inner.members.get("state")),
+        "output": output_of(making, inner),
+        "next_input": next_input_of(making, inner.members.get("propagation")),
+    }
 
 
 def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
@@ -321,29 +349,13 @@ def _operations(making: Making, node: Node | None, key: str) -> Pipeline | None:
     return _body(making, steps, key, key.rpartition(".")[2])
 
 
-def _agree(making: Making, block: blocks.AgreeBlock) -> PipelineStep | None:
-    listed = making.member("readings")
-    steps = build_steps(making.loading, listed.elements, making.where.body("readings", "*")) if listed else []
-    node = making.member("reading")
-    reading = None
-    if node is not None and node.value is not None:
-        reading = build_step(making.loading, node, making.where.body("reading", "*"))
-    making.without_input()
-    if steps is None or (node is not None and reading is None):
-        return None
-    return Agree(
-        block.name,
-        readings=steps,
-        reading=cast("Any", reading),
-        contested=block.contested,
-        at_once=block.at_once,
-        models=block.models,
-        **said(block, "wordings", "need"),
-        **making.common,
-    )
+def _agree(_making: Making, block: Any) -> dict[str, Any]:
+    """The models to ask: on the step, they are all that it asks for."""
+    return {"models": block.models}
 
 
-def _ensemble(making: Making, block: blocks.EnsembleBlock) -> PipelineStep | None:
+def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
+    """The cast with its agents, its log, and what the user says."""
     if "retries" in making.node.members:
         why = "an agent that fails loses its turn, and the others go on"
         making.loading.warn(making.node.keys["retries"], f"`retries` has no effect on an ensemble: {why}")
@@ -364,19 +376,12 @@ def _ensemble(making: Making, block: blocks.EnsembleBlock) -> PipelineStep | Non
         making.loading.note((making.member("inject", turn) or making.node).place, f"{turn!r} is no number of a turn")
     if len(members) < len(block.cast) or len(profiles) < len(block.profiles) or turns:
         return None
-    return Ensemble(
-        block.name,
-        cast=members,
-        profiles=profiles,
-        turns=block.turns,
-        stop_on=block.stop_on,
-        inject={int(turn): text for turn, text in block.inject.items()},
-        repetition=block.repetition,
-        drift=block.drift,
-        reflection=block.reflection,
-        **said(block, "input", "completion_signal", "log"),
-        **making.common,
-    )
+    return {
+        "cast": members,
+        "profiles": profiles,
+        "inject": {int(turn): text for turn, text in block.inject.items()},
+        **said(block, "log"),
+    }
 
 
 def _manifest(making: Making, node: Node) -> Manifest | None:
@@ -399,23 +404,189 @@ def _manifest(making: Making, node: Node) -> Manifest | None:
     return None
 
 
+def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep | None:
+    """The step of an agent, a callable or an imported blueprint. Without a block only its mistakes are looked for."""
+    loading, node = making.loading, making.node
+    name = member(node, "name")
+    target = target_of(loading, node, f"step {name.plain()!r}" if name else "this step")
+    schemas = (making.member("processing", "schema"), making.member("output_schema"))
+    sound = [loading.schema(each) for each in schemas]
+    if block is None or target is None or not all(sound):
+        _check_input(making)
+        return None
+    if target.unready is not None:
+        return Unready(block.name, why=target.unready, source=loading.source, place=target.place, **making.common)
+    _check_keys(making, target)
+    if target.alias is not None:
+        return _import(making, block, target.alias)
+    if target.function is not None or target.builtin is not None:
+        return _call(making, block, target)
+    return _agent_step(making, block, target.agent or NO_AGENT)
+
+
+def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> PipelineStep:
+    if block.params is not None:
+        making.loading.note(
+            making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
+        )
+    sound = check_settings(making.loading, making.member("model_settings"))
+    stages = making.member("processing", "stages")
+    for node in (making.node, *(stages.elements if stages is not None else [])):
+        making.loading.model(member(node, "model"))
+    processing = block.processing or Processing()
+    contract: Any = None if block.contract is None else _contract(making)
+    if block.output_schema is not None and block.contract is not None and processing.schema is None:
+        processing = replace(processing, schema=block.output_schema)
+    elif block.output_schema is not None and processing.schema is None:
+        contract = block.output_schema
+    elif block.output_schema is not None:
+        place = making.node.keys["output_schema"]
+        making.loading.warn(place, "'output_schema' is passed over: `processing.schema` says what the value must be")
+    special = {
+        "agent": agent,
+        "contract": contract,
+        "processing": processing,
+        "model_settings": {**said(block.config or blocks.Config(), *_SETTINGS), **sound},
+        "use_history": making.where.conversation,
+    }
+    step: Step = _made(making, "step", block, special)
+    for key, message in warnings_of(step):
+        place = (making.member("processing", *key.split(".")) or making.node).place
+        making.loading.warn(place, f"processing.{key} {message}")
+    return step
+
+
+def _contract(making: Making) -> WrittenContract | None:
+    """Where the payload stands: a text such as `tagged:result`, or `{tagged: result, strict: false}`."""
+    node = making.member("contract")
+    if node is None or not isinstance(node.value, (str, dict)):
+        making.loading.note((node or making.node).place, "contract is a text such as tagged:result, or a mapping")
+        return None
+    try:
+        return written_contract(node.plain())
+    except ContractError as error:
+        making.loading.note_error(node.place, error)
+        return None
+
+
+def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineStep:
+    schema = (block.processing.schema if block.processing else None) or block.output_schema
+    common = dict(making.common)
+    if schema is not None:
+        common["checks"] = (Shaped.by(schema), *common["checks"])
+    params = {**target.params, **(block.params or {})}
+    if target.builtin is not None:
+        making.loading.model(making.member("params", "model") or making.member("agent", "params", "model"))
+    if target.context is not None:
+        return _context_step(making, block, target.context, params, common)
+    if target.builtin is not None:
+        return built_in_step(block.name, target.builtin, params, **said(block, "input"), **common)
+    making = replace(making, common=common)
+    return cast("PipelineStep", _made(making, "call", block, {"function": target.function, "params": params}))
+
+
+def _context_step(
+    making: Making, block: blocks.StepBlock, what: str, params: dict[str, Any], common: dict[str, Any]
+) -> PipelineStep:
+    """flujo's way to put a value into the context, or to take one out: a step that hands it on."""
+    written = {**(block.input if isinstance(block.input, dict) else {}), **params}
+    path = written.get("path")
+    if not isinstance(path, str) or (what == "get" and not _PATH.fullmatch(path)):
+        keys = "`path` and `value`" if what == "set" else "`path`, such as a.b,"
+        making.loading.note(making.node.place, f"context_{what} of step {block.name!r} needs {keys} in params")
+        path = "nowhere"
+    path = path.removeprefix("context.")
+    if what == "get":
+        return built_in_step(block.name, "passthrough", input=_taken(path, written), **common)
+    changed: dict[str, Any] = {"sink_to": path, "updates_context": False}
+    return built_in_step(block.name, "passthrough", input=as_template(written.get("value")), **{**common, **changed})
+
+
+def _taken(path: str, written: dict[str, Any]) -> str:
+    """The template of a value of the context, with what stands in for it where it is not there."""
+    literal = json.dumps(written.get("default"))
+    return f"{{{{ context.{path} | default({'none' if literal == 'null' else literal}) }}}}"
+
+
+def _import(making: Making, block: blocks.StepBlock, alias: str) -> PipelineStep | None:
+    pipeline = making.loading.imports[alias]
+    outputs = _outputs(making)
+    if pipeline is None:
+        return None
+    special = {"pipeline": pipeline, "alias": alias, "outputs": outputs}
+    return cast("PipelineStep", _made(making, "imports", block, special))
+
+
+def _made(making: Making, word: str, block: blocks.StepKeys, special: dict[str, Any]) -> Any:
+    """A step of one of the kinds that share the word `step`."""
+    kind = blocks.KINDS[word]
+    given = options_of(making, kind, block) or {}
+    return kind.step(**{"name": block.name, **special, **given}, **making.common)
+
+
+def _outputs(making: Making) -> tuple[OutputMapping, ...] | None:
+    """What comes back from an imported blueprint: `{child: parent}`, or a list of both by name."""
+    node = making.member("config", "outputs")
+    if node is None or node.value is None:
+        return None
+    if isinstance(node.value, dict):
+        pairs = [(child, parent.value) for child, parent in node.members.items()]
+        if all(isinstance(parent, str) for _, parent in pairs):
+            return tuple(OutputMapping(child, str(parent)) for child, parent in pairs)
+    if isinstance(node.value, list):
+        found = [making.loading.block(blocks.OutputMapping, each) for each in node.elements]
+        return tuple(OutputMapping(each.child, each.parent) for each in found if each is not None)
+    making.loading.note(node.place, "outputs should be a mapping `child: parent`, or a list of `{child, parent}`")
+    return None
+
+
+def _check_keys(making: Making, target: Target) -> None:
+    """Warn of keys that this kind of target does not use."""
+    word = "imports" if target.alias is not None else "step" if target.agent is not None else "call"
+    used = {*blocks.KINDS[word].options, *_SPECIAL_KEYS[word]}
+    for other, whose in _WHOSE.items():
+        kind = blocks.KINDS[other]
+        holder, where = (making.member(kind.under), f"{kind.under}.") if kind.under else (making.node, "")
+        useless = {*kind.options, *_SPECIAL_KEYS[other]} - used - {"params"}
+        written = holder.keys if holder is not None else {}
+        for key, place in written.items():
+            if key in useless and not (key == "processing" and word == "call"):
+                making.loading.warn(place, f"'{where}{key}' is passed over: it is for {whose}")
+    config = making.member("config")
+    for key in _SETTINGS if word != "step" and config is not None else ():
+        if config is not None and key in config.members:
+            making.loading.warn(config.keys[key], f"'config.{key}' is passed over: it is for {_WHOSE['step']}")
+
+
+def _check_input(making: Making) -> None:
+    """Note what is wrong with the templates of a step that has other mistakes too."""
+    source = making.member("input")
+    if source is None or not isinstance(source.value, (str, dict, list)):
+        return
+    try:
+        compile_input(source.plain(), where="input")
+    except TemplateError as error:
+        making.loading.note_error(source.place, error)
+
+
 Build: TypeAlias = Callable[[Making, Any], "PipelineStep | None"]
 
 _BUILDERS: Final[dict[str, Build]] = {
+    **dict.fromkeys(blocks.BLOCKS, build_kind),
     "step": build_plain,
     "parallel": _parallel,
-    "conditional": _conditional,
+}
+_SPECIAL: Final[Mapping[str, Callable[[Making, Any], dict[str, Any] | None]]] = {
     "loop": _loop,
-    "map": build_kind,
-    "hitl": build_kind,
-    "cache": build_kind,
     "agree": _agree,
     "ensemble": _ensemble,
 }
+"""The options of kinds whose form in a blueprint is one of their own."""
 
 
 def add_kind(kind: blocks.Kind) -> None:
     """Let blueprints have one more kind of step."""
     blocks.KINDS[kind.word] = kind
-    blocks.BLOCKS[kind.word] = kind.block
-    _BUILDERS[kind.word] = build_kind
+    word = "step" if kind.base is blocks.StepBlock else kind.word
+    blocks.BLOCKS[word] = kind.block
+    _BUILDERS.setdefault(word, build_kind)

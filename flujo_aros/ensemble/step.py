@@ -16,7 +16,10 @@ from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
+
+from annotated_types import Ge, Gt, Le
+from pydantic import Field
 
 from flujo_aros.contract import EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
@@ -42,6 +45,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import Where, nearest
+from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.template import InputTemplate
@@ -68,7 +72,11 @@ _MOST_FAILED: Final = 3
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
+_SPECIAL: Final = Option("special", fits=anything)
+Share: TypeAlias = Annotated[float, Gt(0), Le(1), Option(words="a number above 0 and at most 1")]
 
+
+@known_options
 @dataclass(frozen=True)
 class Ensemble(Common):
     """Lets a cast of agents take turns until `turns` have been played, or something ends the run earlier.
@@ -94,24 +102,23 @@ class Ensemble(Common):
 
     name: str
     _: KW_ONLY
-    cast: Sequence[Manifest | Mapping[str, Any] | str | Path]
-    profiles: Mapping[str, AgentSpec | str]
-    turns: int = 50
+    cast: Annotated[Sequence[Manifest | Mapping[str, Any] | str | Path], _SPECIAL]
+    profiles: Annotated[Mapping[str, AgentSpec | str], _SPECIAL]
+    turns: Annotated[int, Ge(1)] = 50
     input: InputLike = PREVIOUS
-    log: EventLog | str | Path | None = field(default=None, compare=False)
-    stop_on: Sequence[str] = ()
+    log: Annotated[EventLog | str | Path | None, _SPECIAL] = field(default=None, compare=False)
+    stop_on: Annotated[Sequence[str], Field(description="Kinds of events that end the run.")] = ()
     completion_signal: str | None = None
-    inject: Mapping[int, str] = field(default_factory=dict[int, str])
-    repetition: float | None = 0.85
-    drift: float | None = None
+    inject: Annotated[Mapping[int, str], _SPECIAL] = field(default_factory=dict[int, str])
+    repetition: Share | None = 0.85
+    drift: Share | None = None
     reflection: bool = True
     kind: str = field(default="ensemble", init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "cast", tuple(read_manifest(cast("Any", each)) for each in self.cast))
-        for key in ("stop_on",):
-            object.__setattr__(self, key, tuple(getattr(self, key)))
+        object.__setattr__(self, "stop_on", tuple(self.stop_on))
         object.__setattr__(self, "profiles", {name: _spec(profile) for name, profile in self.profiles.items()})
         object.__setattr__(self, "inject", {int(turn): text for turn, text in self.inject.items()})
         for problem in self._problems():
@@ -131,12 +138,6 @@ class Ensemble(Common):
             if manifest.model_profile not in self.profiles:
                 known = nearest(manifest.model_profile, self.profiles)
                 yield f"agent {manifest.name!r}: there is no profile {manifest.model_profile!r}{known}"
-        if isinstance(cast("object", self.turns), bool) or self.turns < 1:
-            yield f"turns must be a whole number of 1 or more, not {self.turns!r}"
-        for key in ("repetition", "drift"):
-            value = getattr(self, key)
-            if value is not None and not 0 < value <= 1:
-                yield f"{key} is a number above 0 and at most 1, or None, not {value!r}"
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+import pydantic
+from annotated_types import Ge
 
 from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_contract
@@ -15,7 +18,7 @@ from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.fanout import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep, StepContext, as_body
-from flujo_aros.pipeline.options import one_of
+from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.telling import tell_note
@@ -46,7 +49,12 @@ _ASK: Final = (
     "Look at the passages for these fields once more, and give the whole output again."
 )
 
+_WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
+_WORDINGS: Final = "In how many other words the reading is asked, or strings with {input} in them."
+_NEED: Final = "A share of the readings such as 0.66, or a number of them."
 
+
+@known_options
 @dataclass(frozen=True)
 class Agree(Common):
     """Makes several readings of the same input, none of which sees the others, and hands on what they agree on.
@@ -66,14 +74,14 @@ class Agree(Common):
 
     name: str
     _: KW_ONLY
-    readings: Sequence[PipelineStep] = ()
-    reading: Step | None = None
-    wordings: int | Sequence[str] | None = None
-    models: Any = ()
+    readings: Annotated[Sequence[PipelineStep], Option("steps", fits=anything)] = ()
+    reading: Annotated[Step, Option("step", fits=anything)] | None = None
+    wordings: Annotated[int | Sequence[str] | None, pydantic.Field(description=_WORDINGS), Option(words=_WORDED)] = None
+    models: Annotated[Any, Option("special", fits=anything)] = ()
     """As an option the models to ask; on the step, as on every step, all that it asks for by name."""
-    need: float = 2 / 3
+    need: Annotated[float | int, pydantic.Field(description=_NEED), Option(words="a number")] = 2 / 3
     contested: Contested = "refuse"
-    at_once: int = 1
+    at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run side by side.")] = 1
     kind: str = field(default="agree", init=False, repr=False)
     asked_models: tuple[str, ...] = field(default=(), init=False, repr=False)
     """The models that the reading is asked of, in their order."""
@@ -105,14 +113,9 @@ class Agree(Common):
         if len({step.name for step in self.readings}) < len(self.readings):
             yield "each reading needs a name of its own"
         if isinstance(self.wordings, int) and not 2 <= self.wordings <= len(WORDINGS):
-            yield f"`wordings` is a number from 2 to {len(WORDINGS)}, or a list of texts with {{input}} in them"
+            yield f"wordings must be {_WORDED}"
         if self.asked_models and self.reading is not None and not isinstance(self.reading.agent, AgentSpec):
             yield "`models` needs a reading with an AgentSpec; give `readings` with Agents of your own"
-        wrong = one_of("contested", self.contested, get_args(Contested))
-        if wrong is not None:
-            yield wrong
-        if isinstance(cast("object", self.at_once), bool) or self.at_once < 1:
-            yield f"at_once must be a whole number of 1 or more, not {self.at_once!r}"
         if self.contested == "ask" and self.reading is None:
             yield "`contested: ask` needs a `reading` to ask; with `readings` let a later step ask"
 

@@ -41,7 +41,7 @@ class Branch(Common):
     branches: Branches
     _: KW_ONLY
     condition: ConditionLike
-    default_branch: BodyLike | None = None
+    default_branch: Annotated[BodyLike, Option("body", scope="default", fits=anything)] | None = None
     kind: str = field(default="conditional", init=False, repr=False)
 
     def __post_init__(self) -> None:

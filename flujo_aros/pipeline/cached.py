@@ -99,7 +99,7 @@ class Cached(Common):
     """
 
     name: str
-    step: Annotated[PipelineStep, STEP]
+    step: Annotated[PipelineStep, replace(STEP, scope="")]
     cache: Annotated[Cache, _CACHE] = field(default_factory=MemoryCache, kw_only=True, compare=False, repr=False)
     kind: str = field(default="cache", init=False, repr=False)
 

@@ -7,6 +7,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
+from pydantic import Field
+
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
@@ -80,7 +82,7 @@ class Import(Common):
     inherit_context: bool = False
     outputs: Annotated[Sequence[OutputMapping] | Mapping[str, str], _OUTPUTS] | None = None
     on_failure: OnFailure = "abort"
-    default: Any = None
+    default: Annotated[Any, Field(description="The value for on_failure: continue_with_default.")] = None
     propagate_hitl: bool = True
     kind: str = field(default="imports", init=False, repr=False)
 

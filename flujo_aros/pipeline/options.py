@@ -1,7 +1,7 @@
 """The options of steps: each is declared once, as a field of its kind, and everything else is derived from that.
 
 The type of the field, with `Option` for what a type cannot say, gives the check of what Python code hands in and the
-words of its errors. `flujo_aros.blueprint.forms` derives from the same field how a blueprint writes the option, the
+words of its errors. `flujo_aros.blueprint.blocks` derives from the same field how a blueprint writes the option, the
 schema for editors, and how it is dumped.
 """
 
@@ -33,6 +33,7 @@ Form: TypeAlias = Literal[
     "branches",
     "operations",
     "step",
+    "steps",
     "function",
     "reducer",
     "condition",
@@ -58,6 +59,8 @@ class Option:
     words: str = ""
     hint: str = ""
     fits: Callable[[Any], bool] | None = None
+    scope: str = "*"
+    """How the run ledger names what runs inside; `*` stands for a number."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         """The check of a value that Python code hands in."""

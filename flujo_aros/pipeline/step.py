@@ -11,6 +11,7 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast
 
 from annotated_types import Ge
+from pydantic import Field
 
 from flujo_aros.contract import (
     Check,
@@ -52,6 +53,9 @@ _AGENT: Final = Option("special", "an AgentSpec or an Agent", fits=lambda value:
 _PROCESSING: Final = Option("special", "a Processing", "`Processing(stages=[…])` makes one", fits=is_a("Processing"))
 _MODEL: Final = Option(words="the name of a model", fits=lambda value: isinstance(value, str) and value.strip() != "")
 
+_MAPPING: Final = "a mapping with strings as keys"
+_HISTORY: Final = "Go on with the conversation of the agents before, in earlier turns of the loop too."
+
 
 @known_options
 @dataclass(frozen=True)
@@ -78,11 +82,15 @@ class Step(Common):
     contract: Annotated[Any, Option("special", fits=anything)] = None
     input: InputLike = PREVIOUS
     processing: Annotated[Processing, _PROCESSING] = field(default_factory=Processing)
-    model: Annotated[str, _MODEL] | None = field(default=None, kw_only=True)
-    model_settings: Mapping[str, Any] = field(default_factory=dict[str, Any], kw_only=True)
+    model: Annotated[str, _MODEL, Field(description="Another model than the agent's.")] | None = field(
+        default=None, kw_only=True
+    )
+    model_settings: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(
+        default_factory=dict[str, Any], kw_only=True
+    )
     max_iterations: Annotated[int, Ge(1)] = field(default=1, kw_only=True)
     completion_signal: str | None = field(default=None, kw_only=True)
-    use_history: bool = field(default=False, kw_only=True)
+    use_history: Annotated[bool, Field(description=_HISTORY)] = field(default=False, kw_only=True)
     kind: str = field(default="step", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -244,7 +252,7 @@ class Call(Common):
 
     name: str
     function: Annotated[CallFunction | str, Option("special", fits=anything)]
-    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    params: Annotated[Mapping[str, Any], Option("special", _MAPPING)] = field(default_factory=dict[str, Any])
     input: InputLike = PREVIOUS
     kind: str = field(default="step", init=False, repr=False)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field, make_dataclass, replace
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from pydantic import Field
@@ -94,3 +95,70 @@ def test_a_paused_run_knows_that_it_was_changed() -> None:
     (step,) = paced().steps
     assert isinstance(step, Paced)
     assert fingerprint(Pipeline([step])) != fingerprint(Pipeline([replace(step, pause=3)]))
+
+
+# Every kind of step
+
+
+AGENT = "{model: 'local:m'}"
+SIZE = "{name: size, uses: 'builtins:len'}"
+ASK = "{name: ask, uses: agents.a}"
+OF_EACH = {
+    "step": "{name: k, uses: agents.a OUTER}",
+    "call": "{name: k, uses: 'builtins:len' OUTER}",
+    "imports": "{name: k, uses: imports.other OUTER}",
+    "parallel": f"{{kind: parallel, name: k, branches: {{a: {SIZE}}} OUTER}}",
+    "conditional": f"{{kind: conditional, name: k, condition_expression: input, branches: {{a: {SIZE}}} OUTER}}",
+    "loop": f"{{kind: loop, name: k, loop: {{body: {SIZE} INNER}}}}",
+    "map": f"{{kind: map, name: k, map: {{iterable_input: input, body: {SIZE} INNER}}}}",
+    "hitl": "{kind: hitl, name: k, message: Go on? OUTER}",
+    "cache": f"{{kind: cache, name: k, wrapped_step: {SIZE} OUTER}}",
+    "agree": f"{{kind: agree, name: k, wordings: 2, reading: {ASK} OUTER}}",
+    "ensemble": (
+        "{kind: ensemble, name: k, profiles: {default: a}, cast: [{name: owl, persona: An owl., "
+        "subscribes_to: [run.started], may_emit: [agent.spoke]}] OUTER}"
+    ),
+}
+
+
+def with_option(word: str, value: float | None) -> str:
+    """A blueprint with a step of this kind, and a value of the new option."""
+    under = "config: {gap: %s}" if word == "imports" else "gap: %s"
+    said = "" if value is None else f", {under % value}"
+    step = OF_EACH[word].replace(" OUTER", said).replace(" INNER", said)
+    others = f"imports:\n  other: {{name: other, steps: [{SIZE}]}}\n" if word == "imports" else ""
+    return f"name: t\nagents: {{a: {AGENT}}}\n{others}steps:\n  - {step}\n"
+
+
+@pytest.fixture
+def extended(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The word of a kind whose class has got one more field."""
+    kind = KINDS[request.param]
+    gap = field(default=1.0, kw_only=True)
+    annotation = Annotated[float, Field(gt=0, description="Seconds to wait.")]
+    made = make_dataclass(kind.step.__name__, [("gap", annotation, gap)], bases=(kind.step,), frozen=True)
+    before = dict(BLOCKS)
+    add_kind(replace(kind, step=known_options(made)))
+    yield request.param
+    KINDS[request.param] = kind
+    BLOCKS.update(before)
+
+
+def test_every_kind_of_step_is_extended_below() -> None:
+    assert set(OF_EACH) == KINDS.keys() - {"paced"}
+
+
+@pytest.mark.parametrize("extended", OF_EACH, indirect=True)
+def test_one_field_is_an_option_in_python_in_yaml_in_the_schema_in_the_dump_and_in_snapshots(extended: str) -> None:
+    usual, other = (parse_blueprint(with_option(extended, value), allow=["*"]) for value in (None, 2.5))
+    (step,) = other.steps
+    assert (type(step), step.gap) == (KINDS[extended].step, 2.5)  # type: ignore[attr-defined]
+    assert "gap: 2.5" in dump(other)
+    assert "gap" not in dump(usual)
+    assert parse_blueprint(dump(other), allow=["*"]) == other
+    assert fingerprint(other) != fingerprint(usual)
+    assert '"description": "Seconds to wait."' in json.dumps(blueprint_schema())
+    with pytest.raises(BlueprintError, match="gap should be greater than 0, not 0"):
+        parse_blueprint(with_option(extended, 0), allow=["*"])
+    with pytest.raises(UsageError, match="gap must be a number above 0, not 'slow'"):
+        replace(cast("Any", step), gap="slow")

@@ -1,16 +1,23 @@
-"""The short forms of loops and maps: changes of the context, what the next turn gets, and what comes out."""
+"""The rim towards flujo: its words for kinds and keys, its old places for them, and the short forms of loops and maps.
+
+Everything behind this file knows one language, that of `blocks`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
-from flujo_aros.blueprint.loading import problem
+from flujo_aros.blueprint.loading import Loading, member, problem
 from flujo_aros.blueprint.options import Making, as_template
+from flujo_aros.errors import Hint
 from flujo_aros.pipeline.inputs import InputLike
 from flujo_aros.pipeline.loop import StateUpdate
+from flujo_aros.pipeline.model import STEP_NAME
+from flujo_aros.pipeline.names import nearest
 
 _HAND_ON: Final = "flujo.builtins.passthrough"
 _APPEND: Final = "flujo.builtins.append"
@@ -19,6 +26,93 @@ _TALK: Final = "conversation_history"
 _WORDS: Final = {"initial_prompt": "{{ context.initial_prompt }}"}
 _CHANGES: Final = ("set", "append", "merge")
 _NEXT_INPUT: Final = "auto"
+
+
+REFUSED: Final[Mapping[str, str]] = {
+    "StateMachine": "write a `loop` whose body is a `conditional` on the name of the state",
+    "tree_search": "write a `loop` over a `map` of proposals, judged by a step",
+    "agentic_loop": "write a `loop` with an agent step and `exit_expression`",
+    "dynamic_router": "write an agent step that names the branch, and a `conditional` on its value",
+    "granular": "write a `loop`",
+    "granular_step": "write a `loop`",
+}
+"""Kinds of flujo that are not run here, and the way around each."""
+
+_CALLED: Final = "leave `kind` out and write `uses: package.module:function`"
+_ASKED: Final = "leave `kind` out and write `uses: agents.NAME`"
+_BRANCHED: Final = "write `kind: conditional`"
+_MAPPED: Final = "write `kind: map`"
+OTHER_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("python", "function", "callable", "code", "tool"), _CALLED),
+    **dict.fromkeys(("agent", "llm", "model", "prompt"), _ASKED),
+    **dict.fromkeys(("human", "approval", "input", "pause"), "write `kind: hitl`"),
+    **dict.fromkeys(("if", "branch", "switch", "router"), _BRANCHED),
+    **dict.fromkeys(("for", "foreach", "for_each", "each"), _MAPPED),
+    **dict.fromkeys(("while", "repeat", "until"), "write `kind: loop`"),
+    **dict.fromkeys(("import", "pipeline", "subpipeline"), "leave `kind` out and write `uses: imports.ALIAS`"),
+}
+"""What kinds are called elsewhere, and what to write here."""
+
+
+_NO_NAME: Final = re.compile(r"[/{}\"'\s]+")
+_PRECHECK_KEYS: Final = (
+    *("validator_agent", "agent", "delimiters", "goal_context_key", "score_threshold", "inject_feedback", "max_tokens"),
+    *("retry_guidance_prefix", "context_feedback_key", "consensus_agent", "consensus_samples", "consensus_threshold"),
+)
+META_KEYS: Final = ("processing", "mergeable_output")
+"""What flujo lets stand under `meta`, and what is a key of the step itself here."""
+
+
+def with_meta(loading: Loading, node: Node, kind: str) -> Node:
+    """A step with what flujo lets stand under `meta`, as if it stood in the step itself."""
+    if "meta" not in node.members:
+        return node
+    meta = member(node, "meta")
+    for key in META_KEYS if kind == "step" else META_KEYS[1:]:
+        value = member(node, "meta", key)
+        if meta is None or value is None:
+            continue
+        if key in node.members:
+            loading.warn(meta.keys[key], f"'meta.{key}' is passed over: the step has a `{key}` of its own")
+            continue
+        keys = {**node.keys, key: meta.keys[key]}
+        node = Node(node.place, node.end, {**node.members, key: value}, keys)
+    return node
+
+
+def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
+    """What a step says, with the old words for some keys put into today's."""
+    plain: dict[str, Any] = node.plain()
+    if "step" in plain and "name" not in plain:
+        plain["name"] = plain.pop("step")
+    if loading.lenient:
+        _filled_in(loading, node, kind, plain)
+    precheck = member(node, "processing", "reasoning_precheck")
+    for key, place in precheck.keys.items() if precheck is not None else ():
+        if key in _PRECHECK_KEYS:
+            why = "a plan is not judged here; judge it in a step of its own"
+            loading.warn(place, f"{key!r} is passed over: {why}")
+            del plain["processing"]["reasoning_precheck"][key]
+    return plain
+
+
+def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -> None:
+    """A name that can be one here, and a question where none is asked, as a lenient loading wants it."""
+    name = plain.get("name")
+    if isinstance(name, str) and not STEP_NAME.fullmatch(name):
+        plain["name"] = " ".join(_NO_NAME.sub(" ", name).split()) or "step"
+        loading.warn(node.place, f"not a name for a step: {name!r}; it is called {plain['name']!r} here")
+    if kind == "hitl" and not plain.get("message"):
+        plain["message"] = str(plain.get("name"))
+        loading.warn(node.place, f"step {name!r} asks nothing; write a `message`")
+
+
+def no_such_kind(kind: str) -> Hint:
+    """What is said of a word that is no kind of step here, with what to write."""
+    if kind in REFUSED:
+        return Hint(f"`kind: {kind}` is not run here; {REFUSED[kind]}")
+    meant = OTHER_KINDS.get(kind.lower())
+    return (Hint(f"; {meant}") if meant else nearest(kind, blocks.BLOCKS)).after(f"there is no kind of step {kind!r}")
 
 
 def operation_nodes(making: Making, node: Node) -> Node:

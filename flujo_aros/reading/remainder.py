@@ -404,22 +404,12 @@ _WORKING: Final = _stems(
 """Words of keys by which a model speaks of its own work."""
 
 
+_TYPES_OF_SCALARS: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
 def _is_of_type(node: Node, shape: Shape) -> bool:
     """Whether a value has the type of a field without any conversion."""
-    value = node.value
-    kind = (
-        "string"
-        if isinstance(value, str)
-        else "boolean"
-        if isinstance(value, bool)
-        else "integer"
-        if isinstance(value, int)
-        else "number"
-        if isinstance(value, float)
-        else "array"
-        if node.kind == ARRAY
-        else "object"
-    )
+    kind = _TYPES_OF_SCALARS.get(node.value.__class__, node.kind)
     return shape.allows(kind) or (kind == "integer" and shape.allows("number"))
 
 

@@ -14,7 +14,7 @@ from flujo_aros.contract import Block, Contract, Event, fold
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.payload import values_in
-from flujo_aros.recovery.json_path import Place, schema_at
+from flujo_aros.recovery.json_path import Place, leaves, schema_at
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class Examples:
         if not (is_dict(plain) or is_list(plain)):
             return False
         telling = list[Any]()
-        for place, leaf in islice(_leaves(plain, ()), _MOST_LEAVES):
+        for place, leaf in _leaves(plain):
             if not _weight(leaf):
                 continue
             if _written(leaf) not in self.text:  # the usual case: most values stand nowhere in the prompt
@@ -177,15 +177,9 @@ def _is_choice(contract: Contract[Any], place: Place) -> bool:
     return schema is not None and ("enum" in schema or "const" in schema)
 
 
-def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    if is_dict(value):
-        for key, inner in value.items():
-            yield from _leaves(inner, (*place, key))
-    elif is_list(value):
-        for index, inner in enumerate(value):
-            yield from _leaves(inner, (*place, index))
-    else:
-        yield place, value
+def _leaves(value: Any) -> Iterator[tuple[Place, Any]]:
+    """The scalars of a value with their places; no more than are looked at."""
+    return islice((leaf for leaf in leaves(value) if not isinstance(leaf[1], (dict, list))), _MOST_LEAVES)
 
 
 def _written(leaf: Any) -> str:
@@ -220,15 +214,15 @@ def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = N
     """
     if isinstance(value, Event):
         return None
-    leaves = list(islice(_leaves(_plain(value), ()), _MOST_LEAVES))
-    texts = [(place, leaf) for place, leaf in leaves if isinstance(leaf, str)]
-    if not texts or any(leaf not in (0, None) for _, leaf in leaves if not isinstance(leaf, str)):
+    found = list(_leaves(_plain(value)))
+    texts = [(place, leaf) for place, leaf in found if isinstance(leaf, str)]
+    if not texts or any(leaf not in (0, None) for _, leaf in found if not isinstance(leaf, str)):
         return None
     if any(_is_choice(contract, place) or not _is_blank(leaf, place) for place, leaf in texts):
         return None
     if all(_is_surely_blank(leaf, place) for place, leaf in texts):
         return _about_dots(value, texts, examples)
-    return "maybe" if len(leaves) > 1 else None
+    return "maybe" if len(found) > 1 else None
 
 
 def _about_dots(value: Any, texts: Sequence[tuple[Place, str]], examples: Examples | None) -> Blanks | None:

@@ -14,7 +14,7 @@ from flujo_aros.errors import ContractError
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Draft, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.read import read
-from flujo_aros.recovery.json_path import Place, place_of, schema_at, value_at
+from flujo_aros.recovery.json_path import Place, leaves, place_of, schema_at, value_at
 
 T = TypeVar("T")
 
@@ -72,18 +72,6 @@ def _shorter(draft: Any, value: Any, wrong: Sequence[Place]) -> Iterator[Issue]:
 def _touch(one: Place, other: Place) -> bool:
     shorter = min(len(one), len(other))
     return one[:shorter] == other[:shorter]
-
-
-def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """The single values of a JSON value with their places; an empty list or object is one."""
-    if is_dict(value) and value:
-        for key, inner in value.items():
-            yield from leaves(inner, (*place, key))
-    elif isinstance(value, list) and value:
-        for index, inner in enumerate(cast("Sequence[Any]", value)):
-            yield from leaves(inner, (*place, index))
-    else:
-        yield place, value
 
 
 def _lists(value: Any, place: Place) -> Iterator[tuple[Place, Sequence[Any]]]:

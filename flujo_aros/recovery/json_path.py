@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from flujo_aros.contract import JsonSchema
@@ -71,6 +71,18 @@ def can_hold(whole: Any, place: Place) -> bool:
     if isinstance(place[-1], int):
         return isinstance(holder, list) and place[-1] < len(cast("Sequence[Any]", holder))
     return isinstance(holder, dict)
+
+
+def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """The single values of a JSON value with their places; an empty list or object is one."""
+    if is_dict(value) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, (*place, key))
+    elif isinstance(value, list) and value:
+        for index, inner in enumerate(cast("Sequence[Any]", value)):
+            yield from leaves(inner, (*place, index))
+    else:
+        yield place, value
 
 
 def schema_at(schema: JsonSchema, place: Place) -> JsonSchema | None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
 from pydantic_core import to_json
 
-from flujo_aros.contract import PLACEHOLDER, Block, BlockContract, Event, EventContract, judge
+from flujo_aros.contract import PLACEHOLDER, Block, BlockContract, Event, EventContract, judge, path_of
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.event import event_kind, is_slot
@@ -80,8 +80,8 @@ def _without_wrong_items(failing: Rejected, read: ReadReply[T]) -> Outcome[T]:
             holder = holder[part]
         kept = [item for index, item in enumerate(holder) if index != place[-1]]
         dropped_text = to_json(holder[place[-1]], inf_nan_mode="constants").decode()
-        path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-        dropped.insert(0, Repair("dropped-item", Risk.LOSSY, path, failing.draft.span, dropped_text[:80], ""))
+        repair = Repair("dropped-item", Risk.LOSSY, path_of(place), failing.draft.span, dropped_text[:80], "")
+        dropped.insert(0, repair)
         whole = with_value(whole, place[:-1], kept)
     text = to_json(whole, inf_nan_mode="constants").decode()
     return read(Reply(text, truncated=False), partial(_kept, dropped=dropped, failing=failing))

@@ -324,6 +324,12 @@ class TestSalvage:
         assert [item.name for item in outcome.value] == ["a", "d"]
         assert [repair.path for repair in outcome.repairs] == ["$[1]", "$[2]"]
 
+    def test_a_dropped_item_is_reported_at_its_path(self):
+        like = {"type": "object", "properties": {"my items": {"type": "array", "items": {"type": "integer"}}}}
+        _, outcome = climbed((Salvage(),), Reply('{"my items": [1, "two", 3]}'), like=like)
+        assert outcome.value == {"my items": [1, 3]}
+        assert [repair.path for repair in outcome.repairs] == ["$['my items'][1]"]
+
     def test_an_object_without_its_last_members_is_no_salvage(self):
         _, outcome = climbed((Salvage(),), cut('{"name": "pen", "qty": 3'))
         assert outcome.reason is Reason.TRUNCATED

@@ -1,4 +1,4 @@
-"""Checks: what a value must be beyond its schema, as plain functions, and two that every contest needs."""
+"""Checks: requirements beyond the schema, as plain functions, and two ready-made ones for contests."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from flujo_aros.outcome import Issue, Repair, Risk
 T = TypeVar("T")
 
 Check: TypeAlias = Callable[[Any], Any]
-"""Judges a value: None or True if it is right, a sentence, an `Issue` or False if it is wrong, or the value made clean.
+"""Checks a value: returns None or True to accept it, a message, an `Issue` or False to reject it, or a cleaned value.
 
-A wrong value is asked for again; a value that the check has cleaned is taken, and the cleaning is reported as a repair.
-It may be async on an agent and on a step of a pipeline, which await it.
+After a rejection the model is asked again; a cleaned value is accepted, and the change is reported as a repair.
+A check may be async on an agent and on a step of a pipeline, which await it.
 """
 
 Judgement: TypeAlias = tuple[T, tuple[Issue, ...], tuple[Repair, ...]]
-"""A value after all checks, what they have against it, and what they have cleaned."""
+"""A value after all checks, their issues, and what they cleaned."""
 
 
 def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
-    """The value after all checks, what they have against it, and what they have cleaned.
+    """Run all checks; return the value, their issues, and what they cleaned.
 
-    `ValueError` and `AssertionError` of a check count as an issue, as with pydantic's validators. Raises `UsageError`
-    for an async check, which nothing can await here.
+    `ValueError` and `AssertionError` of a check become issues, as with pydantic's validators. Raises `UsageError`
+    for an async check, which cannot be awaited here.
     """
     plan = _judging(value, checks)
     try:
@@ -38,7 +38,7 @@ def judge(value: T, checks: Sequence[Check]) -> Judgement[T]:
         return judged
     if inspect.iscoroutine(waiting):
         waiting.close()
-    raise UsageError(f"the check {name_of(check)} is async, which nothing can await here; only an agent or a step does")
+    raise UsageError(f"the check {name_of(check)} is async and cannot be awaited here; use it on an agent or a step")
 
 
 async def judge_awaiting(value: T, checks: Sequence[Check]) -> Judgement[T]:
@@ -80,13 +80,13 @@ def _judging(value: Any, checks: Sequence[Check]) -> Generator[tuple[Check, Awai
 
 
 def name_of(check: Check) -> str:
-    """The name of a check, for a message."""
+    """Return the name of a check, for messages."""
     name = str(getattr(check, "__name__", type(check).__name__)).strip("_")
     return "a check" if name == "<lambda>" else name
 
 
 def written_as(check: Check) -> dict[str, str]:
-    """As much of a check as can be written down: its expression, where to import it from, or no more than its name."""
+    """Return a check in serializable form: its expression, its import path, or just its name."""
     for attribute, key in (("expression", "expression"), ("reference", "function")):
         found = getattr(check, attribute, None)
         if isinstance(found, str):
@@ -100,7 +100,7 @@ def is_async(check: Check) -> bool:
 
 
 def fields_in(names: Collection[str]) -> Check:
-    """Each of these fields must be there, and not be null or empty.
+    """Require each of these fields to be present, not null and not empty.
 
     >>> fields_in(["mood"])({"kind": "said", "text": "Well."}).message
     'mood is missing'
@@ -114,7 +114,7 @@ def fields_in(names: Collection[str]) -> Check:
 
 
 def winner_in(cast: Collection[str] | None) -> Check:
-    """`winner` must be one of the cast, or not be named; without a cast every winner will do.
+    """Require `winner` to be one of the cast, or null; without a cast any winner is accepted.
 
     >>> winner_in(["p1", "p2"])({"winner": "nobody"}).message
     "winner is 'nobody'; it must be one of: p1, p2, or null"
@@ -130,9 +130,9 @@ def winner_in(cast: Collection[str] | None) -> Check:
 
 
 def scores_of(cast: Collection[str] | None, low: float = 0, high: float = 10) -> Check:
-    """Cleans `scores`: names outside of the cast and what is no number are dropped, numbers kept within the bounds.
+    """Clean `scores`: drop names outside the cast and values that are not numbers, and clamp numbers to the bounds.
 
-    Never asks again; without a cast everything stays as it is.
+    The model is never asked again; without a cast the scores are not changed.
 
     >>> scores_of(["p1", "p2"])({"scores": {"p1": 12, "ghost": 5}})
     {'scores': {'p1': 10}}

@@ -1,4 +1,4 @@
-"""Where the payload is in a reply and what it must satisfy: contracts, how they are written, `Block` and `Event`."""
+"""Contracts: where the payload is in a reply, what it must satisfy, and how they are written; `Block` and `Event`."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The leading JSON object of a reply, and the rest of it. `fields` is empty where the contract is inert."""
+    """The leading JSON object of a reply, and the prose after it. `fields` is empty if the block key is blank."""
 
     fields: JsonObject
     prose: str
 
 
 PLACEHOLDER: Final = "…"
-"""The text of an event whose reply held nothing that was meant to be said."""
+"""The text of an event whose reply contained no usable text."""
 
 
 class Event(BaseModel):
-    """One event: its kind, its text, and whatever else the model said about it.
+    """One event: its kind, its text, and any further fields.
 
-    Further keys are kept as attributes and in `model_extra`. `winner` and `scores` are typed where they occur.
+    Further fields are available as attributes and in `model_extra`. `winner` and `scores` are typed if present.
     """
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
@@ -80,17 +80,17 @@ class Event(BaseModel):
 
     @property
     def is_raw_fallback(self) -> bool:
-        """Whether the model wrote no event, and its prose was taken for one."""
+        """Whether the model wrote prose instead of an event, and the event was built from that prose."""
         return bool((self.model_extra or {}).get("_raw_fallback"))
 
     @property
     def is_no_contest(self) -> bool:
-        """Whether the winner could not be settled, so that the event names none."""
+        """Whether the event names no winner because none could be determined."""
         return bool((self.model_extra or {}).get("no_contest"))
 
     @property
     def says_nothing(self) -> bool:
-        """Whether the text is a placeholder: the reply held nothing that was meant to be said."""
+        """Whether the text is a placeholder, because the reply contained no usable text."""
         return self.text.strip(" .…") == ""
 
 
@@ -106,7 +106,7 @@ class WrittenEvent(BaseModel):
 
 
 class LooseEvent(BaseModel):
-    """An event with anything at all in the places that can be cleaned."""
+    """An event with values of any type in the fields that can be cleaned."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
@@ -150,7 +150,7 @@ def _without(schema: JsonObject, names: list[str]) -> None:
 
 
 def is_taken(name: str) -> bool:
-    """Whether every event has something else under this name: `copy`, `model_dump`, `says_nothing`."""
+    """Whether every event already has an attribute of this name: `copy`, `model_dump`, `says_nothing`."""
     return name not in Event.model_fields and hasattr(Event, name)
 
 
@@ -230,7 +230,7 @@ class JsonContract(Generic[T_co]):
     risk: Risk = Risk.INFERRED
     """How risky an edit may be before the reading is rejected, unless the call says otherwise."""
     checks: tuple[Check, ...] = field(default=(), kw_only=True)
-    """What a value must be beyond its schema; each is judged once a value could be read."""
+    """Requirements beyond the schema; they are checked once a value could be read."""
     counts: Counts | None = field(default=None, kw_only=True)
     """The keys of the root object that count, where all others are optional; None: every key counts."""
 
@@ -250,20 +250,20 @@ class JsonContract(Generic[T_co]):
         return fingerprint({"mode": self.mode, "schema": self.json_schema, **self.where()})
 
     def where(self) -> JsonSchema:
-        """Beside the schema, what says where the payload is, as plain JSON."""
+        """Plain JSON that describes, in addition to the schema, where the payload is."""
         return {}
 
     def options(self) -> JsonSchema:
-        """What else it was made with, where that is no default: arguments of `Output.*`, and the risk."""
+        """Other arguments of `Output.*` that differ from their defaults, and the risk."""
         default = Risk.LOSSLESS if self.mode in ("tagged", "text", "block") else Risk.INFERRED
         return {} if self.risk is default else {"risk": self.risk.name.lower()}
 
     def instruction(self) -> str:
-        """The words for the prompt that ask for this output."""
+        """Return the prompt instructions that request this output."""
         return json_instruction(self.json_schema)
 
     def as_output(self) -> Callable[..., T_co]:
-        """This contract as an output type of a pydantic-ai agent: `result.output` is then the typed value.
+        """Return this contract as the output type of a pydantic-ai agent: `result.output` is then the typed value.
 
         ```python
         agent = Agent(model, output_type=Output.tagged("result", Order).as_output(), capabilities=[Aros()])
@@ -281,13 +281,13 @@ class JsonContract(Generic[T_co]):
 
     @cached_property
     def at_once(self) -> JsonContract[T_co]:
-        """The contract without them, as it can be read anywhere."""
+        """The contract without its async checks, so that it can be read anywhere."""
         if not self.awaited:
             return self
         return replace(self, checks=tuple(check for check in self.checks if not is_async(check)))
 
     def validate(self, value: object) -> Verdict[T_co]:
-        """Judge a JSON value. Never raises for bad data."""
+        """Validate a JSON value. Never raises for bad data."""
         return self.values.validate(value)
 
 
@@ -297,9 +297,9 @@ class TaggedContract(JsonContract[T_co]):
 
     tag: str = ""
     strict: bool = True
-    """Take the payload as valid JSON only (in one optional fence), without any repair."""
+    """Accept only valid JSON (in one optional fence), without any repair."""
     max_retries: int = field(default=0, kw_only=True)
-    """How often the model is shown what was wrong and asked again, in the same conversation."""
+    """How often the model is told what was wrong and asked again, in the same conversation."""
 
     @property
     def opening(self) -> str:
@@ -308,7 +308,7 @@ class TaggedContract(JsonContract[T_co]):
 
     @cached_property
     def opens(self) -> re.Pattern[str]:
-        """Matches the opening tag, also in another case and with attributes, as models write it."""
+        """Matches the opening tag in any case and with attributes, as models write it."""
         return re.compile(rf"<(?i:{re.escape(self.tag)})(?:{_ATTRIBUTE}){{0,20}}\s{{0,9}}>")
 
     @cached_property
@@ -325,7 +325,7 @@ class TaggedContract(JsonContract[T_co]):
         return super().options() | ({"max_retries": self.max_retries} if self.max_retries else {})
 
     def instruction(self) -> str:
-        """The words for the prompt that ask for this output; they name the opening tag."""
+        """Return the prompt instructions that request this output; they name the opening tag."""
         return tagged_instruction(self.tag, self.json_schema if self.mode == "tagged" else None)
 
 
@@ -338,7 +338,7 @@ class BlockContract(JsonContract[Block]):
 
     @property
     def json_schema(self) -> JsonSchema:
-        """The schema of the block; empty where the contract is inert."""
+        """The schema of the block; empty if the block key is blank."""
         if not self.keys:
             return {}
         return {"type": "object", "properties": {key: {} for key in self.keys}, "required": list(self.keys)}
@@ -349,11 +349,11 @@ class BlockContract(JsonContract[Block]):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All keys that the block must have; none: the contract is inert and every reply satisfies it."""
+        """All keys that the block must have; if there are none, every reply satisfies the contract."""
         return (self.block_key, *self.required) if self.block_key else ()
 
     def instruction(self) -> str:
-        """The words for the prompt that ask for this output; empty where the contract is inert."""
+        """Return the prompt instructions that request this output; empty if the block key is blank."""
         return block_instruction(self.keys) if self.keys else ""
 
 
@@ -365,16 +365,16 @@ class EventContract(JsonContract[Event]):
     fallback: str = ""
     fields: tuple[str, ...] = ()
     example: str = EXAMPLE
-    """The text of the example in the instruction. Whoever repeats it has said nothing."""
+    """The text of the example in the instruction. A reply that repeats it is rejected."""
     required: tuple[str, ...] = ()
-    """The fields without which the model is asked once more; what is then still missing is left empty, openly."""
+    """The fields that the model is asked for once more if they are missing; then they are left empty, and marked."""
 
     @cached_property
     def model(self) -> type[Event]:
-        """The event as a strict pydantic model, for a provider or a client that enforces one.
+        """The event as a strict pydantic model, for a provider or a client that enforces a schema.
 
-        `kind` is one of the kinds and nothing else, `text` and the further fields must be there; `winner` and `scores`
-        are typed, and may be left out.
+        `kind` is a literal of the kinds, `text` and the further fields are required; `winner` and `scores`
+        are typed and optional.
         """
         model = event_model(self.kinds, self.fields)
         setattr(model, OF_CONTRACT, self)  # so that an agent with this output type is held to all of the contract
@@ -382,7 +382,7 @@ class EventContract(JsonContract[Event]):
 
     @property
     def judges_winner(self) -> bool:
-        """Whether a winner counts here: it is asked for or checked, and no mere ornament of an event."""
+        """Whether the winner matters: it is requested or checked, and not just an optional field."""
         return bool(self.checks) or "winner" in self.fields
 
     @cached_property
@@ -400,7 +400,7 @@ class EventContract(JsonContract[Event]):
 
     @property
     def is_verdict(self) -> bool:
-        """Whether a winner is asked for."""
+        """Whether a winner is requested."""
         return "winner" in self.fields
 
     @cached_property
@@ -423,7 +423,7 @@ class EventContract(JsonContract[Event]):
         return super().options() | {name: names for name, names in found.items() if names} | example
 
     def instruction(self) -> str:
-        """The words for the prompt that ask for this output, with an example."""
+        """Return the prompt instructions that request this output, with an example."""
         return event_instruction(self.kinds, self.fields, self.example)
 
 
@@ -432,7 +432,7 @@ ContractLike: TypeAlias = Contract[T_co] | type[T_co] | TypeAdapter[T_co] | Json
 
 
 class Output:
-    """Makes contracts: each says where the payload is and what it must satisfy."""
+    """Creates contracts: each defines where the payload is and what it must satisfy."""
 
     @overload
     @staticmethod
@@ -445,7 +445,7 @@ class Output:
         """The reply holds one JSON value of this type.
 
         `like` is a pydantic model or any type, a `TypeAdapter`, or a JSON Schema as a dict (`{}` or `True`: any JSON
-        value). Raises `ContractError` when it cannot be compiled.
+        value). Raises `ContractError` if it cannot be compiled.
 
         >>> Output.json({"type": "integer"}).json_schema
         {'type': 'integer'}
@@ -458,7 +458,7 @@ class Output:
             return JsonContract(SchemaValues(cast("JsonSchema", like)))
         if isinstance(like, FunctionType):
             raise ContractError(
-                f"the function {like.__name__} is not a contract: give the type that it returns, or a schema"
+                f"the function {like.__name__} is not a contract: pass the type that it returns, or a schema"
             )
         return JsonContract(TypeValues[Any](like))
 
@@ -474,13 +474,13 @@ class Output:
     def tagged(tag: str, like: Any, *, strict: bool = True, max_retries: int = 0) -> TaggedContract[Any]:
         """The payload is one JSON value between `<tag>` and `</tag>`; the last complete pair counts.
 
-        One fence around the payload is fine; with `strict=False` it may also need lossless repairs. `max_retries`
-        says how often a model may be shown what was wrong and asked again, in the same conversation. The prompt must
-        name the opening tag. `like` as in `json`. Raises `ContractError` for a blank tag and for a `max_retries` that
-        is not a whole number of at least 0.
+        One fence around the payload is allowed; `strict=False` also allows lossless repairs. `max_retries` is how often
+        the model is told what was wrong and asked again, in the same conversation. The prompt must name the opening
+        tag. `like` is as in `json`. Raises `ContractError` for a blank tag, and unless `max_retries` is a whole number
+        of at least 0.
         """
         if not isinstance(cast("object", strict), bool):
-            raise ContractError(f"strict={strict!r}: it is true or false")
+            raise ContractError(f"strict={strict!r}: it must be true or false")
         return TaggedContract(
             Output.json(like).values,
             "tagged",
@@ -492,9 +492,9 @@ class Output:
 
     @staticmethod
     def text(tag: str, *, max_retries: int = 0) -> TaggedContract[str]:
-        """The payload is the text between `<tag>` and `</tag>`, never parsed; an empty one is rejected.
+        """The payload is the text between `<tag>` and `</tag>`, never parsed; empty text is rejected.
 
-        `max_retries` as in `tagged`.
+        `max_retries` is as in `tagged`.
         """
         retries = _whole(max_retries, "max_retries")
         return TaggedContract(TypeValues[str](str), "text", Risk.LOSSLESS, _named(tag, "tag"), max_retries=retries)
@@ -503,8 +503,8 @@ class Output:
     def block(block_key: str, required: Iterable[str] = ()) -> BlockContract:
         """The first JSON value of the reply is an object with `block_key` and the `required` keys, none of them null.
 
-        The value is a `Block(fields, prose)`. Keys are trimmed, doubles dropped; with a blank `block_key` the contract
-        is inert: every reply satisfies it as `Block({}, text)`.
+        The value is a `Block(fields, prose)`. The names are trimmed and deduplicated. With a blank `block_key` every
+        reply satisfies the contract, as `Block({}, text)`.
         """
         if not isinstance(cast("object", block_key), str):
             raise ContractError(f"block_key={block_key!r}: it must be a name, a string")
@@ -523,15 +523,15 @@ class Output:
         checks: Iterable[Check] = (),
         example: str = EXAMPLE,
     ) -> EventContract:
-        """The reply is one event: a JSON object with a `kind` out of `kinds`, a `text`, and more keys if it likes.
+        """The reply is one event: a JSON object with a `kind` from `kinds`, a `text`, and optionally more keys.
 
-        `fields` are further keys to ask for; one that is missing is reported, and never CLEAN. `required` names those
-        without which the model is asked once more (True: all but `winner` and `scores`, which may always be absent). A
-        wrong or missing kind becomes `fallback` (by default the first kind), which is reported. A reply without JSON is
-        taken as the text of such an event, with `_raw_fallback: true` in it and trust SYNTHESIZED. `checks` judge the
-        event, such as `winner_in(cast)`: what fails is asked for once more. `example` is the text of the example in
-        `instruction()`; an echo of it is no answer. Raises `ContractError` without any kind, and for a required name
-        that is none of the fields.
+        `fields` are further keys to request; a missing one is reported as a repair, so the event is not CLEAN.
+        `required` names fields that the model is asked for once more if they are missing (True: all but `winner` and
+        `scores`, which are always optional). A wrong or missing kind becomes `fallback` (by default the first kind),
+        which is reported. A reply without JSON becomes the text of such an event, with `_raw_fallback: true` and trust
+        SYNTHESIZED. `checks` validate the event, such as `winner_in(cast)`; if one fails, the model is asked once more.
+        `example` is the text of the example in `instruction()`; a reply that echoes it is rejected. Raises
+        `ContractError` if there is no kind, or if a required name is not among the fields.
         """
         known = _names(kinds, "kinds")
         if not known:
@@ -542,7 +542,7 @@ class Output:
         asked = tuple(name for name in further if name not in WELL_KNOWN)
         needed = asked if required is True else _required(required or (), further)
         if not example.strip():
-            raise ContractError(f"example={example!r}: it is the text of the example in the prompt")
+            raise ContractError(f"example={example!r}: it must be the text of the example in the prompt, a string")
         # What is read first is an event as the model wrote it; `read` makes the event of it.
         values = cast("Values[Event]", TypeValues[WrittenEvent](written_model(further, WrittenEvent)))
         judges = (*([fields_in(needed)] if needed else []), *_functions(checks))
@@ -556,7 +556,7 @@ def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
     given = list(names)
     wrong = [name for name in cast("list[object]", given) if not isinstance(name, str)]
     if wrong:
-        raise ContractError(f"{what} holds {wrong[0]!r}, which is not a name: write a string")
+        raise ContractError(f"{what} contains {wrong[0]!r}, which is not a string")
     return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
 
 
@@ -565,10 +565,10 @@ def _fields(names: Iterable[str]) -> tuple[str, ...]:
     further = tuple(name for name in _names(names, "fields") if name not in ("kind", "text"))
     for name in further:
         if name.startswith("_"):
-            raise ContractError(f"the field {name!r} cannot be asked for: names with a leading underscore are ours")
+            raise ContractError(f"the field {name!r} cannot be used: names with a leading underscore are reserved")
         if is_taken(name):
             raise ContractError(
-                f"the field {name!r} cannot be asked for: every event has a member of that name; take another"
+                f"the field {name!r} cannot be used: every event has that attribute; choose another name"
             )
     return further
 
@@ -577,7 +577,7 @@ def _required(names: Iterable[str], fields: tuple[str, ...]) -> tuple[str, ...]:
     needed = _names(names, "required")
     if unknown := [name for name in needed if name not in fields]:
         raise ContractError(
-            f"required holds {unknown[0]!r}, which is not one of the fields: {', '.join(fields) or 'there are none'}"
+            f"required contains {unknown[0]!r}, which is not one of the fields: {', '.join(fields) or 'there are none'}"
         )
     return needed
 
@@ -587,20 +587,20 @@ def _functions(checks: Iterable[Check]) -> tuple[Check, ...]:
     for check in judges:
         if not callable(check):
             raise ContractError(
-                f"checks holds {check!r}, which is not a function: a check takes a value and says what is wrong with it"
+                f"checks contains {check!r}, not a function; a check takes a value and returns an error"
             )
     return judges
 
 
 def with_checks(contract: Contract[T], checks: Iterable[Check]) -> Contract[T]:
-    """The contract with further checks on its values; the contract itself where there are none."""
+    """Return the contract with further checks on its values; without checks, the contract itself."""
     further = _functions(checks)
     return replace(contract, checks=(*contract.checks, *further)) if further else contract
 
 
 def _whole(number: object, what: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise ContractError(f"{what}={number!r}: it is a whole number, 0 or more")
+        raise ContractError(f"{what}={number!r}: it must be a whole number, 0 or more")
     return number
 
 
@@ -609,7 +609,7 @@ def _named(name: object, what: str) -> str:
         raise ContractError(f"{what}={name!r}: it must be a name, a string")
     trimmed = name.strip().strip("<>/ ")
     if not trimmed:
-        raise ContractError(f"a blank {what} marks nothing: give it a name")
+        raise ContractError(f"the {what} must not be blank")
     return trimmed
 
 
@@ -622,9 +622,9 @@ def compile_contract(like: Contract[T] | type[T] | TypeAdapter[T]) -> Contract[T
 @overload
 def compile_contract(like: Any) -> Contract[Any]: ...
 def compile_contract(like: Any) -> Contract[Any]:
-    """The contract for anything that one can be made from; compiled once for each content.
+    """Compile a type, a JSON Schema or an `Output.*` to a contract; each one is compiled only once.
 
-    Raises `ContractError` when it cannot be compiled.
+    Raises `ContractError` if it cannot be compiled.
     """
     ready: object = like
     if not isinstance(ready, type) and _is_contract(ready):
@@ -683,14 +683,14 @@ class WrittenContract:
 
     @property
     def takes_schema(self) -> bool:
-        """Whether a schema says what the payload must satisfy."""
+        """Whether the payload must satisfy a schema."""
         return self.form in _WITH_SCHEMA
 
     def contract(self, like: Any = None) -> Contract[Any]:
-        """The contract with this schema or type. Raises `ContractError`, also for a schema that has no place in it."""
+        """Return the contract with this schema or type. Raises `ContractError`, also if this form takes no schema."""
         options = dict(self.options)
         if like is not None and not self.takes_schema:
-            raise ContractError(f"a {self.form} contract has no schema; leave it out")
+            raise ContractError(f"a {self.form} contract takes no schema; remove it")
         if self.form == "json":
             return compile_contract({} if like is None else like)
         if self.form == "tagged":
@@ -706,16 +706,16 @@ def _event(kinds: tuple[str, ...], options: dict[str, Any]) -> Contract[Any]:
     """An event; with a `cast` its winner and its scores are judged by it."""
     cast_names = options.get("cast")
     if cast_names is not None and not _are_texts(cast_names):
-        raise ContractError(f"cast={cast_names!r}: it is a list of names")
+        raise ContractError(f"cast={cast_names!r}: it must be a list of names")
     checks = () if cast_names is None else (winner_in(tuple(cast_names)), scores_of(tuple(cast_names)))
     fields, fallback = _listed(options.get("fields")), options.get("fallback")
     required = options.get("required", False)
     needed = required if isinstance(required, bool) else _listed(required)
     if not isinstance(needed, bool) and not _are_texts(needed):
-        raise ContractError(f"required={required!r}: it is true, or a list of names out of `fields`")
+        raise ContractError(f"required={required!r}: it must be true, or a list of names from `fields`")
     example = options.get("example", EXAMPLE)
     if not isinstance(example, str) or not example.strip():
-        raise ContractError(f"example={example!r}: it is the text of the example in the prompt")
+        raise ContractError(f"example={example!r}: it must be the text of the example in the prompt, a string")
     return Output.event(kinds, fields, fallback=fallback, required=needed, checks=checks, example=example)
 
 
@@ -724,9 +724,9 @@ def _are_texts(names: object) -> bool:
 
 
 def contract_from(written: str | Mapping[str, Any], like: Any = None) -> Contract[Any]:
-    """The contract that is written so, for a schema or a type.
+    """Return the contract for this written form, and for a schema or a type.
 
-    Raises `ContractError` with what may be written instead.
+    Raises `ContractError`, which lists the valid forms.
 
     >>> contract_from("tagged:result", {"type": "integer"}).mode
     'tagged'
@@ -735,9 +735,9 @@ def contract_from(written: str | Mapping[str, Any], like: Any = None) -> Contrac
 
 
 def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
-    """The written form, checked: a string (`tagged:result`) or a mapping (`{"tagged": "result", "strict": False}`).
+    """Parse the written form: a string (`tagged:result`) or a mapping (`{"tagged": "result", "strict": False}`).
 
-    Raises `ContractError` with what may be written instead.
+    Raises `ContractError`, which lists the valid forms.
     """
     if isinstance(written, str):
         form, _, rest = written.partition(":")
@@ -752,7 +752,7 @@ def written_contract(written: str | Mapping[str, Any]) -> WrittenContract:
 
 def _checked(form: str, names: list[Any], options: dict[str, Any], shown: str) -> WrittenContract:
     if form in _OPTIONS and (odd := [name for name in names if not isinstance(name, str)]):
-        raise ContractError(f"{form} holds {odd[0]!r}, which is not a name: write a string")
+        raise ContractError(f"{form} contains {odd[0]!r}, which is not a string")
     kept = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
     if form == "block" and names[:1] == [""]:  # a blank key, written as such, makes the contract inert
         kept = ("", *kept)

@@ -1,4 +1,4 @@
-"""Marks in a reply that hold no payload: reasoning, the end of a turn, and the signal that everything is done."""
+"""Markers in a reply that are not part of the payload: reasoning, the end of a turn, and the completion signal."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LEFT: Final = re.compile(rf"</(?:{REASONING_TAGS})\s*>|<\|channel\|>final<\|mes
 
 
 def mask_reasoning(text: str, *, unopened: bool = False) -> str:
-    """The text with spaces in the place of reasoning blocks, so that all positions stay.
+    """Replace reasoning blocks by spaces, so that all positions stay the same.
 
-    With `unopened`, all text before a closing tag that nothing opened is reasoning as well.
+    With `unopened`, all text before a closing tag without an opening tag counts as reasoning, too.
 
     >>> mask_reasoning("<think>or 2?</think>1").strip()
     '1'
@@ -45,7 +45,7 @@ def mask_reasoning(text: str, *, unopened: bool = False) -> str:
 
 
 def without_reasoning(text: str) -> str:
-    """The text without reasoning blocks, and without the text before a closing tag that nothing opened.
+    """Remove reasoning blocks, and the text before a closing tag without an opening tag.
 
     >>> without_reasoning("hm</think>Yes<think>or no?</think>, I do.")
     'Yes, I do.'
@@ -55,7 +55,7 @@ def without_reasoning(text: str) -> str:
 
 
 def reasoning_in(text: str) -> str:
-    """The content of the reasoning blocks of a text, or the text before a closing tag that nothing opened.
+    """Return the content of the reasoning blocks of a text, or the text before a closing tag without an opening tag.
 
     >>> reasoning_in("<think>plan: stay vague</think> the clue")
     'plan: stay vague'
@@ -97,11 +97,11 @@ _DENIED: Final = re.compile(
 
 @dataclass(frozen=True)
 class CompletionSignal:
-    """A mark that says "done" in a reply.
+    """A marker by which a reply signals that the work is done.
 
-    It counts where it begins or ends a line, outside of the model's reasoning and outside of the payload of a tagged
-    contract: in the midst of a sentence it is only spoken of, and so is one that is announced ("I will write …").
-    Raises `ContractError` for a blank mark.
+    It counts at the beginning or end of a line, outside the model's reasoning and outside the payload of a tagged
+    contract. A marker in the middle of a sentence, or one that is only announced ("I will write …"), does not count.
+    Raises `ContractError` for a blank marker.
 
     >>> CompletionSignal().stands_in("All tests pass. <promise>COMPLETE</promise>")
     True
@@ -114,7 +114,7 @@ class CompletionSignal:
     def __post_init__(self) -> None:
         if not self.mark.strip():
             raise ContractError(
-                "a blank completion signal ends nothing: give it a string, such as <promise>COMPLETE</promise>"
+                "the completion signal must not be blank: use a string such as <promise>COMPLETE</promise>"
             )
 
     @cached_property
@@ -123,7 +123,7 @@ class CompletionSignal:
         return re.compile(rf"(?:^[\s>*_`#-]*{mark}(?!{_GOES_ON})|{mark}[\s*_`.!]*$)", re.M)
 
     def stands_in(self, text: str, contract: Contract[Any] | None = None) -> bool:
-        """Whether a reply carries the signal. `contract` is that of its payload, if there is one."""
+        """Return whether a reply contains the signal. `contract` is that of its payload, if any."""
         visible = mask_reasoning(text, unopened=True)
         if isinstance(contract, TaggedContract):
             pair = f"{contract.opens.pattern}.*?{contract.closes.pattern}"
@@ -136,12 +136,12 @@ class CompletionSignal:
         return bool(_ANNOUNCED.search(text, start, at.start()) or _DENIED.search(text, max(start, line), at.start()))
 
     def instruction(self) -> str:
-        """The words for the prompt."""
+        """Return the prompt instruction that explains the signal."""
         return f"When everything is done, and only then, end your answer with {self.mark.strip()} on its own line."
 
 
 def refuse_iterations(contract: Contract[Any] | None, iterations: int, place: str = "") -> None:
-    """Refuse a tagged output where a prompt is sent more than once: which of the payloads counts would be a guess.
+    """Reject a tagged output with several iterations, because choosing one of the payloads would be a guess.
 
     Raises `UsageError` for a `tagged` or `text` contract with `iterations` other than 1.
     """
@@ -150,5 +150,5 @@ def refuse_iterations(contract: Contract[Any] | None, iterations: int, place: st
     where = f"{place}: " if place else ""
     raise UsageError(
         f"{where}an output between <{contract.tag}> tags is for a single reply, not for {iterations} iterations; "
-        "take max_iterations=1, or read the output in a step after the loop"
+        "use max_iterations=1, or read the output in a step after the loop"
     )

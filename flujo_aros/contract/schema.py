@@ -21,7 +21,7 @@ JsonSchema = dict[str, Any]
 
 
 def fold(name: str) -> str:
-    """A name without case, accents, spacing and punctuation: `Unit-Price`, `unit_price` and `unitPrice` are one."""
+    """Fold a name: without case, accents, spacing and punctuation, so `Unit-Price` and `unitPrice` are equal."""
     plain = name.replace("ß", "ss").replace("æ", "ae").replace("œ", "oe").replace("Æ", "ae").replace("Œ", "oe")
     if plain.isascii():
         return "".join(filter(str.isalnum, plain)).lower()
@@ -30,7 +30,7 @@ def fold(name: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """What a schema says about one place: `types` is empty where any value is allowed."""
+    """What a schema says about one place in a value; `types` is empty if any value is allowed."""
 
     types: frozenset[str] = frozenset()
     properties: dict[str, Shape] = field(default_factory=dict[str, "Shape"])
@@ -99,7 +99,7 @@ class Shape:
 
     @property
     def anything(self) -> bool:
-        """Whether the schema says nothing about this place."""
+        """Whether the schema puts no restriction on this place."""
         return not (self.types or self.properties or self.patterns or self.branches or self.choices or self.items)
 
     @property
@@ -207,8 +207,8 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 def compile_shape(schema: JsonSchema, *, drops: bool = False) -> Shape:
     """The shape of a JSON Schema. Takes time linear in the schema; reference loops become loops of shapes.
 
-    `drops`: what judges the values takes no keys that an object does not declare, unless the schema says so.
-    Raises `ContractError` for `x-aros` hints that are none.
+    `drops`: the validator drops undeclared keys of an object unless the schema allows them.
+    Raises `ContractError` for invalid `x-aros` hints.
     """
     compiler = _Compiler(schema)
     root = compiler.compile()
@@ -454,9 +454,9 @@ BEGINS: Final = frozenset(_BEGIN)
 
 
 def is_misread(text: str, form: str) -> bool:
-    """Whether pydantic would read a string as another time than it says.
+    """Return whether pydantic would misread a string as a date, time or duration.
 
-    Digits alone are no date (but a duration of `90` is none either), and `10:30-11:00` is a span, not a zone.
+    Digits alone are not a date or a duration, and `10:30-11:00` is a time span, not a time with a zone.
     """
     if _DIGITS.match(text):
         return not (form == "date" and "." in text.strip(" .") and text.count(".") > 1)

@@ -16,7 +16,7 @@ _EACH: Final = 16
 
 
 class Effort:
-    """What it takes to judge values of a shape. It matters only where a schema with alternatives refers to itself."""
+    """The cost of validating values of a shape. It matters only if a schema with alternatives refers to itself."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -129,10 +129,10 @@ _MOST_LOOPS: Final = 8
 
 
 def refuse_exponential(schema: dict[str, Any]) -> None:
-    """Raise a `ContractError` for a schema that would take a validator exponential time at one place of a value.
+    """Raise `ContractError` for a schema that would take a validator exponential time at one place of a value.
 
-    A `$ref` that leads back to itself at the same place says nothing there, and jsonschema-rs takes it so; trees and
-    other schemas that repeat one level deeper are as good as any. Takes time linear in the schema.
+    A `$ref` that leads back to itself at the same place has no effect there, as in jsonschema-rs. Trees and
+    other schemas that recur one level deeper are fine. Takes time linear in the schema.
     """
     references = References(schema)
     nodes = {id(node): node for node in objects_in(schema)}
@@ -153,8 +153,8 @@ def refuse_exponential(schema: dict[str, Any]) -> None:
     for at in (*inner, *reversed(outer)):
         visits[at] = min(1 + sum(visits[part] for part in below[at]), _MOST_VISITS + 1)
     if loops > _MOST_LOOPS or max(visits.values()) > _MOST_VISITS:
-        message = f"the schema takes more than {_MOST_VISITS:,} steps to judge one place of a value"
-        raise ContractError(f"{message}: its $ref lead to the same schemas again and again; name each of them once")
+        message = f"the schema takes more than {_MOST_VISITS:,} steps to validate one place of a value"
+        raise ContractError(f"{message}: its $refs lead to the same schemas again and again; use each of them once")
 
 
 def _peel(links: dict[int, list[int]], back: dict[int, list[int]], nodes: set[int]) -> list[int]:

@@ -1,6 +1,6 @@
 """What turns a JSON value into the typed value: pydantic for types, jsonschema-rs for JSON Schemas.
 
-Beside the verdict of the validator, two things are found that it does not report:
+In addition to the result of the validator, two things are detected that it does not report:
 
 - keys that it ignored, found by comparing the JSON value with the validated one. Whether a key is kept depends on the
   model at its place: one of two alternatives may keep what the other drops;
@@ -60,7 +60,7 @@ _MOST_EXPLAINED: Final = 1_000
 
 
 class Valid(NamedTuple, Generic[T_co]):
-    """The typed value. `conversions` names what the validator itself bent (`"3"` read as 3, a key ignored)."""
+    """The typed value. `conversions` lists what the validator itself changed (`"3"` read as 3, a key ignored)."""
 
     value: T_co
     conversions: tuple[Issue, ...] = ()
@@ -68,21 +68,21 @@ class Valid(NamedTuple, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """Not such a value, with the places where it is wrong."""
+    """The value is invalid; lists the places where it is wrong."""
 
     issues: tuple[Issue, ...]
 
 
-_TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "a whole number is too large for the number wanted"),))
+_TOO_LARGE_A_NUMBER: Final = Invalid((Issue("$", "non_finite", "the whole number is too large for a float"),))
 _NO_CHARACTER: Final = Invalid((Issue("$", "lone_surrogate", "half of a surrogate pair is not a character"),))
-_TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "there are too many ways to read it"),))
+_TOO_COMPLEX: Final = Invalid((Issue("$", "too_complex", "the value can be validated in too many ways"),))
 _REFUSED: Final = Invalid(())
-_NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "it fits none of the alternatives"),))
+_NO_ALTERNATIVE: Final = Invalid((Issue("$", "anyOf", "it matches none of the alternatives"),))
 Verdict: TypeAlias = Valid[T_co] | Invalid
 
 
 class Values(Protocol[T_co]):
-    """All values that are right for a contract."""
+    """The set of values that satisfy a contract."""
 
     @property
     def json_schema(self) -> JsonSchema:
@@ -95,10 +95,10 @@ class Values(Protocol[T_co]):
         ...
 
     def strict_json(self, text: str) -> Verdict[T_co] | None:
-        """Judge a JSON text as it is, without lax conversions and without keys to ignore. Never raises.
+        """Validate a JSON text as written, without lax conversions and without ignored keys. Never raises.
 
-        None where it is not JSON, where a key occurs twice in one object, or where a number is not finite. `Invalid`
-        names no issues: to find all of them takes longer, and most texts are judged again after a repair.
+        Returns None if it is not JSON, if a key occurs twice in one object, or if a number is not finite. `Invalid`
+        lists no issues: finding all of them takes longer, and most texts are validated again after a repair.
         """
         ...
 
@@ -107,7 +107,7 @@ class Values(Protocol[T_co]):
         ...
 
     def validate(self, value: object) -> Verdict[T_co]:
-        """Judge a JSON value. Never raises for bad data."""
+        """Validate a JSON value. Never raises for bad data."""
         ...
 
 
@@ -120,7 +120,7 @@ def path_of(parts: Sequence[str | int]) -> str:
 
 
 def fingerprint(schema: JsonSchema) -> str:
-    """Twelve hex digits that stay the same while the schema says the same."""
+    """Return twelve hex digits that depend only on the content of the schema."""
     return hashlib.sha256(json.dumps(schema, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:12]
 
 
@@ -188,7 +188,7 @@ def _is_misdated(value: object, shape: Shape) -> bool:
 
 
 class TypeValues(Generic[T]):
-    """The values of a Python type, judged by pydantic as JSON input."""
+    """The values of a Python type, validated by pydantic as JSON input."""
 
     def __init__(self, like: Any) -> None:
         self.adapter: TypeAdapter[T]
@@ -215,7 +215,7 @@ class TypeValues(Generic[T]):
         self._validate_json = self.adapter.validator.validate_json  # the adapter's own costs a call more
 
     def strict_json(self, text: str) -> Verdict[T] | None:
-        """Judge a JSON text that may need no lax conversion and have no key to ignore; None: it is not JSON."""
+        """Validate a JSON text, allowing no lax conversion and no ignored key; None: it is not JSON."""
         if self._effort.grows:
             value = parse_json(text)
             return None if value is NOT_JSON else self.strict(value) or _REFUSED
@@ -258,7 +258,7 @@ class TypeValues(Generic[T]):
         return None if _overflows(valid.value, data) else valid
 
     def validate(self, value: object) -> Verdict[T]:
-        """Judge a JSON value, strictly first; what pydantic bends then is named in `conversions`."""
+        """Validate a JSON value, strictly first; lax conversions by pydantic are then listed in `conversions`."""
         if self._effort.exceeds(_MOST_TRIED, value):
             return _TOO_COMPLEX
         try:
@@ -307,7 +307,7 @@ def _from_pydantic(error: ValidationError) -> list[Issue]:
 
 
 class SchemaValues:
-    """The values of a JSON Schema, judged by jsonschema-rs. No reference is fetched from a network."""
+    """The values of a JSON Schema, validated by jsonschema-rs. References are never fetched from a network."""
 
     def __init__(self, schema: JsonSchema) -> None:
         self.json_schema = schema
@@ -317,7 +317,7 @@ class SchemaValues:
         self._effort = Effort(self.shape)
 
     def strict_json(self, text: str) -> Verdict[Any] | None:
-        """Judge a JSON text by the schema; None: it is not JSON."""
+        """Validate a JSON text by the schema; None: it is not JSON."""
         value = parse_json(text)
         return None if value is NOT_JSON else self.strict(value) or _REFUSED
 
@@ -329,7 +329,7 @@ class SchemaValues:
             return None
 
     def validate(self, value: object) -> Verdict[Any]:
-        """Judge a JSON value by the schema, formats included."""
+        """Validate a JSON value by the schema, formats included."""
         if self._effort.exceeds(_MOST_EXPLAINED, value):
             return self.strict(value) or _NO_ALTERNATIVE
         try:
@@ -360,7 +360,7 @@ def _what_is_wrong(error: jsonschema_rs.ValidationError | jsonschema_rs.Referenc
     if getattr(error, "instance_path", [])[-1:] == ["type"] and isinstance(given, str):
         close = get_close_matches(given, _TYPES, 1)
         near = Hint(f"; did you mean {close[0]!r}?", Suggestion(given, close[0])) if close else None
-        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"there is no type {given!r}")
+        return (near or Hint(f"; {', '.join(_TYPES)}")).after(f"{given!r} is not a type")
     return Hint(_short(error.message))
 
 

@@ -1,4 +1,4 @@
-"""Agents as data: what a blueprint says about one, and the pydantic-ai agent that is made of it."""
+"""Agents as data: the definition of an agent in a blueprint, and the pydantic-ai agent built from it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class AgentSpec(BaseModel):
     """One agent of a blueprint.
 
     `model` is any model name of pydantic-ai (`openai:gpt-4o-mini`), or `local:NAME` for a model on this machine.
-    `output_mode` says how the output is asked for: `native` lets the provider enforce the schema, `prompted` puts it
-    in the instructions, `tool` wants a tool call, `auto` is native where the model can do it and prompted elsewhere.
-    `timeout` bounds a whole run of the agent, repairs included, in seconds. `name` is what traces and the journal call
-    it: for an agent of a blueprint its key under `agents`, or the step that describes it. `max_retries` is how often
-    the stage `retry` of the default ladder asks again after a reply that cannot be used; 0: as often as it does anyway.
+    `output_mode` is how the output is requested: `native` lets the provider enforce the schema, `prompted` puts it
+    in the instructions, `tool` requests a tool call, and `auto` is native if the model supports it, otherwise prompted.
+    `timeout` is the limit in seconds for a whole run of the agent, repairs included. `name` is its name in traces and
+    in the journal: for an agent of a blueprint its key under `agents`, or the step that defines it. `max_retries` is
+    how often the stage `retry` of the default ladder asks again after an unusable reply; 0 keeps its default.
     `tools` are functions that the model may call, each `package.module:name`. `capabilities` are those of pydantic-ai,
     written as in its agent specs: `WebSearch`, `{Thinking: {effort: high}}`, `{MCP: {url: …}}`.
     """
@@ -62,7 +62,7 @@ class AgentSpec(BaseModel):
 
     @property
     def is_direct(self) -> bool:
-        """Whether one model request answers it: without tools and capabilities it needs no agent graph."""
+        """Whether a single model request suffices: an agent without tools and capabilities needs no agent graph."""
         return not self.tools and not self.capabilities
 
     def __eq__(self, other: object) -> bool:
@@ -73,10 +73,10 @@ class AgentSpec(BaseModel):
 
 
 class ModelSource(Protocol):
-    """Gives the models that a pipeline names, whatever the names: those of a provider, too (tests, routing)."""
+    """Provides the models that a pipeline names, including those of providers (for tests and routing)."""
 
     async def model(self, name: str) -> Model:
-        """The model of this name, ready to be asked."""
+        """Return the model of this name, ready for requests."""
         ...
 
 

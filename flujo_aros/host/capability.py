@@ -1,4 +1,4 @@
-"""`Aros` for pydantic-ai: every structured output is read before pydantic-ai validates it, and repaired if need be."""
+"""`Aros` for pydantic-ai: reads every structured output before pydantic-ai validates it, and repairs it if needed."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ from flujo_aros.settings import current_settings
 
 @dataclass
 class Aros(AbstractCapability[Any]):
-    """Reads each structured output before the host validates it, and climbs a ladder when it cannot be used.
+    """Reads each structured output before pydantic-ai validates it, and runs a recovery ladder if it is unusable.
 
-    `contract` is what an output must satisfy; by default the output type of the agent. `ladder` says what to do when
-    an output cannot be read; by default the one that suits the contract. When nothing helps, the run raises
-    `OutputError` with the reason, the issues, the stages tried, all texts and the usage. A valid output passes
-    untouched, at no further call. `buffer_stream` holds a streamed reply back until it is complete, so that nothing is
-    shown that is repaired later. `capture_content` lets the texts of replies into events and metadata. `clean_history`
-    puts the accepted JSON in place of a repaired reply, so that the model does not learn from its error. `evidence`
-    is what a ladder with `adaptive=True` goes by, such as that of a journal (`journal.evidence()`).
+    `contract` is what an output must satisfy; by default the output type of the agent. `ladder` is what to do if an
+    output cannot be read; by default the ladder for the contract. If no stage succeeds, the run raises `OutputError`
+    with the reason, the issues, the stages tried, all texts and the usage. A valid output passes unchanged and costs no
+    further call. `buffer_stream` holds a streamed reply back until it is complete, so that nothing is shown that is
+    repaired later. `capture_content` includes the texts of replies in events and metadata. `clean_history` replaces a
+    repaired reply by the accepted JSON, so that the model does not imitate its own error. `evidence` is the statistics
+    for a ladder with `adaptive=True`, such as those of a journal (`journal.evidence()`).
 
     ```python
     agent = Agent("openai:gpt-4o-mini", output_type=Invoice, capabilities=[Aros()])
@@ -81,7 +81,7 @@ class Aros(AbstractCapability[Any]):
     result.metadata["aros"]    # {"outcome": "accepted", "trust": "lossless", "origin": "first", "repairs": [...], ...}
     ```
 
-    One object serves any number of runs at once. Everything that it did in a run: `with recording() as record: ...`.
+    One object serves any number of concurrent runs. `with recording() as record: ...` records what it did in a run.
     """
 
     contract: Any = None
@@ -117,7 +117,7 @@ class Aros(AbstractCapability[Any]):
     ) -> Aros:
         """Make it from an agent spec: the contract as a JSON Schema, the ladder as its fields.
 
-        Raises `UsageError` with one sentence for each option that cannot be used.
+        Raises `UsageError` with one sentence for each invalid option.
         """
         flags = {"buffer_stream": buffer_stream, "capture_content": capture_content, "clean_history": clean_history}
         wanted, climb = spec_options(contract, ladder, flags)

@@ -1,4 +1,4 @@
-"""Runs an agent for one step: its outcome, the stages it took, the calls and what they cost."""
+"""Runs an agent for one step; reports its outcome, stages, calls and their cost."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ Conversation: TypeAlias = tuple[ModelMessage, ...]
 
 @dataclass(frozen=True, slots=True)
 class AgentRun(Generic[T]):
-    """What one run of an agent came to. `calls` counts every model call, failed ones and repairs included.
+    """The result of one run of an agent. `calls` counts every model call, failed calls and repairs included.
 
-    `messages` is what the run has added to its conversation: the `history` of a run that goes on with it.
+    `messages` are the messages that the run added; pass them as `history` to continue the conversation.
     """
 
     outcome: Outcome[T]
@@ -81,7 +81,7 @@ class AgentRun(Generic[T]):
 
 
 class CallLimits(Protocol):
-    """The most that one run of an agent may use, repairs included; None: no limit."""
+    """Usage limits of one run of an agent, repairs included; None: no limit."""
 
     @property
     def max_requests(self) -> int | None:
@@ -122,18 +122,18 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
-    `prompt` is text, or a list of texts and content such as images, which goes to the model as it is. `deps` is what
+    `prompt` is a string, or a list of strings and content such as images, which is sent unchanged. `deps` is what
     the agent's own tools and instructions see as `ctx.deps`.
     Bad data and a failing provider are outcomes (`Rejected`), never exceptions. Without a contract the outcome is the
-    agent's own output, plain text for a spec. `usage_sink` gets what was spent, also when the run raises or is
-    cancelled. With `live` the reply is streamed and each piece awaited; without, nothing is streamed. `limits` are
-    those of this run; `allowance` is asked before each model call. `settings` are model settings for this run, which
-    win over the agent's. `history` is the conversation before the prompt. `secrets` never stand in a repair prompt.
-    `evidence` is what a ladder that adapts goes by. `repeated`: the caller retries after errors of the
-    provider, so that the provider's own client does not. `refusals` are the schemas that models have refused before:
-    they are asked for in words, and new ones are added. `tools` are the functions of a spec that names some.
+    agent's own output, plain text for a spec. `usage_sink` receives the usage, even if the run raises or is
+    cancelled. With `live` the reply is streamed and each chunk awaited; otherwise nothing is streamed. `limits` are
+    those of this run; `allowance` is consulted before each model call. `settings` are model settings for this run,
+    which override the agent's. `history` is the conversation before the prompt. `secrets` are masked in repair prompts.
+    `evidence` is the statistics for an adaptive ladder. `repeated`: the caller retries after provider errors, so the
+    client of the provider does not. `refusals` are the schemas that models refused earlier: they are
+    requested in words, and new ones are added. `tools` are the functions that a spec names.
 
-    Raises `UsageError` before any model call when the agent cannot be run as it is described. `UsageLimitExceeded`,
+    Raises `UsageError` before any model call if the agent cannot be run as described. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
     every = checks if contract is None else (*contract.awaited, *checks)

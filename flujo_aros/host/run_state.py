@@ -1,4 +1,4 @@
-"""What `Aros` did in one run of an agent: the outcome, the stages, the calls. One record for each run."""
+"""Records what `Aros` did in one run of an agent: the outcome, the stages, the calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from flujo_aros.usage import Allowance, Usage
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """One stage of a ladder that ran: what it came to, why not, and what its model calls have used."""
+    """One stage of a ladder: its outcome, the reason if it failed, and the usage of its model calls."""
 
     stage: str
     outcome: str
@@ -164,7 +164,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class RunRecord:
-    """What `Aros` saw in one run of an agent: the stages that ran, all texts of the model, the calls, the outcome."""
+    """The record of one run of an agent: the stages that ran, all texts of the model, the calls, the outcome."""
 
     options: RunOptions = field(default_factory=RunOptions)
     tally: Tally = field(default_factory=Tally)
@@ -229,7 +229,7 @@ _awaited: ContextVar[RunRecord | None] = ContextVar("flujo_aros_awaited_record",
 
 
 def recording(record: RunRecord | None = None) -> AbstractContextManager[RunRecord]:
-    """Keep what `Aros` does in the first agent run that starts inside the block.
+    """Record what `Aros` does in the first agent run that starts inside the block.
 
     ```python
     with recording() as record:

@@ -51,10 +51,10 @@ def _prompt(contract: Contract[Any], failing: Rejected) -> str:
 class Retry(Rung):
     """Ask again in the same conversation: the failing reply, what was wrong with it, and a stricter instruction.
 
-    Where the provider can enforce the schema, it does: plain words alone seldom help a small model. If it was not asked
-    to before, and the schema rules out what was wrong, the question alone is asked again: feedback on a form that
-    cannot be wrong any more would only cost. A model that repeats the schema is asked to answer in plain words instead,
-    which `extract` makes a value of.
+    If the provider can enforce the schema, it does, because instructions alone seldom help a small model. If the schema
+    was not enforced before and rules out the error, just the question is asked again, since feedback on a format that
+    can no longer be wrong would only cost tokens. A model that repeats the schema is asked to answer in plain prose
+    instead, from which `extract` reads the value.
     """
 
     # Not TOO_LARGE: the next one would be as large. PROVIDER only where the form was the trouble. TRUNCATED only for a
@@ -65,9 +65,9 @@ class Retry(Rung):
 
     stage: Literal["retry"] = "retry"
     attempts: int = Field(default=1, ge=1, le=100)
-    """How often to ask. All attempts are one conversation."""
+    """How often to ask. All attempts belong to one conversation."""
     native: bool = True
-    """Ask with the schema enforced, where the provider can do that."""
+    """Ask with the schema enforced, if the provider supports that."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """A cut reply, for the same question would be cut again; a filter or an error that no words change."""
@@ -124,10 +124,10 @@ def _repeats_question(retry: Retry, task: Task[Any], past: Past) -> bool:
 
 
 class Constrain(Rung):
-    """Ask the conversation again in the provider's own schema mode, where the model has one and was not asked so.
+    """Ask the question again in the provider's own schema mode, if the model has one that was not used.
 
     One call, with the messages of the run and without its tools. For models that fail in prompted or tool mode: a
-    grammar gives the form, and the model still has the question before it, so that nothing is made up from nothing.
+    grammar guarantees the format, and the model still sees the question, so it has no need to make anything up.
     """
 
     # TRUNCATED too: a model that rambles up to its limit does not where a grammar lets it say the answer only.
@@ -159,7 +159,7 @@ class Constrain(Rung):
 
 
 class Escalate(Rung):
-    """Ask another model the question of the run: its messages, without its tools and without the failing replies."""
+    """Ask another model the question of the run, with its messages but without its tools and the failing replies."""
 
     # Not TOO_LARGE: the reply was read, and is more than the limits allow.
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.TOO_LARGE}
@@ -168,7 +168,7 @@ class Escalate(Rung):
 
     stage: Literal["escalate"] = "escalate"
     model: str = Field(min_length=1)
-    """The model to ask: a name of pydantic-ai, or `local:NAME`."""
+    """The model to ask: a pydantic-ai model name, or `local:NAME`."""
     attempts: int = Field(default=1, ge=1, le=10)
     """How often to ask it."""
 
@@ -190,11 +190,11 @@ _MIN_SEAM: Final = 12
 
 
 class Resume(Rung):
-    """Ask once more for a reply that was cut, with more room for it, or for its rest from the cut on.
+    """Complete a truncated reply: repeat the request with a larger budget, or ask for the rest.
 
-    `larger` asks the same question with a larger `max_tokens`; `continue` shows the model its cut reply and asks for
-    what is missing, beginning with its last words: the two ends are joined only where those stand in both. `auto`
-    takes `larger` where the caller's own `max_tokens` has cut the reply, and `continue` where the provider's has.
+    `larger` asks the same question with a larger `max_tokens`. `continue` shows the model its truncated reply and asks
+    it to continue, beginning with its last words; the two parts are joined only if those words are in both. `auto`
+    selects `larger` if the caller's own `max_tokens` cut the reply, and `continue` if the provider's limit did.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset({Reason.TRUNCATED})
@@ -204,9 +204,9 @@ class Resume(Rung):
     how: Literal["auto", "larger", "continue"] = "auto"
     """What to ask for."""
     factor: float = Field(default=4, gt=1, le=100)
-    """How many times the budget of the first reply the larger one is."""
+    """The factor by which the token budget of the first reply is multiplied."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """The larger budget itself, where it should not follow from `factor`."""
+    """The larger token budget; overrides `factor`."""
 
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """Nothing to go on from, no budget that could be made larger, and a model that would go on without end."""
@@ -310,9 +310,9 @@ _SEPARATORS: Final = re.compile(r"\s*[|;\n]\s*")
 
 
 class Simplify(Rung):
-    """Ask the conversation for a flat object with a text for each field, then coerce the texts into the real schema.
+    """Ask for a flat object of strings, then coerce the strings into the real schema.
 
-    For schemas that a model cannot follow because they nest; lists of objects cannot be made flat.
+    For schemas whose nesting a model cannot follow; lists of objects cannot be flattened.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset(

@@ -1,4 +1,4 @@
-"""Whether a reply is nothing but an example of the prompt: decided only where it cannot well be the answer, too."""
+"""Detects replies that only repeat an example of the prompt, unless they could well be the real answer."""
 
 from __future__ import annotations
 
@@ -201,11 +201,11 @@ def _without(text: str, places: list[tuple[int, int]]) -> str:
 
 
 def blanks_in(value: Any, contract: Contract[Any], examples: Examples | None = None) -> Blanks | None:
-    """Whether a value is a form that nobody has filled in: every text in it is dots, `<name>`, or the word of a type.
+    """Return whether a value is an unfilled template: all its strings are dots, `<name>`, or names of types.
 
-    Brackets with the name of the field, several fields of dots, and dots that the prompt shows as an example were
-    surely left. The rest may be meant: words of types, and the dots of a single field. Dots that the prompt quotes,
-    and those of a field that is about signs, such as a separator, are an answer.
+    Brackets with the name of the field, several fields of dots, and dots that the prompt shows as an example are
+    certainly placeholders. Names of types, and the dots of a single field, may be intended. Dots that the prompt
+    quotes, and dots in a field for symbols, such as a separator, are an answer.
 
     >>> from flujo_aros.contract import compile_contract
     >>> forms = ({"name": "<name>", "age": 0}, {"a": "string", "b": "string"}, {"separator": "..."})

@@ -1,4 +1,4 @@
-"""What a repair may not do: change a value that was right, or invent one that the failing reply does not hold."""
+"""Limits of a repair: it must not change a correct value, or invent one that the failing reply does not contain."""
 
 from __future__ import annotations
 

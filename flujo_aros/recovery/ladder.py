@@ -39,10 +39,10 @@ _READING: Final = ("read", "deterministic")
 
 
 class Ladder(BaseModel):
-    """The ordered stages that a rejected reply goes through until one gives a value, and what they may spend.
+    """The stages that a rejected reply goes through, in order, until one returns a value, and their limits.
 
-    A stage that is not listed does not happen; a stage that does not answer the reason of the rejection is passed
-    over. The limits are checked before each stage and before each model call, and what they refuse is recorded.
+    Stages that are not listed never run; a stage that does not handle the reason of the rejection is skipped.
+    The limits are checked before each stage and before each model call, and every refusal is recorded.
     As data, a stage is an object or just its name: `["llm_repair", {"stage": "retry", "attempts": 2}]`.
 
     >>> Ladder(stages=(LlmRepair(attempts=1),)).max_calls
@@ -53,15 +53,15 @@ class Ladder(BaseModel):
 
     stages: tuple[Stage, ...] = (Resume(), LlmRepair(attempts=2), Retry(), Extract(), Degrade())
     max_stages: int = Field(default=3, ge=0)
-    """How many fallback stages may run; `resume` and `llm_repair` are not counted."""
+    """The maximum number of fallback stages; `resume` and `llm_repair` do not count."""
     max_calls: int = Field(default=6, ge=0)
-    """How many model calls all stages together may make in one run of an agent, beyond the agent's own."""
+    """The maximum number of model calls of all stages together in one agent run, not counting the agent's own."""
     max_cost: Decimal | None = Field(default=None, ge=0)
-    """How many US dollars all stages together may spend; a call whose price is not known counts as nothing."""
+    """The maximum cost of all stages together in US dollars; a call with an unknown price counts as zero."""
     deadline: float | None = Field(default=None, ge=0)
-    """How many seconds after the first reply a stage may still make a call; a call under way is not broken off."""
+    """The number of seconds after the first reply in which calls may start; a running call is not interrupted."""
     adaptive: bool = False
-    """Order the stages by what they have achieved before, and leave out those that never gave a value."""
+    """Order the stages by their past success, and leave out those that never produced a value."""
 
     @field_validator("stages", mode="before")
     @classmethod
@@ -73,27 +73,27 @@ class Ladder(BaseModel):
         return tuple(part for part in named if not (is_dict(part) and part.get("stage") in _READING))
 
     def answers(self, reason: Reason) -> bool:
-        """Whether any stage can do something about such a rejection."""
+        """Return whether any stage can handle such a rejection."""
         return any(reason in stage.answers for stage in self.stages)
 
     def ends_with(self, read: Outcome[Any]) -> bool:
-        """Whether a climb that begins with this reading ends with it, so that no plan is needed."""
+        """Return whether this reading is final, so that no plan is needed."""
         return isinstance(read, Accepted) and isinstance(_counted(read, self.stages), Accepted)
 
     def asks_after(self, rejected: Rejected, contract: Contract[Any]) -> bool:
-        """Whether a stage would make a call because of such a rejection."""
+        """Return whether a stage would make a model call for such a rejection."""
         task, past = Task(contract), Past.of(rejected)
         asking = (stage for stage in self.stages if stage.asks and rejected.reason in stage.answers)
         return self.max_calls > 0 and any(stage.passes(task, past) is None for stage in asking)
 
     def climb(self, task: Task[T], first: Reply, read: Outcome[T] | None = None) -> Plan[T]:
-        """The whole of recovery as a plan: read the first reply, then stage after stage until there is a value.
+        """Return the whole recovery as a plan: read the first reply, then run stage after stage until there is a value.
 
-        `read` is what the first reply reads as, where the caller has done that (`read_first`).
+        `read` is the outcome of the first reply, if the caller has already read it (`read_first`).
 
-        Ends with the accepted value (its `origin` names the stage), with `Degraded`, or with the first rejection: the
-        later ones are about repairs, not about the answer. For a tagged contract it is the latest answer's, since
-        every one of its attempts is an answer. A rejection carries all attempts.
+        The plan returns the accepted value (its `origin` names the stage), `Degraded`, or the first rejection, since
+        later ones concern repairs and not the answer. For a tagged contract it returns the last rejection, because
+        each attempt is a new answer. A rejection carries all attempts.
 
         Raises `UsageError` for a deadline without a clock.
         """
@@ -123,7 +123,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Budget:
-    """The limits of one climb, and what it has used so far."""
+    """The limits of one run of the ladder, and its usage so far."""
 
     limits: Limits
     calls: int = 0
@@ -205,7 +205,7 @@ def _counted(outcome: Outcome[T], stages: Sequence[Climbable]) -> Outcome[T]:
 def read_first(
     reply: Reply, contract: Contract[T], ladder: Ladder, examples: Examples | None, *, capture: bool
 ) -> Outcome[T]:
-    """Read the reply that a climb of this ladder begins with; a value that is CLEAN would end it, too."""
+    """Read the first reply, with which the ladder begins; a CLEAN value needs no further stage."""
     outcome = read_reply(reply, contract)
     if isinstance(outcome, Accepted) and may_echo(outcome, examples, contract):
         outcome = unechoed(outcome, examples, contract, ask=_asks_again(ladder.stages))
@@ -445,13 +445,13 @@ _DEFAULTS: Final = Settings()
 
 
 def ladder_for(contract: Contract[Any], settings: Settings | None = None) -> Ladder:
-    """The ladder for a contract, as the settings want it.
+    """Return the default ladder for a contract under the current settings.
 
-    *json*: `resume`, `llm_repair`, `retry`, `extract`, `degrade`. *tagged* and *text* are strict: as many retries in
-    the conversation as the contract says, none by default. *block*: `resume` for a reply that was cut, one more ask for
-    one without a block, then a made-up block that says so; `degrade` where the text stays cut.
-    *event*: one more ask where a check fails or the prompt's example comes back; then a verdict names no winner.
-    `PLAIN_TEXT`: `resume` for a reply that was cut, then `degrade`.
+    *json*: `resume`, `llm_repair`, `retry`, `extract`, `degrade`. *tagged* and *text* are strict: `max_retries` of the
+    contract, none by default. *block*: `resume` for a truncated reply, one `retry` if the block is missing, then a
+    synthesized block; `degrade` if the text is still truncated. *event*: one `retry` if a check fails or the reply
+    repeats the example of the prompt; then a verdict names no winner. `PLAIN_TEXT`: `resume` for a truncated reply,
+    then `degrade`.
     """
     settings = settings or _DEFAULTS
     if not settings.enabled:

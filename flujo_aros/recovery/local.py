@@ -1,4 +1,4 @@
-"""The stages that ask no model: they keep what is valid, make up what a block or an event lacks, or give up openly."""
+"""The stages without a model call: they keep valid items, complete a block or an event, or return the plain text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Degrade(Rung):
-    """Hand back the model's own text as `Degraded`, which is never success; without any text, the rejection stays."""
+    """Return the model's own text as `Degraded`, which is never success; if there is no text, the rejection stays."""
 
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason)
     asks: ClassVar[bool] = False
@@ -44,9 +44,9 @@ class Degrade(Rung):
 
 
 class Salvage(Rung):
-    """Keep the whole items of a list and drop the broken or unfinished ones, each reported as a LOSSY repair.
+    """Keep the complete items of a list and drop the broken or unfinished ones, each reported as a LOSSY repair.
 
-    Never the default: a shorter list looks like a complete one. What remains satisfies the contract.
+    It is in no default ladder, because a shortened list looks complete. The result satisfies the contract.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset({Reason.TRUNCATED, Reason.INVALID, Reason.MALFORMED})
@@ -157,13 +157,13 @@ _SAYS_NOTHING: Final = (Reason.ECHOED_SCHEMA, Reason.REFUSED, Reason.PROVIDER)
 
 
 class Synthesize(Rung):
-    """Make up what a reply should have had, and say so: the block before its prose, or the event around its words.
+    """Add what the contract requires and the reply lacks: a block before its prose, or an event built from its text.
 
-    A block has every key, with an empty text; the prose is the model's own, untouched, and none is put before prose
-    that was cut: that would hide the cut. An event says what the replies have said in another form: in a list, under
-    another key, or before they were cut; `…` where they said nothing. Required fields that are missing are empty texts.
-    A verdict whose winner fails the checks names none, with `no_contest: true`. An event that fails any other check
-    stays rejected. The trust is `SYNTHESIZED`, never more.
+    A block has every key, with an empty string as its value; the prose is not changed. Truncated prose gets no block,
+    since that would hide the truncation. An event uses the text that the replies contain in another form: in a list,
+    under another key, or before a cut; `…` if there is none. Missing required fields are empty strings. A verdict
+    whose winner fails the checks names none, with `no_contest: true`. An event that fails any other check
+    stays rejected. The trust is always `SYNTHESIZED`.
     """
 
     answers: ClassVar[frozenset[Reason]] = frozenset(Reason) - {Reason.PROVIDER, Reason.TOO_LARGE}

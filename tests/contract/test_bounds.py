@@ -114,5 +114,5 @@ def _ladder(rungs: int) -> dict[str, Any]:
 
 def test_a_schema_that_takes_the_validator_exponential_time_is_refused() -> None:
     assert isinstance(read("1", _ladder(10)), Accepted)
-    with pytest.raises(ContractError, match="more than 100,000 steps to judge one place"):
+    with pytest.raises(ContractError, match="more than 100,000 steps to validate one place"):
         read("1", _ladder(60))

@@ -206,13 +206,13 @@ WRONG = {
     "a tag that is no text": (lambda: Output.tagged(None, {}), "tag=None"),  # type: ignore[arg-type]  # the mistake
     "a key that is no text": (lambda: Output.block(5), "block_key=5"),  # type: ignore[arg-type]  # the mistake
     "required as one text": (lambda: Output.block("plan", "next"), r"write a list, \['next'\]"),
-    "a kind that is no text": (lambda: Output.event(["a", 1]), "kinds holds 1"),  # type: ignore[list-item]  # the mistake
-    "a field that events have": (lambda: Output.event(["a"], ["says_nothing"]), "'says_nothing' cannot be asked for"),
-    "a field that models had": (lambda: Output.event(["a"], ["copy"]), "'copy' cannot be asked for"),
-    "a field that models have": (lambda: Output.event(["a"], ["model_dump"]), "'model_dump' cannot be asked for"),
+    "a kind that is no text": (lambda: Output.event(["a", 1]), "kinds contains 1"),  # type: ignore[list-item]  # the mistake
+    "a field that events have": (lambda: Output.event(["a"], ["says_nothing"]), "'says_nothing' cannot be used"),
+    "a field that models had": (lambda: Output.event(["a"], ["copy"]), "'copy' cannot be used"),
+    "a field that models have": (lambda: Output.event(["a"], ["model_dump"]), "'model_dump' cannot be used"),
     "a blank example": (lambda: Output.event(["a"], example=" "), "example"),
-    "a check that is none": (lambda: Output.event(["a"], checks=["short"]), "checks holds 'short'"),  # type: ignore[list-item]  # the mistake
-    "a check that is none, on a contract": (lambda: with_checks(NOTE, [5]), "checks holds 5"),  # type: ignore[list-item]  # the mistake
+    "a check that is none": (lambda: Output.event(["a"], checks=["short"]), "checks contains 'short'"),  # type: ignore[list-item]  # the mistake
+    "a check that is none, on a contract": (lambda: with_checks(NOTE, [5]), "checks contains 5"),  # type: ignore[list-item]  # the mistake
 }
 
 

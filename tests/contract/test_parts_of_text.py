@@ -52,8 +52,8 @@ def test_retries_are_no_part_of_what_is_read():
         (lambda: Output.event("said"), r"write a list, \['said'\]"),
         (lambda: Output.event(["said"], fallback="ruled"), "not one of the kinds"),
         (lambda: Output.event(["said"], ["_raw"]), "leading underscore"),
-        (lambda: CompletionSignal(" "), "blank completion signal"),
-        (lambda: Output.text("<>"), "blank tag"),
+        (lambda: CompletionSignal(" "), "the completion signal must not be blank"),
+        (lambda: Output.text("<>"), "the tag must not be blank"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(make, words):

@@ -77,15 +77,15 @@ def test_the_example_of_an_event_can_be_written() -> None:
             {"event": ["a"], "checks": ["x"]},
             "an event contract has no option 'checks'; known: fields, required, fallback, example",
         ),
-        ({"event": ["a"], "cast": "ada"}, "cast='ada': it is a list of names"),
+        ({"event": ["a"], "cast": "ada"}, "cast='ada': it must be a list of names"),
         ({"event": ["a"], "example": 3}, "example=3"),
         ({"event": ["a"], "fallback": "b"}, "'b'"),
-        ({"event": ["a", 1]}, "event holds 1, which is not a name"),
-        ({"event": ["a", True]}, "event holds True"),
-        ({"tagged": 5}, "tagged holds 5"),
-        ({"block": ["plan", None]}, "block holds None"),
-        ({"tagged": "result", "strict": "no"}, "strict='no': it is true or false"),
-        ({"block": "plan", "required": ["next", 2]}, "required holds 2"),
+        ({"event": ["a", 1]}, "event contains 1, which is not a string"),
+        ({"event": ["a", True]}, "event contains True"),
+        ({"tagged": 5}, "tagged contains 5"),
+        ({"block": ["plan", None]}, "block contains None"),
+        ({"tagged": "result", "strict": "no"}, "strict='no': it must be true or false"),
+        ({"block": "plan", "required": ["next", 2]}, "required contains 2"),
     ],
 )
 def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: str) -> None:
@@ -95,7 +95,7 @@ def test_what_is_written_wrong_says_what_may_be_written(written: Any, message: s
 
 
 def test_a_schema_where_none_has_a_place_is_refused() -> None:
-    with pytest.raises(ContractError, match="a text contract has no schema; leave it out"):
+    with pytest.raises(ContractError, match="a text contract takes no schema; remove it"):
         contract_from("text:note", INTEGER)
 
 
@@ -113,7 +113,7 @@ def test_an_event_can_require_its_fields() -> None:
 
 @pytest.mark.parametrize("required", ["mod", ["mod"], [1], {"mood": 1}])
 def test_only_fields_of_the_event_can_be_required(required: Any) -> None:
-    with pytest.raises(ContractError, match=r"not one of the fields|out of `fields`"):
+    with pytest.raises(ContractError, match=r"not one of the fields|from `fields`"):
         written_contract({"event": ["said"], "fields": ["mood"], "required": required})
 
 

@@ -140,7 +140,7 @@ def test_a_required_field_that_comes_with_the_second_reply_is_taken() -> None:
 
 
 def test_only_a_field_can_be_required() -> None:
-    with pytest.raises(ContractError, match="required holds 'mod', which is not one of the fields: mood"):
+    with pytest.raises(ContractError, match="required contains 'mod', which is not one of the fields: mood"):
         Output.event(["said"], ["mood"], required=["mod"])
 
 

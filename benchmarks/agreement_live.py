@@ -8,7 +8,9 @@
 The *short* documents are those of `live.py`: 38 sentences and mails that say little more than what is asked for. The 14
 *long* ones name more: other dates, other amounts, other people. A value is right if it is the known one but for the
 case of letters. The provider enforces the schema. *Wordings* are those of `kind: agree`, each asked once at temperature
-0; *samples* are the first of them, asked with three seeds at temperature 0.7. A field is a leaf of the right answer.
+0; *samples* are the first of them, asked with three seeds at temperature 0.7. *Fields shown* is the first of them with
+the fields and their descriptions in words behind it, which else only the provider knows. A field is a leaf of the right
+answer.
 `coverage` is the share of the fields that the readings agree on, `right` the share of these that are right. With
 `--replies FILE` replies are kept, and a second run asks only what is new.
 """
@@ -29,7 +31,7 @@ from pydantic_ai.models import Model
 from benchmarks.live import CASES as SHORT
 from benchmarks.live import SharedReplies
 from flujo_aros import AgentSpec, Agree, Outcome, Processing, Reason, Rejected, Runner, Step, agree
-from flujo_aros.contract import path_of
+from flujo_aros.contract import compile_contract, path_of
 from flujo_aros.host.local import LocalModels
 
 Place = tuple[str | int, ...]
@@ -183,6 +185,8 @@ CASES: list[tuple[str, BaseModel]] = [
 DOCUMENTS = {"short": SHORT, "long": CASES}
 WAYS = {
     "one reading": ("wordings", 1, 1),
+    "one reading, fields shown": ("shown", 1, 1),
+    "fields shown and not, both agree": ("shown", 2, 1.0),
     "3 samples, all agree": ("samples", 3, 1.0),
     "3 samples, need 2/3": ("samples", 3, 2 / 3),
     "2 wordings, all agree": ("wordings", 2, 1.0),
@@ -250,6 +254,8 @@ async def main() -> None:
         for text, gold in cases:
             steps = readings(given.model, type(gold))
             read_ = {kind: [await read(step, text, models) for step in each] for kind, each in steps.items()}
+            fields = f"{text}\n\n{compile_contract(type(gold)).instruction()}"
+            read_["shown"] = [await read(steps["wordings"][0], fields, models), read_["wordings"][0]]
             for way, (kind, size, need) in WAYS.items():
                 made = agree(read_[kind][:size], type(gold), need=need)
                 for path, want in leaves(gold.model_dump(mode="json")):

@@ -147,5 +147,5 @@ def _ask_words(ask: JournalAsk) -> Text:
     if ask.seconds is None:
         return Text(f"{who} was called and had not answered when the run ended")
     grammar = ", with the schema enforced" if ask.constrained else ""
-    end = f", ended by {ask.finish_reason}" if ask.finish_reason else ""
+    end = f", finish reason {ask.finish_reason}" if ask.finish_reason else ""
     return Text(f"{who} answered in {time_words(ask.seconds)}, {token_words(ask.usage)} tokens{grammar}{end}")

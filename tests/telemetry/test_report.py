@@ -134,7 +134,7 @@ def test_a_repaired_reply_is_shown_with_every_repair_in_place_its_risk_and_its_r
 
 def test_each_field_of_the_value_has_its_trust(journal: Journal) -> None:
     page = page_of(journal, order(MESSY))
-    value = page.text.partition("trust of each field")[2].partition("How it came to that")[0]
+    value = page.text.partition("trust of each field")[2].partition("How it was read")[0]
     assert 'customer: "Alma Ltd" quotes • lossless' in value
     assert "urgent: true string to boolean ▲ inferred" in value
     assert "qty: 3 ✓ clean" in value

@@ -65,6 +65,8 @@ _LINE: Final = _EVENT + "what {name} says now: one or two sentences, in characte
 _BELIEF: Final = (
     _EVENT + "ONE belief of {name} about itself or the world, in one sentence, to remember in place of all this."
 )
+_VERDICT: Final = ("winner", "scores", "no_contest")
+"""The fields of a verdict: what an agent that was not asked for one writes there is not kept."""
 _OWN_LINES: Final = 12
 """Of how many of its own last lines an agent is kept from repeating one."""
 _MOST_FAILED: Final = 3
@@ -447,7 +449,8 @@ class _Run:
         if why is not None:
             skipped = {"agent": member.name, "reason": why, "unsaid": event.text}
             return "turn.skipped", _CONDUCTOR, skipped, {**meta, "repetition": 0.0, "drift": 0.0}
-        payload = {key: value for key, value in event.model_dump().items() if key != "kind"}
+        unasked = {"kind"} if "winner" in member.manifest.output_extra_fields else {"kind", *_VERDICT}
+        payload = {key: value for key, value in event.model_dump().items() if key not in unasked}
         return event.kind, member.name, payload, meta
 
     def _trouble(self, member: _Member, turn: _Turn) -> str | None:

@@ -267,6 +267,13 @@ def test_a_verdict_outside_the_cast_is_asked_once_more_and_then_open() -> None:
     assert result.status is RunStatus.COMPLETED
 
 
+def test_a_verdict_of_an_agent_that_was_not_asked_for_one_is_not_kept() -> None:
+    owl = manifest("owl", ["run.started"], ["agent.spoke"])
+    result, log = played([owl], ScriptedModel(said("I win, I think.", winner="owl", scores={"owl": 10})), turns=1)
+    assert result.output["verdict"] is None
+    assert list(log)[1].payload == {"text": "I win, I think."}
+
+
 def test_scores_are_kept_to_the_cast_and_within_bounds_without_asking_again() -> None:
     judge = manifest("judge", ["run.started"], ["judge.verdict"], output_extra_fields=["winner", "scores"])
     model = ScriptedModel(said("So be it.", "judge.verdict", winner="actor", scores={"actor": 12, "ghost": 5}))

@@ -31,6 +31,22 @@ def test_the_page_quotes_what_a_long_run_has_cost() -> None:
     assert rows_of("ensembles.md", "| turns | CPU time of a turn | memory held | longest prompt |") == shown
 
 
+def test_the_page_quotes_how_a_small_model_fares() -> None:
+    runs = printed("ensemble_live.jsonl")
+    due = [list(run["reflections"].values()) for run in runs]
+    counts = [(sum(a["crossed"] for a in each), sum(a["reflected"] for a in each)) for each in due]
+    cells = {
+        "ended as": [run["status"] for run in runs],
+        "events outside grants": [str(run["outside_grants"]) for run in runs],
+        "raw fallbacks": [f"{100 * run['raw_fallback']:.1f} %" for run in runs],
+        "thresholds crossed, beliefs formed": [f"{crossed}, {formed}" for crossed, formed in counts],
+        "repetition: how much of a line its speaker has said before": [f"{run['repetition']:.3f}" for run in runs],
+        "skipped turns": [str(run["skipped_turns"]) for run in runs],
+    }
+    head = "| | " + " | ".join("reflection" if run["reflection"] else "none" for run in runs) + " |"
+    assert rows_of("ensembles.md", head) == [f"| {name} | {' | '.join(each)} |" for name, each in cells.items()]
+
+
 def test_a_turn_costs_the_same_at_the_end() -> None:
     *tenths, _ = printed("ensemble.jsonl")
     assert tenths[-1]["mb_held"] <= 1.02 * tenths[0]["mb_held"]

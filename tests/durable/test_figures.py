@@ -24,7 +24,14 @@ def test_the_page_quotes_what_a_script_has_printed_and_nothing_else(script: str)
 def test_no_death_has_lost_anything_or_called_anything_completed_falsely() -> None:
     for line in printed("crashes"):
         told = json.loads(line)
-        broken = ("lost", "falsely_completed", "recorded_twice", "illegal_journals", "text_wrong")
+        broken = (
+            "lost",
+            "falsely_completed",
+            "recorded_twice",
+            "illegal_journals",
+            "journals_that_differ",
+            "text_wrong",
+        )
         assert [told[name] for name in broken] == [0] * len(broken)
         assert told["bodies_run_again"] <= told["bodies_in_flight_at_deaths"]
 

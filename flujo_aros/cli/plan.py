@@ -133,9 +133,9 @@ def check_ready(blueprint: Path, pipeline: Pipeline) -> None:
 def _check_model(blueprint: Path, step: PipelineStep) -> None:
     """Raise `UsageError` for an agent step of the pipeline itself, which will run, without its key or its package."""
     from flujo_aros.host import AgentSpec, made_model
-    from flujo_aros.pipeline.step import Step
+    from flujo_aros.pipeline.step import is_agent_step
 
-    agent = step.facts.agent if isinstance(step, Step) else None
+    agent = step.facts.agent if is_agent_step(step) else None
     if not isinstance(agent, AgentSpec) or agent.model.startswith("local:"):
         return
     try:
@@ -218,7 +218,7 @@ def _bound(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _step(step: PipelineStep) -> dict[str, Any]:
-    from flujo_aros.pipeline.step import Call, Step
+    from flujo_aros.pipeline.step import Call, is_agent_step
 
     plan: dict[str, Any] = {
         "name": step.name,
@@ -227,7 +227,7 @@ def _step(step: PipelineStep) -> dict[str, Any]:
         "input": [template.source for template in step.templates],
         "on_degraded": step.on_degraded,
     }
-    if isinstance(step, Step):
+    if is_agent_step(step):
         plan |= _agent_step(step)
     elif isinstance(step, Call):
         plan |= {"function": _function_name(step), "params": dict(step.params)}

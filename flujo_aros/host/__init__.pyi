@@ -1,5 +1,7 @@
 # The names that other packages and tests use, and where each is defined: `__init__.py` reads this declaration.
 
+from pydantic_ai.agent import AbstractAgent as AbstractAgent
+
 from flujo_aros.host.agent import (
     AgentSpec as AgentSpec,
     OutputMode as OutputMode,

@@ -10,7 +10,7 @@ from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import follow_refs, is_dict
 from flujo_aros.lint.subject import Subject
 from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
-from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.pipeline.step import Call, is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 
 
@@ -39,7 +39,7 @@ def value_schema(subject: Subject, located: Located, read: Read) -> JsonSchema |
     """The schema of what is read, if it is an agent's value or a part of it."""
     writer = writer_of(subject, located, read)
     step = writer.step if writer is not None else None
-    if writer is None or not isinstance(step, Step) or step.on_degraded is not None or step.fallback is not None:
+    if writer is None or not is_agent_step(step) or step.on_degraded is not None or step.fallback is not None:
         return None
     contract = subject.facts(writer, step).contract
     root = contract.json_schema if contract is not None and contract.mode in ("json", "tagged") else {}
@@ -58,7 +58,7 @@ def text_or_schema(subject: Subject, located: Located, read: Read, key: str) -> 
         return None
     if isinstance(step, Call) and step.gives_mapping is False:
         return ()
-    if not isinstance(step, Step):
+    if not is_agent_step(step):
         return None
     if read.root == "steps" and (len(read.path) < 3 or read.path[1] not in OUTPUT_NAMES):
         return None

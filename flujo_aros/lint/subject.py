@@ -19,7 +19,7 @@ from flujo_aros.lint.positions import Positions
 from flujo_aros.pipeline import facts
 from flujo_aros.pipeline.facts import Facts
 from flujo_aros.pipeline.model import PipelineStep
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Step, is_agent_step
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Subject:
     def agent_steps(self) -> Iterator[tuple[Located, Step, Facts]]:
         """Every agent step that could be made, with what holds for it: the same answer that the runner gets."""
         for located in self.steps:
-            if isinstance(located.step, Step):
+            if is_agent_step(located.step):
                 yield located, located.step, self.facts(located, located.step)
 
     def facts(self, located: Located, step: Step) -> Facts:
@@ -136,4 +136,4 @@ class Subject:
 
 
 def _has_no_agent(step: PipelineStep | None) -> bool:
-    return isinstance(step, Step) and step.agent is NO_AGENT
+    return is_agent_step(step) and step.agent is NO_AGENT

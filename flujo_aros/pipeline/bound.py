@@ -12,7 +12,7 @@ from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.model import PipelineStep, StepLimits
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Step, is_agent_step
 from flujo_aros.recovery import Resume
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _step(step: PipelineStep, name: str) -> Bound:
 
 def _once(step: PipelineStep, name: str) -> Bound:
     """One attempt of a step."""
-    if isinstance(step, Step):
+    if is_agent_step(step):
         return _agent(step, name)
     if isinstance(step, AsksInTurns):
         return _times(_most(_agent(each, f"{name}/{each.name}") for each in step.asked), step.most_asked)

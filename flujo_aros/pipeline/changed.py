@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, cast
 from flujo_aros.errors import UsageError
 from flujo_aros.json_data import is_dict
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import is_agent_step
 
 T = TypeVar("T")
 
@@ -21,6 +21,7 @@ def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
 
     Raises `UsageError` for anything else.
 
+    >>> from flujo_aros.pipeline.step import Step
     >>> from flujo_aros import AgentSpec
     >>> ask = Step("ask", agent=AgentSpec(model="local:smollm2"))
     >>> with_ladder(Pipeline([ask]), {"stages": ["retry"]}).steps[0].processing.stages
@@ -33,7 +34,7 @@ def with_ladder(pipeline: Pipeline, ladder: object) -> Pipeline:
         changes["stages"] = tuple(changes["stages"])
 
     def with_it(step: PipelineStep) -> PipelineStep | None:
-        return replace(step, processing=replace(step.processing, **changes)) if isinstance(step, Step) else None
+        return replace(step, processing=replace(step.processing, **changes)) if is_agent_step(step) else None
 
     return changed(pipeline, with_it)
 

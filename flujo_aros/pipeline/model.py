@@ -17,14 +17,17 @@ from typing import (
     Annotated,
     Any,
     Final,
+    Generic,
     NoReturn,
     Protocol,
     TypeAlias,
     cast,
+    overload,
     runtime_checkable,
 )
 
 from annotated_types import Ge, Gt
+from typing_extensions import TypeVar
 
 from flujo_aros.contract import Check
 from flujo_aros.errors import Code, Suggestion, UsageError
@@ -41,7 +44,7 @@ from flujo_aros.pipeline.options import (
     refuse_wrong_options,
     wrong_options,
 )
-from flujo_aros.pipeline.results import BodyResult, OnDegraded
+from flujo_aros.pipeline.results import BodyResult, OnDegraded, T
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Allowance, Usage
@@ -49,6 +52,9 @@ from flujo_aros.usage import Allowance, Usage
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation, Live, ModelSource
     from flujo_aros.recovery import Evidence
+
+
+U = TypeVar("U", default=Any)
 
 
 class StepOutputs(Mapping[str, Any]):
@@ -353,7 +359,7 @@ _LIMITS: Final = Option("special", "StepLimits", "`StepLimits(max_requests=3)` m
 
 
 @dataclass(frozen=True, kw_only=True)
-class Common:
+class Common(Generic[T]):
     """What every kind of step can be told, beside what makes its kind.
 
     `on_degraded`: "accept" counts text in place of a value as success, "fail" as failure; otherwise the run goes on
@@ -392,9 +398,13 @@ class Common:
         suggestion = getattr(problem, "suggestion", None)
         raise UsageError(f"step {name!r}: {problem}", step=str(name), key=key, suggestion=suggestion)
 
-    def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
+    @overload
+    def __rshift__(self, other: Common[U] | Pipeline[U]) -> Pipeline[U]: ...
+    @overload
+    def __rshift__(self, other: PipelineStep) -> Pipeline: ...
+    def __rshift__(self, other: PipelineStep | Common[Any] | Pipeline) -> Pipeline:
         """A pipeline of this step and what follows."""
-        return Pipeline([cast("PipelineStep", self)]) >> other
+        return Pipeline([cast("PipelineStep", self)]) >> cast("Pipeline", other)
 
     @property
     def templates(self) -> tuple[InputTemplate, ...]:
@@ -477,7 +487,7 @@ _OF_PIPELINES: Final = {
 
 @known_options
 @dataclass(frozen=True, slots=True, init=False)
-class Pipeline:
+class Pipeline(Generic[T]):
     """Steps that run one after the other, each seeing what came before it.
 
     Names are unique, and a template may only speak of earlier steps; anything else is a `UsageError` at once. In a
@@ -526,9 +536,13 @@ class Pipeline:
         if messages:
             raise UsageError("\n".join(messages))
 
-    def __rshift__(self, other: PipelineStep | Pipeline) -> Pipeline:
+    @overload
+    def __rshift__(self, other: Common[U] | Pipeline[U]) -> Pipeline[U]: ...
+    @overload
+    def __rshift__(self, other: PipelineStep) -> Pipeline: ...
+    def __rshift__(self, other: PipelineStep | Common[Any] | Pipeline) -> Pipeline:
         """A pipeline of these steps and what follows, with the name of this one."""
-        more = other.steps if isinstance(other, Pipeline) else (other,)
+        more = other.steps if isinstance(other, Pipeline) else (cast("PipelineStep", other),)
         warnings = (*self.warnings, *other.warnings) if isinstance(other, Pipeline) else self.warnings
         return Pipeline((*self.steps, *more), name=self.name, description=self.description, warnings=warnings)
 
@@ -549,8 +563,9 @@ Branches: TypeAlias = Annotated[
 
 def as_body(steps: object, *, name: str) -> Pipeline:
     """The pipeline of a body. Raises `UsageError` for what is none."""
-    if isinstance(steps, Pipeline):
-        return steps
+    known = cast("Pipeline | PipelineStep", steps)
+    if isinstance(known, Pipeline):
+        return known
     if isinstance(steps, PipelineStep):
         return Pipeline([steps], name=name, body=True)
     if isinstance(steps, (list, tuple)):

@@ -18,7 +18,7 @@ from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep
 from flujo_aros.pipeline.recorded import as_saved, recorded_step, slot_of
 from flujo_aros.pipeline.results import PausedRun, RecordedStep, RecordedWork, StepResult, StepStatus
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import is_agent_step
 from flujo_aros.pipeline.template import InputTemplate
 
 _TURN: Final = re.compile(r"/\d+(?=/)")
@@ -73,7 +73,7 @@ def is_final(result: StepResult[Any]) -> bool:
 
 def has_conversation(pipeline: Pipeline) -> bool:
     """Whether any of its steps goes on with the conversation of others."""
-    return any(isinstance(step, Step) and step.use_history for step in every_step(pipeline))
+    return any(is_agent_step(step) and step.use_history for step in every_step(pipeline))
 
 
 def every_step(pipeline: Pipeline) -> Iterator[PipelineStep]:
@@ -89,7 +89,7 @@ def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract
     found: list[tuple[str, Contract[Any]]] = []
     for step in pipeline.steps:
         name = f"{prefix}{step.name}"
-        contract = effective(step).contract if isinstance(step, Step) else None
+        contract = effective(step).contract if is_agent_step(step) else None
         if contract is not None:
             found.append((name, contract))
         for scope, body in step.bodies.items():
@@ -104,7 +104,7 @@ def _described(value: Any) -> Any:
             return describe(value)
     if isinstance(getattr(value, "fingerprint", None), str):
         return value.fingerprint
-    ours = type(value).__module__.startswith("flujo_aros.") or isinstance(value, Common)
+    ours = type(value).__module__.startswith("flujo_aros.") or issubclass(type(value), Common)
     if ours and dataclasses.is_dataclass(value) and not isinstance(value, type):
         kept = {each.name: _described(getattr(value, each.name)) for each in dataclasses.fields(value) if each.compare}
         return {"": type(value).__name__, **kept}

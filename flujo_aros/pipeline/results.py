@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing_extensions import TypeVar
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome, OutputError, Reason, Rejected, Trust
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from flujo_aros.host import Conversation, StageRecord
     from flujo_aros.pipeline.shared import SharedContext, Write
 
-T = TypeVar("T")
+T = TypeVar("T", default=Any)
+"""The type of a value; without a type it is any."""
 
 OnDegraded: TypeAlias = Literal["accept", "fail"]
 
@@ -395,7 +398,7 @@ class BodyResult:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunResult:
+class RunResult(Generic[T]):
     """How a run ended: one result for each step that started, in the order of their starts, nested ones included.
 
     Steps of the pipeline that never started follow as `skipped`. Nested steps are named `parent/branch/step`. Totals
@@ -421,9 +424,7 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """The run as a notebook shows it: how each step ended, and the output. `aros report` has all details."""
-        from flujo_aros.pipeline.notebook import run_html  # here: only notebooks need it
-
-        return run_html(self)
+        return _html(self)
 
     @property
     def usage(self) -> Usage:
@@ -431,13 +432,13 @@ class RunResult:
         return Usage.total(step.usage for step in self.steps)
 
     @property
-    def output(self) -> Any:
+    def output(self) -> T:
         """The value of the last step of the pipeline. Raises `OutputError` when the run has none to trust.
 
         The `context` of the error has the id of the run and what its other steps gave: the work is not lost.
         """
         try:
-            return (self._culprit() or self._last).value
+            return cast("T", (self._culprit() or self._last).value)
         except OutputError as error:
             self._tell_of(error)
             raise
@@ -523,6 +524,36 @@ _BRIEF.maxstring, _BRIEF.maxother = 80, 100
 
 def _brief(value: Any) -> str:
     return _BRIEF.repr(value)
+
+
+_LONGEST: Final = 20_000
+_COLUMNS: Final = ("step", "status", "trust", "repairs", "calls", "seconds", "why")
+
+
+def _html(run: RunResult) -> str:
+    """The run as HTML without scripts or styles of its own; everything that a model wrote is escaped."""
+    trust = "" if run.trust is None else f", trust {run.trust.value}"
+    head = f"<p><b>{run.status.value}</b>{trust}: {escape(run.pipeline)}, run {escape(run.run_id[:8])}</p>"
+    rows = "".join(_row(_cells(step), "td") for step in run.steps)
+    table = f"<table><thead>{_row(_COLUMNS, 'th')}</thead><tbody>{rows}</tbody></table>"
+    output = run.to_dict()["output"]
+    return f"<div>{head}{table}{'' if output is None else f'<pre>{_pretty(output)}</pre>'}</div>"
+
+
+def _cells(step: StepResult[object]) -> tuple[str, ...]:
+    told = step.to_dict()
+    why = "" if step.ok else step.error or step.reason or ""
+    seconds = f"{step.seconds:.2f}"
+    return step.name, step.status.value, step.trust or "", str(len(told["repairs"])), str(told["calls"]), seconds, why
+
+
+def _row(cells: tuple[str, ...], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _pretty(output: object) -> str:
+    text = output if isinstance(output, str) else json.dumps(as_plain(output), ensure_ascii=False, indent=2)
+    return escape(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
 def _hidden(message: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, cast
 from uuid import uuid4
 
 from pydantic import BaseModel
@@ -17,11 +17,11 @@ from flujo_aros.events import UNHEARD, Finish, LiveEvent, Observer, is_heard, ob
 from flujo_aros.pipeline.budget import Budget
 from flujo_aros.pipeline.execution import Execution, Frame, LiveOf, Sleep
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
-from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepLimits
+from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import fingerprint, paused_run, recorded_slots
 from flujo_aros.pipeline.recording import Recording
-from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus, Work
+from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus, T, Work
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
 from flujo_aros.pipeline.telling import run_span, tell_run
@@ -102,6 +102,14 @@ class InProcess:
         )
 
 
+def _as_pipeline(steps: Pipeline | Common[Any] | PipelineStep) -> Pipeline:
+    """The pipeline itself, or that of one step, with its name."""
+    if isinstance(steps, Pipeline):
+        return steps
+    step = cast("PipelineStep", steps)
+    return Pipeline([step], name=step.name)
+
+
 def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or fits(value)
 
@@ -128,7 +136,7 @@ _OPTIONS: Final = {
 
 
 @known_options
-class Runner:
+class Runner(Generic[T]):
     """Runs a pipeline, as often as you like; it holds nothing between two runs.
 
     `journal` keeps the run: a `Journal`, or any observer. `observers` hear every event of a run (see
@@ -147,7 +155,7 @@ class Runner:
 
     def __init__(
         self,
-        pipeline: Pipeline | PipelineStep,
+        pipeline: Pipeline[T] | Common[T],
         *,
         journal: Observer | None = None,
         observers: Sequence[Observer] = (),
@@ -171,7 +179,7 @@ class Runner:
             models=models,
         )
         current_settings()  # read their files now: in a run that would block the event loop
-        self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline], name=pipeline.name)
+        self.pipeline = _as_pipeline(pipeline)
         self.observers = tuple(observers) if journal is None else (journal, *observers)
         self.on_result = on_result
         self.usage_limits = usage_limits
@@ -189,7 +197,7 @@ class Runner:
         deps: Any = None,
         *,
         run_id: str | None = None,
-    ) -> RunResult:
+    ) -> RunResult[T]:
         """Run the steps one after the other and say how each ended. Bad data and failing steps are results.
 
         `context` is what templates see as `context.*`: a mapping, or a pydantic model that validates what steps write
@@ -231,7 +239,7 @@ class Runner:
         deps: Any = None,
         *,
         run_id: str | None = None,
-    ) -> RunResult:
+    ) -> RunResult[T]:
         """`run` for code without an event loop. Inside one it is a `UsageError`: await `run` there."""
         if _loop_is_running():
             raise UsageError("run_sync cannot run inside an event loop; write `await runner.run(...)` instead")
@@ -264,7 +272,7 @@ class Runner:
         *,
         context_type: type[BaseModel] | None = None,
         deps: Any = None,
-    ) -> RunResult:
+    ) -> RunResult[T]:
         """Go on with a paused run, in this process or another: the step that asked gets the answer.
 
         Steps that had settled are taken over with their results and their usage, and do not run again. Their values
@@ -308,7 +316,7 @@ class Runner:
         )
         return replace(asked, carrier=dict(saved.carrier), resumed=True)
 
-    async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult:
+    async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult[T]:
         """Do what an engine has decided to run here, now: `run` and `resume` end in this."""
         steps, name, channel = self.pipeline.steps, self.pipeline.name, task.channel
         if not self._prepared:
@@ -397,7 +405,7 @@ class Runner:
         said = {} if task.answer is None else {"resume_input": task.answer.value}
         return Frame("", task.given, task.given, {}, said, task.shared, budget)
 
-    def _ended(self, task: RunTask, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult:
+    def _ended(self, task: RunTask, ledger: RunLedger, pause: PauseRun | None, began: Any) -> RunResult[T]:
         result = ledger.result_with(task.shared.value)
         if pause is None:
             return result

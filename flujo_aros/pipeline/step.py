@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast
 
 from annotated_types import Ge
 from pydantic import Field
+from typing_extensions import TypeIs
 
 from flujo_aros.contract import (
     Check,
     CompletionSignal,
+    Contract,
     WrittenContract,
     compile_contract,
     refuse_iterations,
@@ -23,7 +25,7 @@ from flujo_aros.contract import (
 )
 from flujo_aros.errors import UsageError
 from flujo_aros.events import TextReplaced
-from flujo_aros.host import AgentSpec, unowned
+from flujo_aros.host import AbstractAgent, AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.callables import imported, resolved
 from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
@@ -33,6 +35,7 @@ from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options
 from flujo_aros.pipeline.processing import Processing
+from flujo_aros.pipeline.results import T
 from flujo_aros.pipeline.telling import tell_call
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.reading.payload import judged_awaiting
@@ -59,7 +62,7 @@ _HISTORY: Final = "Go on with the conversation of the agents before, in earlier 
 
 @known_options
 @dataclass(frozen=True)
-class Step(Common):
+class Step(Common[T]):
     """One agent step: render the input, call the agent, read its reply against the contract.
 
     `agent` is an `AgentSpec`, or a pydantic-ai `Agent` of your own. `contract` is a type, a pydantic model, a JSON
@@ -78,8 +81,10 @@ class Step(Common):
     """
 
     name: str
-    agent: Annotated[AgentSpec | Any, _AGENT]
-    contract: Annotated[Any, Option("special", fits=anything)] = None
+    agent: Annotated[AgentSpec | AbstractAgent[Any, T] | AbstractAgent[Any, str], _AGENT]
+    contract: Annotated[
+        type[T] | Contract[T] | Mapping[str, Any] | WrittenContract | str | None, Option("special", fits=anything)
+    ] = None
     input: InputLike = PREVIOUS
     processing: Annotated[Processing, _PROCESSING] = field(default_factory=Processing)
     model: Annotated[str, _MODEL, Field(description="Another model than the agent's.")] | None = field(
@@ -220,6 +225,11 @@ class Step(Common):
         return [resolved(each, step=self.name) for each in agent.tools] if isinstance(agent, AgentSpec) else []
 
 
+def is_agent_step(step: object) -> TypeIs[Step[Any]]:
+    """Whether it is a `Step`, of any type."""
+    return isinstance(step, Step)
+
+
 @cache
 def _driver() -> Callable[..., Awaitable[AgentRun[Any]]]:
     from flujo_aros.host import run_agent  # here: a pipeline of callables needs no model host
@@ -295,7 +305,7 @@ class Call(Common):
         """The step of the agent that the name turns out to be; None for a function."""
         if not isinstance(self.function, str):
             return None
-        found = imported(self.function, step=self.name)
+        found = cast("Any", imported(self.function, step=self.name))
         if not isinstance(found, AgentSpec) and not _IS_AGENT[1](found):
             return None
         if self.params:

@@ -194,9 +194,26 @@ def pipelines(mine: Agent[None, Invoice]) -> Pipeline:
     ask = Step("ask", agent=spec, contract=Invoice, input="{{ input }}")
     again = Step("again", agent=mine, input="{{ previous_step }}", on_degraded="accept")
     count = Call("count", function=count_words, params={"least": 1})
-    assert_type(ask >> again, Pipeline)
-    assert_type(ask >> again >> count, Pipeline)
+    assert_type(ask >> again, Pipeline[Invoice])
+    assert_type(ask >> again >> count, Pipeline[Any])
     return Pipeline([ask, again, count], name="invoices")
+
+
+async def typed_runs(mine: Agent[None, Invoice], plain: Agent[None, str], heard: Observer) -> float:
+    """The type of an agent, or of a contract, is that of the output of the run."""
+    spec = AgentSpec(model="local:smollm2")
+    assert_type(Step("ask", mine), Step[Invoice])
+    assert_type(Step("ask", spec, contract=Invoice), Step[Invoice])
+    assert_type(Step("ask", spec), Step[Any])
+    Step[Invoice]("ask", plain, contract=Invoice)
+    ask = Step("ask", spec, contract=Invoice)
+    asking = Runner(ask)
+    assert_type(asking.run_sync("text").output, Invoice)
+    runner = Runner(Step("draft", plain) >> Step("ask", mine), observers=[heard])
+    assert_type(await runner.run("text"), RunResult[Invoice])
+    async for event in runner.stream("text"):
+        print(event.step)  # noqa: T201 (uses it)
+    return runner.run_sync("text").output.total
 
 
 async def running(pipeline: Pipeline, heard: Observer) -> None:

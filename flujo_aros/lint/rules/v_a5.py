@@ -17,7 +17,7 @@ from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.map import Map
 from flujo_aros.pipeline.model import PipelineStep
 from flujo_aros.pipeline.parallel import Parallel
-from flujo_aros.pipeline.step import Step
+from flujo_aros.pipeline.step import Step, is_agent_step
 
 
 class UnusedOutput(Rule):
@@ -105,7 +105,7 @@ def _goes_to_context(outline: Outline, located: Located) -> bool:
 
 def _is_seen(outline: Outline, located: Located) -> bool:
     """Whether another agent goes on with a conversation that an agent of this step has taken part in."""
-    agents = any(isinstance(each.step, Step) for each in (located, *outline.inside(located)))
+    agents = any(is_agent_step(each.step) for each in (located, *outline.inside(located)))
     if not agents or not isinstance(located.step, (Step, Loop, Branch)):
         return False
     holders = [(holder.path, holder.step) for holder in outline.holders(located)]
@@ -113,7 +113,7 @@ def _is_seen(outline: Outline, located: Located) -> bool:
     alone = {path for path, step in holders if isinstance(step, (Map, Parallel))}
     later = False
     for each in outline.steps:
-        if isinstance(each.step, Step) and each.step.use_history:
+        if is_agent_step(each.step) and each.step.use_history:
             around = {holder.path for holder in outline.holders(each)}
             if located.path not in around and alone <= around and (later or turns & around):
                 return True

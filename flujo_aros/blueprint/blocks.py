@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, create_model
 
@@ -214,7 +214,8 @@ class Kind:
         if self.under:
             inner = create_model(f"{self.under.title()}Keys", __base__=inner_base, **members)
             inner.__doc__ = f"What stands under `{self.under}:`."
-            members = {self.under: (inner | None, None) if self.under in base.model_fields else (inner, ...)}
+            written: Any = (inner | None, None) if self.under in base.model_fields else (inner, ...)
+            members = {self.under: written}
         name = f"{self.word.title()}Block" if self.base is None else base.__name__
         made = create_model(name, __base__=base, **members)
         about = (self.step.__doc__ or "").partition("\n")[0]
@@ -228,7 +229,7 @@ class Kind:
         for key, option in self.options.items():
             if option.option.form == "condition":
                 expression, function = condition_keys(key)
-                found |= {expression: (Expression | None, None), function: (Reference | None, None)}
+                found |= {expression: (_FORMS["expression"], None), function: (_FORMS["reference"], None)}
             elif key not in _IN_STEP:
                 found[key] = self.stricter.get(key) or _member(option)
         return {key: each for key, each in found.items() if key not in known}
@@ -261,6 +262,8 @@ _FORMS: Final[Mapping[str, Any]] = {
     "template": Template,
     "schema": JsonSchema,
     "operations": Operations,
+    "expression": Union[Expression, None],  # noqa: UP007
+    "reference": Union[Reference, None],  # noqa: UP007
 }
 
 

@@ -16,6 +16,10 @@ from flujo_aros.lint.subject import Subject
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
 """The heads that the documentation of every rule has, in this order."""
 
+SUGGESTS_A_NAME: Final = (
+    "Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe."
+)
+
 
 class Rule(ABC):
     """One thing that can be wrong in a blueprint. The docstring of a rule is its documentation.
@@ -29,6 +33,8 @@ class Rule(ABC):
     severity: ClassVar[Severity]
     fixable: ClassVar[Applicability | None] = None
     """How safe its best fix is; None: it has none."""
+    safety: ClassVar[str] = ""
+    """The section `Fix safety` of a rule whose docstring has none, because other rules say the same."""
 
     @abstractmethod
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -37,7 +43,10 @@ class Rule(ABC):
     @classmethod
     def docs(cls) -> str:
         """The documentation in Markdown."""
-        return inspect.cleandoc(cls.__doc__ or "")
+        written = inspect.cleandoc(cls.__doc__ or "")
+        if f"## {SECTIONS[-1]}" in written:
+            return written
+        return f"{written}\n\n## {SECTIONS[-1]}\n\n{cls.safety}" if cls.safety else written
 
     @classmethod
     def headline(cls) -> str:

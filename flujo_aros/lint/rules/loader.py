@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from flujo_aros.errors import Code, Place, Problem
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.rule import Rule
+from flujo_aros.lint.rule import SUGGESTS_A_NAME, Rule
 from flujo_aros.lint.subject import Subject
 
 
@@ -22,6 +22,7 @@ class LoaderRule(Rule, ABC):
 
     about: ClassVar[Code]
     """The kind of error that it reports."""
+    safety: ClassVar[str] = "There is no fix: only you know what was meant."
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Every error of this kind."""
@@ -80,10 +81,6 @@ class UnreadableYaml(LoaderRule):
       - name: greet
         uses: agents.greeter
     ```
-
-    ## Fix safety
-
-    There is no fix: only you know what was meant.
     """
 
     code: ClassVar[str] = "YAML-PARSE"
@@ -122,10 +119,6 @@ class ImportCycle(LoaderRule):
       - name: look
         uses: agents.reviewer
     ```
-
-    ## Fix safety
-
-    There is no fix: only you know what was meant.
     """
 
     code: ClassVar[str] = "V-I3"
@@ -165,10 +158,6 @@ class InvalidImport(LoaderRule):
       - name: look
         uses: imports.review
     ```
-
-    ## Fix safety
-
-    There is no fix: only you know what was meant.
     """
 
     code: ClassVar[str] = "V-I4"
@@ -207,10 +196,6 @@ class MissingImport(LoaderRule):
       - name: look
         uses: imports.review
     ```
-
-    ## Fix safety
-
-    There is no fix: only you know what was meant.
     """
 
     code: ClassVar[str] = "V-I1"
@@ -247,16 +232,13 @@ class UnknownFilter(LoaderRule):
         uses: agents.greeter
         input: "{{ input | upper }}"
     ```
-
-    ## Fix safety
-
-    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
     """
 
     code: ClassVar[str] = "V-T3"
     name: ClassVar[str] = "unknown-filter"
     severity: ClassVar[Severity] = Severity.ERROR
     fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    safety: ClassVar[str] = SUGGESTS_A_NAME
     about: ClassVar[Code] = Code.UNKNOWN_FILTER
 
 
@@ -293,16 +275,13 @@ class UnknownStepReference(LoaderRule):
         uses: agents.reviewer
         input: "{{ steps.draft.output }}"
     ```
-
-    ## Fix safety
-
-    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
     """
 
     code: ClassVar[str] = "V-T4"
     name: ClassVar[str] = "unknown-step-reference"
     severity: ClassVar[Severity] = Severity.ERROR
     fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    safety: ClassVar[str] = SUGGESTS_A_NAME
     about: ClassVar[Code] = Code.UNKNOWN_STEP
 
 
@@ -336,10 +315,6 @@ class DuplicateStepName(LoaderRule):
       - name: ask_again
         uses: agents.second
     ```
-
-    ## Fix safety
-
-    There is no fix: only you know what was meant.
     """
 
     code: ClassVar[str] = "V-B2"
@@ -377,16 +352,13 @@ class BrokenTemplate(LoaderRule):
         uses: agents.greeter
         input: "Greet {{ input.name }}"
     ```
-
-    ## Fix safety
-
-    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
     """
 
     code: ClassVar[str] = "V-T2"
     name: ClassVar[str] = "broken-template"
     severity: ClassVar[Severity] = Severity.ERROR
     fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    safety: ClassVar[str] = SUGGESTS_A_NAME
     about: ClassVar[Code] = Code.INVALID_TEMPLATE
 
 
@@ -423,16 +395,13 @@ class UnknownAgent(LoaderRule):
       - name: draft
         uses: agents.writer
     ```
-
-    ## Fix safety
-
-    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
     """
 
     code: ClassVar[str] = "V-A6"
     name: ClassVar[str] = "unknown-agent"
     severity: ClassVar[Severity] = Severity.ERROR
     fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    safety: ClassVar[str] = SUGGESTS_A_NAME
     about: ClassVar[Code] = Code.UNKNOWN_AGENT
 
 
@@ -461,10 +430,6 @@ class StepWithoutAgent(LoaderRule):
       - name: greet
         uses: agents.greeter
     ```
-
-    ## Fix safety
-
-    There is no fix: only you know what was meant.
     """
 
     code: ClassVar[str] = "V-A1"
@@ -501,10 +466,6 @@ class IgnoredKey(LoaderRule):
       - name: greet
         uses: agents.greeter
     ```
-
-    ## Fix safety
-
-    There is no fix: only you know what was meant.
     """
 
     code: ClassVar[str] = "V-B3"
@@ -544,16 +505,13 @@ class InvalidBlueprint(LoaderRule):
         processing:
           structured_output: openai_json
     ```
-
-    ## Fix safety
-
-    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
     """
 
     code: ClassVar[str] = "V-B1"
     name: ClassVar[str] = "invalid-blueprint"
     severity: ClassVar[Severity] = Severity.ERROR
     fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    safety: ClassVar[str] = SUGGESTS_A_NAME
     about: ClassVar[Code] = Code.INVALID
 
 

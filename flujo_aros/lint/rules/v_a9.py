@@ -8,7 +8,7 @@ from typing import ClassVar
 from flujo_aros.blueprint.document import Node
 from flujo_aros.host import mistaken_local, nearest_local
 from flujo_aros.lint.finding import Applicability, Finding, Severity
-from flujo_aros.lint.rule import Rule, fix_of, span_of
+from flujo_aros.lint.rule import SUGGESTS_A_NAME, Rule, fix_of, span_of
 from flujo_aros.lint.subject import Subject
 
 
@@ -45,16 +45,13 @@ class UnknownLocalModel(Rule):
       - name: draft
         uses: agents.writer
     ```
-
-    ## Fix safety
-
-    Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe.
     """
 
     code: ClassVar[str] = "V-A9"
     name: ClassVar[str] = "unknown-local-model"
     severity: ClassVar[Severity] = Severity.WARNING
     fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
+    safety: ClassVar[str] = SUGGESTS_A_NAME
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Look at every `model` that is written, be it of an agent, of a step or of a stage."""

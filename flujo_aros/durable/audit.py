@@ -1,4 +1,4 @@
-"""`aros check`: whether what is kept of a run obeys the laws, found from its rows alone."""
+"""`aros check`: verifies a run against the laws, from its rows alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flujo_aros.pipeline.results import run_status
 
 
 def violations(store: Store, run_id: str) -> list[str]:
-    """What is against the laws in the rows of a run, one sentence each; nothing for a run that is as it must be."""
+    """The laws that the rows of a run violate, one sentence each; empty if it violates none."""
     row = store.run(run_id)
     segments = [workflow_of(row.run_id, number) for number in range(1, row.segment + 1)]
     offsets = [text.seq for text in store.texts(row.run_id)]
@@ -19,10 +19,10 @@ def violations(store: Store, run_id: str) -> list[str]:
 
 
 def broken_laws(row: RunRow, steps: Sequence[StepRow], offsets: Iterable[int], calls: Iterable[str]) -> list[str]:
-    """The same for a run whose rows are at hand: itself, its steps, the offsets of its texts, the keys of its calls.
+    """The same for rows already loaded: the run, its steps, the offsets of its texts, the keys of its calls.
 
     Every step that started has settled once, a completed run has no step that counts against it, every nested step
-    stands inside one that started, events have offsets of their own, and every recorded call belongs to a step.
+    is inside a step that started, no two events have the same offset, and every recorded call belongs to a step.
     """
     names = {step.name for step in steps}
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""A run of a durable database, seen from any process: how it stands, what it gives, its events as they come."""
+"""A handle to a run in a durable database, for any process: its status, its result, its events as they happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam between a run and a durable engine: what the run tells the engine, and what it gets back after a crash."""
+"""The interface between a run and a durable engine: what a run hands over, and what it gets back after a crash."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Recording(Protocol):
-    """Keeps one run: each step before its work starts and after it has settled, and each of its model calls.
+    """Records one run: the start and the end of each step, and each model call.
 
-    A run that has none is not durable, and pays nothing.
+    A run without one is not durable, and has no overhead.
     """
 
     @property
@@ -24,7 +24,7 @@ class Recording(Protocol):
         ...
 
     async def started(self, name: str, step: PipelineStep) -> None:
-        """Keep that a step starts."""
+        """Record that a step starts."""
         ...
 
     def calls_of(self, slot: Slot) -> AbstractContextManager[object]:
@@ -36,11 +36,11 @@ class Recording(Protocol):
         ...
 
     async def settled(self, slot: Slot, ledger: RunLedger) -> None:
-        """Keep how a step has settled, and what that has changed for the steps inside it."""
+        """Record how a step has settled, and what that changes for the steps inside it."""
         ...
 
     async def live(self, step: str, event: LiveEvent) -> None:
-        """Keep a piece of a reply while it is written."""
+        """Record a piece of a reply while it streams."""
         ...
 
     @property

@@ -172,7 +172,7 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
         return
     if not contract.opens.search(text_of(request.messages)):
         message = (
-            f"the prompt does not name the opening tag {contract.opening}, so that the model cannot know of it; "
+            f"the prompt does not name the opening tag {contract.opening}, so the model does not know about it; "
             f'say so in the prompt or the instructions: "Write your final answer between {contract.opening} and '
             f'</{contract.tag}>."'
         )
@@ -209,7 +209,7 @@ def prompt_cut(exchange: Exchange) -> str:
     if size <= counted * _MOST_CHARS_PER_TOKEN:
         return ""
     return (
-        f"the provider counted {counted} input tokens for a prompt of {size} characters: it has most likely cut it; "
+        f"the provider counted {counted} input tokens for a prompt of {size} characters and has most likely cut it; "
         "raise the context length of the server (Ollama: num_ctx), or shorten the prompt"
     )
 

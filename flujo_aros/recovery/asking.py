@@ -72,15 +72,15 @@ class Retry(Rung):
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """A cut reply, for the same question would be cut again; a filter or an error that no words change."""
         if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
-            return "the provider could not be asked, in whatever form"
+            return "the provider's error does not depend on the output format"
         if past.current.reason is Reason.REFUSED and any(i.code == "content_filter" for i in past.current.issues):
-            return "the provider's filter has ended the reply"
+            return "the provider's filter ended the reply"
         cut = past.current.reason is Reason.TRUNCATED
         once_more = (
             ran_away(past.current.text) or may_be_whole_next_time(past.current) or _repeats_question(self, task, past)
         )
         if cut and not once_more:
-            return "the reply was cut: asked for again with the same budget, it would be cut again"
+            return "the reply was cut off, and a retry with the same budget would be cut off again"
         return None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:
@@ -141,12 +141,12 @@ class Constrain(Rung):
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """No schema to enforce, no provider that could, or one that did already."""
         if past.current.reason is Reason.PROVIDER and not may_be_asked_otherwise(past.current):
-            return "the provider could not be asked, in whatever form"
+            return "the provider's error does not depend on the output format"
         if not task.contract.json_schema:
             return "there is no schema that a provider could enforce"
         if task.native == "on" or past.was_enforced:
-            return "the provider was asked to enforce the schema already"
-        return "the model cannot be made to follow this schema" if task.native == "no" else None
+            return "the schema was already enforced"
+        return "the model has no mode that enforces this schema" if task.native == "no" else None
 
     def enforces(self, task: Task[Any], past: Past) -> bool:  # noqa: ARG002 (one shape for all stages)
         """Wherever it does not pass."""
@@ -211,16 +211,16 @@ class Resume(Rung):
     def passes(self, task: Task[Any], past: Past) -> str | None:
         """Nothing to go on from, no budget that could be made larger, and a model that would go on without end."""
         if ran_away(past.first.text):
-            return "the model had lost its way: with more room it would go on like that"
+            return "the reply was a runaway, which a larger budget would only prolong"
         if was_left_open(past.first):
-            return "the reply was not cut: the model has ended it like that"
+            return "the reply was not cut off: the model ended it there"
         if past.asks_enforced and not _begins(past.first.text, task.contract):
-            return "what was cut is no beginning of an answer: it is asked for with the schema enforced"
+            return "the text before the cut does not begin an answer; a later stage asks with the schema enforced"
         if (doomed := doomed_in(past.first.text, task.contract)) is not None:
             return f"its rest would not help: {doomed.path} does not satisfy the contract ({doomed.message})"
         if self._larger(task):
-            return None if self._budget(task) else "the budget that has cut the reply is not known"
-        return None if past.first.text.strip() else "nothing was written before the cut that could be continued"
+            return None if self._budget(task) else "the budget that cut the reply is not known"
+        return None if past.first.text.strip() else "there is no text before the cut to continue"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """One ask; the reply counts as the model's own, made whole."""
@@ -323,7 +323,7 @@ class Simplify(Rung):
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
         """A schema that is no object, is open, or holds lists of objects."""
-        return None if _flat(task.contract) else "the schema cannot be made a flat object of texts"
+        return None if _flat(task.contract) else "the schema cannot be flattened to an object of strings"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:
         """One ask in the conversation, with the flat schema enforced where the provider can."""

@@ -35,7 +35,7 @@ class Degrade(Rung):
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
         """No text to hand back."""
-        return None if past.current.text.strip() else "nothing was written that could be handed back"
+        return None if past.current.text.strip() else "there is no text to return"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
         """End with the text of the first reply."""
@@ -56,7 +56,7 @@ class Salvage(Rung):
 
     def passes(self, task: Task[Any], past: Past) -> str | None:  # noqa: ARG002 (one shape for all stages)
         """No JSON value, or no schema that says what an item is."""
-        return None if task.contract.mode == "json" else "only a JSON value has items that could be kept"
+        return None if task.contract.mode == "json" else "only JSON lists have items to keep"
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)
         """Drop what is broken, the least first, until the rest is accepted."""
@@ -176,9 +176,9 @@ class Synthesize(Rung):
         if isinstance(task.contract, BlockContract):
             return "a block before words that were cut would hide the cut" if _is_cut(past.current) else None
         if not isinstance(task.contract, EventContract):
-            return "only a block or an event can be made up, and only openly"
+            return "only a block or an event can be synthesized"
         if past.current.reason is Reason.REFUSED:
-            return "the provider's filter has ended the reply"
+            return "the provider's filter ended the reply"
         return None
 
     def climb(self, task: Task[T], past: Past, read: ReadReply[T]) -> Plan[T]:  # noqa: ARG002 (one shape for all stages)

@@ -99,7 +99,7 @@ class TestResume:
     def test_there_is_nothing_to_go_on_from_without_a_text(self):
         asks, outcome = climbed((Resume(),), cut(""))
         assert asks == []
-        assert "could be continued" in outcome.attempts[-1].why
+        assert "no text before the cut to continue" in outcome.attempts[-1].why
 
     @given(st.integers(1, len(LIST) - 1), st.integers(0, 40))
     def test_whatever_is_joined_is_the_whole_reply(self, at, back):
@@ -144,7 +144,7 @@ class TestRetry:
     def test_a_cut_reply_is_never_asked_for_again_with_the_same_budget(self):
         asks, outcome = climbed((Retry(), Extract(), LlmRepair()), cut(GOOD[:-3]))
         assert asks == []
-        assert "cut again" in outcome.attempts[-1].why
+        assert "cut off again" in outcome.attempts[-1].why
 
     def test_a_refusal_is_asked_about_once_but_not_the_filter_of_a_provider(self):
         refusal = "I'm sorry, but I cannot help with that."

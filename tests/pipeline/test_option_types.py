@@ -59,7 +59,7 @@ WRONG: list[tuple[Make, str]] = [
     (agent_step(meta="x"), "meta must be a mapping, not 'x'"),
     (agent_step(processing={"stages": []}), "processing must be a Processing, not {'stages': []}; `Processing(stages"),
     (agent_step(model=""), "model must be the name of a model, or None, not ''"),
-    (agent_step(model_settings=[1]), "model_settings must be a mapping with texts as keys, not [1]"),
+    (agent_step(model_settings=[1]), "model_settings must be a mapping with strings as keys, not [1]"),
     (agent_step(model_settings={"temprature": 0}), "unknown setting 'temprature'; did you mean 'temperature'?"),
     (agent_step(model_settings={"temperature": "hot"}), "model_settings.temperature should be a number, not 'hot'"),
     (agent_step(max_iterations=2.0, completion_signal="x"), "max_iterations must be a whole number of 1 or more"),
@@ -67,7 +67,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Step("a", 5), "agent must be an AgentSpec or an Agent, not 5"),
     (lambda: Step("a", "openai:gpt-4o"), "agent must be an AgentSpec or an Agent, not 'openai:gpt-4o'"),
     (lambda: Step("a", Agent), "agent must be an AgentSpec or an Agent, not Agent"),
-    (lambda: Call("c", len, params=[("a", 1)]), "params must be a mapping with texts as keys, not [('a', 1)]"),  # type: ignore[arg-type]  # as above
+    (lambda: Call("c", len, params=[("a", 1)]), "params must be a mapping with strings as keys, not [('a', 1)]"),  # type: ignore[arg-type]  # as above
     (lambda: Parallel("p", [CALL]), "branches must be a mapping from names to steps, not [Call("),  # type: ignore[arg-type]  # what types forbid can be given
     (parallel(merge_strategy="overwite"), "; did you mean 'overwrite'?"),
     (parallel(on_branch_failure="ignor"), "on_branch_failure must be one of propagate, ignore, not 'ignor'; did you"),

@@ -234,7 +234,7 @@ def test_an_async_check_is_asked_once_for_each_value():
 
 
 def test_what_cannot_await_an_async_check_says_so():
-    with pytest.raises(UsageError, match="the check adds_up is async, which nothing can await here"):
+    with pytest.raises(UsageError, match="the check adds_up is async and cannot be awaited here"):
         read(GOOD, with_checks(Output.json(Order), [adds_up]))
 
 

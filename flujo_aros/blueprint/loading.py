@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -29,11 +28,12 @@ from flujo_aros.blueprint.findings import (
     why_ignored,
 )
 from flujo_aros.blueprint.model_settings import check_settings
+from flujo_aros.blueprint.schemas import schema_errors
 from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, UsageError
 from flujo_aros.host import AgentSpec, capability_names, mistaken
-from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict, is_list
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.names import nearest, short
@@ -215,7 +215,7 @@ class Loading:
         except ContractError as error:
             self.doubt(node.at(error.path), Hint(str(error), error.suggestion))
             return False
-        wrong = [*_misspelt_keywords(node)]
+        wrong = [*schema_errors(node)]
         for place, message in wrong:
             self.doubt(place, message)
         return not wrong
@@ -237,9 +237,9 @@ class Loading:
         return node if members == node.members else replace(node, value=members)
 
     def _schema_file(self, node: Node) -> Node:
-        """The schema in the file that this node names; `{}` with the mistake noted where there is none."""
+        """The schema in the file that this node names; one of any object, with the error noted, if there is none."""
         place, name = node.members["from_file"].place, node.members["from_file"].value
-        nothing = _all_at(node, {})
+        nothing = _all_at(node, {"type": "object"})
         if len(node.members) > 1 or not isinstance(name, str):
             self.note(place, "`from_file` stands alone, with the name of a file: {from_file: schema.json}")
             return nothing
@@ -407,44 +407,6 @@ def told_of(error: BlueprintError) -> str:
     """What `read_text` has said of a file, to stand behind its name."""
     words = error.findings[0].message
     return f"is {words}" if words.startswith("not ") else words
-
-
-# fmt: off
-_CONSTRAINTS: Final = frozenset((
-    "type", "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "items",
-    "prefixItems", "contains", "enum", "const", "anyOf", "oneOf", "allOf", "minimum", "maximum",
-    "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems",
-    "maxItems", "uniqueItems", "minProperties", "maxProperties"
-))
-"""The keywords of JSON Schema without which a schema accepts more."""
-_OTHER_KEYWORDS: Final = frozenset((
-    "$schema", "$id", "$ref", "$defs", "$anchor", "$comment", "definitions", "title", "description", "default",
-    "example", "examples", "format", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
-    "dependencies", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties",
-    "contentEncoding", "contentMediaType", "contentSchema", "deprecated", "readOnly", "writeOnly", "nullable",
-    "from_file"
-))
-# fmt: on
-_DATA: Final = frozenset(("const", "default", "enum", "example", "examples", "required"))
-
-
-def _misspelt_keywords(schema: Node) -> Iterator[tuple[Place, Hint]]:
-    """The keys of a schema that JSON Schema would ignore, and that were surely meant for one of its keywords."""
-    waiting = [schema]
-    while waiting:
-        node = waiting.pop()
-        for key, inner in node.members.items():
-            if key in SCHEMAS_BY_NAME:
-                waiting += inner.members.values()
-            elif key not in _DATA and not key.startswith("x-"):
-                waiting += (inner, *inner.elements)
-            if key not in _CONSTRAINTS | _OTHER_KEYWORDS and get_close_matches(key, _CONSTRAINTS, 1, _SURELY):
-                words = f"JSON Schema has no keyword {key!r}, and would ignore it"
-                yield node.keys[key], nearest(key, _CONSTRAINTS).after(words)
-
-
-_SURELY: Final = 0.8
-"""How alike a key must be to a keyword; `labels` is not one of them, `propertys` and `requierd` are."""
 
 
 def member(node: Node, *keys: str) -> Node | None:

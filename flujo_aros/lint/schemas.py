@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import ContractError
-from flujo_aros.json_data import SCHEMAS_BY_NAME
 from flujo_aros.lint.subject import Subject
-
-_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE: Final = ("items", "additionalProperties", "not", "contains")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +64,3 @@ def under(node: Node, *keys: str) -> Node | None:
     for key in keys:
         here = here.members.get(key) if here is not None else None
     return here
-
-
-def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
-    """A schema and every schema in it, each with the path of the value that it describes."""
-    yield path, schema
-    for word in SCHEMAS_BY_NAME:
-        for name, inner in schema.members[word].members.items() if word in schema.members else ():
-            yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
-    for word in _LISTS:
-        for inner in schema.members[word].elements if word in schema.members else ():
-            yield from parts_of(inner, path)
-    for word in _SINGLE:
-        if word in schema.members and isinstance(schema.members[word].value, dict):
-            yield from parts_of(schema.members[word], f"{path}[]" if word == "items" else path)

@@ -166,30 +166,3 @@ def test_an_option_that_a_capability_does_not_have_fails_the_step_without_a_call
     run = Runner(load(text, "pydantic_ai.capabilities"), models=models).run_sync("hello")
     assert "the agent 'front-desk' cannot be made" in str(run.steps[0].error)
     assert models.asked == []
-
-
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
-        (
-            "{type: object, propertys: {a: {type: string}}}",
-            "'propertys', and would ignore it; did you mean 'properties'?",
-        ),
-        ("{type: object, properties: {a: {type: string, maxLenght: 3}}}", "did you mean 'maxLength'?"),
-        ("{anyOf: [{type: object, requird: [a]}]}", "did you mean 'required'?"),
-    ],
-)
-def test_a_misspelt_keyword_of_a_schema_is_an_error(schema: str, words: str) -> None:
-    text = f'agents: {{a: {{model: "local:x", output_schema: {schema}}}}}\nsteps: [{{name: s, uses: agents.a}}]\n'
-    with pytest.raises(BlueprintError, match="JSON Schema has no keyword") as caught:
-        load(text)
-    assert words in str(caught.value)
-
-
-def test_annotations_names_and_examples_of_a_schema_may_be_called_anything() -> None:
-    schema = (
-        "{type: object, example: {propertys: 1}, x-requierd: yes, labels: [a], "
-        "properties: {propertys: {enum: [requierd], default: {typ: 1}}}}"
-    )
-    text = f'agents: {{a: {{model: "local:x", output_schema: {schema}}}}}\nsteps: [{{name: s, uses: agents.a}}]\n'
-    assert load(text).warnings == ()

@@ -116,3 +116,42 @@ def test_a_link_that_leads_out_of_the_folder_is_named_with_where_it_leads(tmp_pa
     inside = tmp_path / "in"
     said = f"'s.json' is the file {tmp_path / 's.json'}, outside the folder of the blueprint, {inside};"
     assert said in refused(OF_AGENT % "s.json", inside)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (
+            "{type: object, propertys: {a: {type: integer}}}",
+            "3:60: 'propertys' is not a keyword of JSON Schema and would",
+        ),
+        ("{type: object, propertys: {a: {type: integer}}}", "did you mean 'properties'?"),
+        ("{type: object, properties: {a: {type: string, maxlength: 3}}}", "did you mean 'maxLength'?"),
+        ("{type: array, items: {anyOf: [{typ: string}]}}", "'typ' is not a keyword"),
+        ("{}", "3:45: this schema accepts every value, since it is empty; write `type: object` with `properties`"),
+        ("{title: Order, from: 'shop:Order'}", "accepts every value, since it says only 'title', 'from'; write"),
+    ],
+)
+def test_a_schema_that_cannot_be_intended_is_an_error_and_a_finding(tmp_path: Path, schema: str, said: str) -> None:
+    text = f"""\
+name: shop
+agents:
+  reader: {{model: "local:x", output_schema: {schema}}}
+steps: [{{name: s, uses: agents.reader}}]
+"""
+    assert said in refused(text, tmp_path)
+    told = said.partition(": ")[2] if said.startswith("3:") else said
+    assert any(told in each.message for each in lint_text(text).findings)
+
+
+def test_properties_called_like_a_misspelt_keyword_and_notes_of_ones_own_are_none_of_it() -> None:
+    schema = (
+        "{type: object, x-order: 1, unit: EUR, properties: {propertys: {type: string, example: a}, typ: {enum: [a]}}}"
+    )
+    text = f'agents: {{r: {{model: "local:x", output_schema: {schema}}}}}\nsteps: [{{name: s, uses: agents.r}}]\n'
+    assert parse_blueprint(text).steps
+
+
+def test_what_nobody_can_mean_in_a_file_is_reported_at_its_name(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text('{"type": "object", "propertys": {}}')
+    assert "did you mean 'properties'?" in refused(OF_AGENT % "s.json", tmp_path)

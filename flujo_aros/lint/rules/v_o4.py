@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.schemas import parts_of
 from flujo_aros.contract import fold
 from flujo_aros.lint.finding import Applicability, Finding, Severity
 from flujo_aros.lint.rule import Rule, fix_of, span_of
-from flujo_aros.lint.schemas import WrittenSchema, parts_of, schemas_of
+from flujo_aros.lint.schemas import WrittenSchema, schemas_of
 from flujo_aros.lint.subject import Subject
 
 _LEAST: Final = 3

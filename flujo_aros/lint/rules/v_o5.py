@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+from flujo_aros.blueprint.schemas import parts_of
 from flujo_aros.contract import fold
 from flujo_aros.lint.finding import Applicability, Finding, Fix, Severity
 from flujo_aros.lint.rule import Rule, key_span
-from flujo_aros.lint.schemas import parts_of, schemas_of
+from flujo_aros.lint.schemas import schemas_of
 from flujo_aros.lint.subject import Subject
 
 _VERDICTS: Final = frozenset(

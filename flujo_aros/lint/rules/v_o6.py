@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, ClassVar, Final
 
+from flujo_aros.blueprint.schemas import parts_of
 from flujo_aros.contract import JsonSchema
 from flujo_aros.json_data import follow_refs, is_dict, is_list
 from flujo_aros.lint.finding import Finding, Severity
 from flujo_aros.lint.rule import Rule, key_span
-from flujo_aros.lint.schemas import parts_of, schemas_of
+from flujo_aros.lint.schemas import schemas_of
 from flujo_aros.lint.subject import Subject
 
 # Words that this rule cannot judge: two branches that have one may well be apart.

@@ -1,0 +1,76 @@
+"""The JSON Schemas of a blueprint: their parts, and what in them is certainly a error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from flujo_aros.blueprint.document import Node
+from flujo_aros.errors import Hint, Place, Suggestion
+from flujo_aros.json_data import SCHEMAS_BY_NAME
+from flujo_aros.pipeline.names import short
+
+_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE: Final = ("items", "additionalProperties", "not", "contains")
+
+_ASSERTIONS: Final = frozenset(
+    {
+        *("$ref", "$dynamicRef", "type", "enum", "const", "format", "pattern", "minLength", "maxLength"),
+        *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("properties", "patternProperties", "additionalProperties", "propertyNames", "required"),
+        *("minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "dependencies"),
+        *("unevaluatedProperties", "unevaluatedItems", "items", "additionalItems", "prefixItems"),
+        *("contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems"),
+        *("anyOf", "oneOf", "allOf", "not", "if", "then", "else"),
+    }
+)
+"""The keywords that constrain a value."""
+
+_NOTES: Final = frozenset(
+    {
+        *("$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$comment", "$defs", "definitions", "id"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("contentEncoding", "contentMediaType", "contentSchema"),
+        *("example", "nullable", "discriminator", "xml", "externalDocs", "optional", "enumNames", "aros"),
+    }
+)
+"""Keywords that constrain nothing, with those of OpenAPI."""
+
+_KNOWN: Final = _ASSERTIONS | _NOTES
+_CLOSE: Final = 0.8
+"""How similar to a keyword a key must be to count as misspelt; any other key is an annotation."""
+
+
+def parts_of(schema: Node, path: str = "$") -> Iterator[tuple[str, Node]]:
+    """A schema and every schema in it, each with the path of the value that it describes."""
+    yield path, schema
+    for word in SCHEMAS_BY_NAME:
+        for name, inner in schema.members[word].members.items() if word in schema.members else ():
+            yield from parts_of(inner, f"{path}.{name}" if word == "properties" else path)
+    for word in _LISTS:
+        for inner in schema.members[word].elements if word in schema.members else ():
+            yield from parts_of(inner, path)
+    for word in _SINGLE:
+        if word in schema.members and isinstance(schema.members[word].value, dict):
+            yield from parts_of(schema.members[word], f"{path}[]" if word == "items" else path)
+
+
+def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
+    """Errors in a schema that validators ignore, each with its place.
+
+    Validators ignore a keyword that they do not know, such as `propertys`. A schema without any keyword that
+    constrains a value accepts everything.
+    """
+    misspelt = False
+    for _, part in parts_of(schema):
+        for word in part.members:
+            near = [] if word in _KNOWN or word.startswith("x-") else get_close_matches(word, _KNOWN, 1, _CLOSE)
+            if near:
+                misspelt = True
+                words = f"{short(word)} is not a keyword of JSON Schema and would be ignored; did you mean {near[0]!r}?"
+                yield part.keys.get(word, part.place), Hint(words, Suggestion(word, near[0]))
+    if not misspelt and not _ASSERTIONS & schema.members.keys():
+        said = f"it says only {', '.join(map(short, schema.members))}" if schema.members else "it is empty"
+        cure = "write `type: object` with `properties`, or {from_file: NAME}; leave it out if any text will do"
+        yield schema.place, f"this schema accepts every value, since {said}; {cure}"

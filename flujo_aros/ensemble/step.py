@@ -45,7 +45,7 @@ from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import Where, nearest
-from flujo_aros.pipeline.options import Option, anything, known_options
+from flujo_aros.pipeline.options import Option, known_options
 from flujo_aros.pipeline.step import PREVIOUS, Step
 from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.template import InputTemplate
@@ -74,7 +74,26 @@ _MOST_FAILED: Final = 3
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _BELIEF_ID: Final = re.compile(r"\bb\d+\b")
 
-_SPECIAL: Final = Option("special", fits=anything)
+
+def _is_list(given: object) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+
+
+def _is_said_at_turns(given: object) -> bool:
+    if not isinstance(given, Mapping):
+        return False
+    said = cast("Mapping[object, object]", given)
+    return all(str(turn).isdecimal() and isinstance(text, str) for turn, text in said.items())
+
+
+_CAST: Final = Option("special", "a list of manifests, mappings or paths", fits=_is_list)
+_PROFILES: Final = Option("special", "a mapping from names to agents", fits=lambda given: isinstance(given, Mapping))
+_LOG: Final = Option(
+    "special",
+    "an EventLog, a file or a URL",
+    fits=lambda given: given is None or isinstance(given, (EventLog, str, Path)),
+)
+_INJECT: Final = Option("special", "a mapping from turns to strings", fits=_is_said_at_turns)
 Share: TypeAlias = Annotated[float, Gt(0), Le(1), Option(words="a number above 0 and at most 1")]
 
 
@@ -104,14 +123,14 @@ class Ensemble(Common):
 
     name: str
     _: KW_ONLY
-    cast: Annotated[Sequence[Manifest | Mapping[str, Any] | str | Path], _SPECIAL]
-    profiles: Annotated[Mapping[str, AgentSpec | str], _SPECIAL]
+    cast: Annotated[Sequence[Manifest | Mapping[str, Any] | str | Path], _CAST]
+    profiles: Annotated[Mapping[str, AgentSpec | str], _PROFILES]
     turns: Annotated[int, Ge(1)] = 50
     input: InputLike = PREVIOUS
-    log: Annotated[EventLog | str | Path | None, _SPECIAL] = field(default=None, compare=False)
+    log: Annotated[EventLog | str | Path | None, _LOG] = field(default=None, compare=False)
     stop_on: Annotated[Sequence[str], Field(description="Kinds of events that end the run.")] = ()
     completion_signal: str | None = None
-    inject: Annotated[Mapping[int, str], _SPECIAL] = field(default_factory=dict[int, str])
+    inject: Annotated[Mapping[int, str], _INJECT] = field(default_factory=dict[int, str])
     repetition: Share | None = 0.85
     drift: Share | None = None
     reflection: bool = True

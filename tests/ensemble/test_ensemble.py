@@ -6,6 +6,7 @@ import contextlib
 import gc
 import hashlib
 import json
+import re
 import sys
 import tracemalloc
 from pathlib import Path
@@ -622,6 +623,23 @@ def test_what_is_no_profile_or_manifest_is_refused() -> None:
         Ensemble("wood", cast=[owl], profiles={"default": 3})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="a manifest is a Manifest, a mapping, or the path of a YAML file with one"):
         Ensemble("wood", cast=[3], profiles={"default": MODEL})  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"cast": "owl.yaml"}, "cast must be a list of manifests, mappings or paths, not 'owl.yaml'"),
+        ({"profiles": "m"}, "profiles must be a mapping from names to agents, not 'm'"),
+        ({"inject": {"soon": "Rain."}}, "inject must be a mapping from turns to strings"),
+        ({"inject": {3: 4}}, "inject must be a mapping from turns to strings"),
+        ({"log": 3}, "log must be an EventLog, a file or a URL, or None, not 3"),
+    ],
+    ids=["cast", "profiles", "turn", "said", "log"],
+)
+def test_a_wrong_option_of_an_ensemble_is_refused_in_a_sentence(option: dict[str, Any], words: str) -> None:
+    given: dict[str, Any] = {"cast": [manifest("owl", ["run.started"], ["a.b"])], "profiles": {"default": MODEL}}
+    with pytest.raises(UsageError, match=re.escape(words)):
+        Ensemble("wood", **{**given, **option})
 
 
 def test_a_check_judges_what_an_ensemble_hands_on() -> None:

@@ -155,7 +155,7 @@ def test_findings_are_on_stdout_and_their_number_is_not(aros: Aros, blueprint: P
     assert result.exit_code == 1
     assert "b.yaml:9:11: info[V-A8] step 'first' has a schema (of its agent)" in result.stdout
     assert "   |           ^^^^^^^^^^^^\n  = fix (--fix): Write `structured_output: openai_json`" in result.stdout
-    assert result.stderr.startswith("Found 1 warning, 1 info in 1 file. 1 can be mended with --fix. 1 more with")
+    assert result.stderr.startswith("Found 1 warning, 1 info in 1 file. 1 can be fixed with --fix. 1 more with")
     assert blueprint.read_text(encoding="utf-8") == BLUEPRINT
 
 

@@ -57,9 +57,9 @@ def summary_line(report: Report) -> str:
     if report.clean:
         return f"{fixed}No findings in {files}{aside}."
     kinds = [_counted(told[f"{kind}s"], kind) for kind in ("error", "warning", "info") if told[f"{kind}s"]]
-    mends = f" {told['fixable']} can be mended with --fix." if told["fixable"] else ""
+    fixable = f" {told['fixable']} can be fixed with --fix." if told["fixable"] else ""
     more = f" {told['unsafe_fixable']} more with --unsafe-fixes." if told["unsafe_fixable"] else ""
-    return f"{fixed}Found {', '.join(kinds)} in {files}{aside}.{mends}{more}"
+    return f"{fixed}Found {', '.join(kinds)} in {files}{aside}.{fixable}{more}"
 
 
 def _block(file: Linted, positions: Positions, finding: Finding, paint: Paint) -> str:

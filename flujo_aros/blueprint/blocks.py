@@ -188,7 +188,7 @@ class Kind:
 
     @cached_property
     def word(self) -> str:
-        """What stands behind `kind:`."""
+        """The value of `kind:`."""
         return self.named or str(next(each.default for each in fields(self.step) if each.name == "kind"))
 
     @cached_property
@@ -202,7 +202,7 @@ class Kind:
         }
 
     def is_under(self, key: str) -> bool:
-        """Whether this key stands under `under`."""
+        """Whether this key belongs under `under`."""
         return bool(self.under) and key not in _IN_STEP
 
     @cached_property

@@ -60,11 +60,11 @@ _PRECHECK_KEYS: Final = (
     *("retry_guidance_prefix", "context_feedback_key", "consensus_agent", "consensus_samples", "consensus_threshold"),
 )
 META_KEYS: Final = ("processing", "mergeable_output")
-"""What flujo lets stand under `meta`, and what is a key of the step itself here."""
+"""The keys that flujo accepts under `meta` and that belong to the step itself here."""
 
 
 def with_meta(loading: Loading, node: Node, kind: str) -> Node:
-    """A step with what flujo lets stand under `meta`, as if it stood in the step itself."""
+    """A step with the keys that flujo accepts under `meta` moved into the step itself."""
     if "meta" not in node.members:
         return node
     meta = member(node, "meta")
@@ -108,7 +108,7 @@ def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -
 
 
 def no_such_kind(kind: str) -> Hint:
-    """What is said of a word that is no kind of step here, with what to write."""
+    """The error for an unknown kind of step, with what to write instead."""
     if kind in REFUSED:
         return Hint(f"`kind: {kind}` is not run here; {REFUSED[kind]}")
     meant = OTHER_KINDS.get(kind.lower())

@@ -457,7 +457,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
 
 
 def _contract(making: Making) -> WrittenContract | None:
-    """Where the payload stands: a text such as `tagged:result`, or `{tagged: result, strict: false}`."""
+    """Where the payload is: a string such as `tagged:result`, or `{tagged: result, strict: false}`."""
     node = making.member("contract")
     if node is None or not isinstance(node.value, (str, dict)):
         making.loading.note((node or making.node).place, "contract is a text such as tagged:result, or a mapping")
@@ -503,7 +503,7 @@ def _context_step(
 
 
 def _taken(path: str, written: dict[str, Any]) -> str:
-    """The template of a value of the context, with what stands in for it where it is not there."""
+    """The template of a value of the context, with its default."""
     literal = json.dumps(written.get("default"))
     return f"{{{{ context.{path} | default({'none' if literal == 'null' else literal}) }}}}"
 

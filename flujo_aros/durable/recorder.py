@@ -189,16 +189,19 @@ class RunRecording:
         )
 
     async def _starting(self, starts: Mapping[str, Row], write: Callable[[Sequence[Row]], T]) -> T:
-        """Call `write` in a thread with the starts to write. Where it fails, all that waited wait on."""
+        """Call `write` in a thread with the starts to write. If it fails, they stay queued, with those added since."""
         self.stop()
         waiting, self._starts = self._starts, {}
 
         def writing() -> T:
+            is_written = False
             try:
-                return write(list(starts.values()))
-            except BaseException:
-                self._starts = waiting
-                raise
+                written = write(list(starts.values()))
+                is_written = True
+            finally:
+                if not is_written:
+                    self._starts = {**waiting, **self._starts}
+            return written
 
         return await _to_the_end(writing)
 

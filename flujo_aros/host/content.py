@@ -57,7 +57,7 @@ def content_file(file: Path) -> object | None:
 
 
 def mark_of(content: object) -> str:
-    """What records say of content that is no text: its type, size and hash, or its address, and never its bytes.
+    """How records describe content that is not text: its type, size and hash, or its address, and never its bytes.
 
     >>> from pydantic_ai import BinaryContent
     >>> mark_of(BinaryContent(b"GIF89a", media_type="image/gif"))
@@ -69,4 +69,4 @@ def mark_of(content: object) -> str:
     if isinstance(data, bytes):
         kind = str(getattr(content, "media_type", "data"))
         return f"[{kind}, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()[:12]}]"
-    return f"[{type(content).__name__} {url.partition('?')[0]}]"  # behind it stand the keys of signed addresses
+    return f"[{type(content).__name__} {url.partition('?')[0]}]"  # the query holds the keys of signed addresses

@@ -419,8 +419,8 @@ class RunResult(Generic[T]):
         """One line: how it ended, its trust, and its output, abbreviated, or what went wrong."""
         error = self.error
         ended = [self.status.value, self.trust, f"{len(self.steps)} {'step' if len(self.steps) == 1 else 'steps'}"]
-        told = _brief(self._last.handed_on) if self._has_output else _brief(error["message"]) if error else ""
-        return f"<RunResult {self.pipeline}: {', '.join(filter(None, [*ended, told]))}>"
+        summary = _brief(self._last.handed_on) if self._has_output else _brief(error["message"]) if error else ""
+        return f"<RunResult {self.pipeline}: {', '.join(filter(None, [*ended, summary]))}>"
 
     def _repr_html_(self) -> str:
         """The run as a notebook shows it: how each step ended, and the output. `aros report` has all details."""
@@ -541,10 +541,10 @@ def _html(run: RunResult) -> str:
 
 
 def _cells(step: StepResult[object]) -> tuple[str, ...]:
-    told = step.to_dict()
+    plain = step.to_dict()
     why = "" if step.ok else step.error or step.reason or ""
     seconds = f"{step.seconds:.2f}"
-    return step.name, step.status.value, step.trust or "", str(len(told["repairs"])), str(told["calls"]), seconds, why
+    return step.name, step.status.value, step.trust or "", str(len(plain["repairs"])), str(plain["calls"]), seconds, why
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:

@@ -6,7 +6,23 @@ import ast
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_EXTRAS: Final = frozenset(
+    {
+        "genai_prices",
+        "httpx",
+        "jinja2",
+        "opentelemetry",
+        "pydantic_ai",
+        "pydantic_settings",
+        "rich",
+        "sqlalchemy",
+        "typer",
+        "yaml",
+    }
+)
+"""What the code beyond the reader imports and `pip install flujo_aros` does not bring."""
 
 
 class LazyNames(NamedTuple):
@@ -35,8 +51,24 @@ def lazy_names(package: str, init: str) -> LazyNames:
         if name not in modules:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
-        value = getattr(import_module(modules[name]), name)
+        try:
+            value = getattr(import_module(modules[name]), name)
+        except ModuleNotFoundError as error:
+            raise missing_extra(error, f"{package}.{name}", modules[name]) or error from error
         setattr(import_module(package), name, value)  # found without this function from now on
         return value
 
     return LazyNames(names, attribute, lambda: names)
+
+
+def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> ModuleNotFoundError | None:
+    """The error that names the extra to install for `wanted`, which `module` defines; None where no extra is missing.
+
+    >>> print(missing_extra(ModuleNotFoundError(name="jinja2"), "flujo_aros.Runner", "flujo_aros.pipeline.runner"))
+    flujo_aros.Runner needs an extra: pip install 'flujo_aros[pipelines]'
+    """
+    missing = (error.name or "").partition(".")[0]
+    if missing not in _EXTRAS:
+        return None
+    extra = "agents" if module.split(".")[1] in ("host", "recovery", "settings") else "pipelines"
+    return ModuleNotFoundError(f"{wanted} needs an extra: pip install 'flujo_aros[{extra}]'", name=missing)

@@ -1,0 +1,21 @@
+"""The script `aros`, which also an installation of the reader alone has: it says which extra the command needs."""
+
+from __future__ import annotations
+
+import sys
+
+from flujo_aros.lazy import missing_extra
+
+
+def main() -> None:
+    """Run the command line and exit; where the extra of the command is absent, say in one line what to install."""
+    try:
+        from flujo_aros.cli.main import main as command_line  # here: the reader alone comes without typer
+
+        command_line()
+    except ModuleNotFoundError as error:
+        needed = missing_extra(error, "the command aros", __name__)
+        if needed is None:
+            raise
+        sys.stderr.write(f"{needed}\n")
+        sys.exit(2)

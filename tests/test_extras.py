@@ -1,0 +1,96 @@
+"""What an installation has: the reader alone, and what each extra adds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+READER = frozenset({"pydantic", "jiter", "jsonschema-rs"})
+
+WITHOUT = """
+import sys
+for absent in {absent!r}.split():
+    sys.modules[absent] = None
+"""
+PIPELINES = "jinja2 rich sqlalchemy typer yaml"
+AGENTS = f"{PIPELINES} genai_prices httpx opentelemetry pydantic_ai pydantic_settings"
+
+
+def python(code: str, *, absent: str) -> subprocess.CompletedProcess[str]:
+    """What a new interpreter prints, in which these modules cannot be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(absent=absent) + code], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_reader_depends_on_three_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {requirement.split(">=")[0] for requirement in project["dependencies"]} == READER
+
+
+def test_the_reader_reads_without_any_extra() -> None:
+    result = python("from flujo_aros import StreamReader, read; print(read('[1,]', list[int]).value)", absent=AGENTS)
+    assert (result.stdout, result.stderr) == ("[1]\n", "")
+
+
+def test_a_name_beyond_the_reader_names_the_extra_that_brings_it() -> None:
+    code = """
+import flujo_aros
+for name in flujo_aros.__all__:
+    try:
+        getattr(flujo_aros, name)
+    except ImportError as error:
+        print(error)
+"""
+    lines = python(code, absent=AGENTS).stdout.splitlines()
+    assert "flujo_aros.Aros needs an extra: pip install 'flujo_aros[agents]'" in lines
+    assert "flujo_aros.Runner needs an extra: pip install 'flujo_aros[pipelines]'" in lines
+    assert "flujo_aros.Step needs an extra: pip install 'flujo_aros[pipelines]'" in lines
+    odd = [line for line in lines if " needs an extra: pip install 'flujo_aros[" not in line]
+    assert not odd
+
+
+def test_the_capability_needs_no_more_than_the_extra_for_agents() -> None:
+    result = python("from flujo_aros import Aros, Ladder; print(Aros.__name__)", absent=PIPELINES)
+    assert (result.stdout, result.stderr) == ("Aros\n", "")
+
+
+@pytest.mark.parametrize("absent", [AGENTS, "yaml"])
+def test_the_command_says_in_one_line_which_extra_it_needs(absent: str) -> None:
+    code = "import sys; sys.argv = ['aros', 'lint', '.']\nfrom flujo_aros.cli.script import main; main()"
+    result = python(code, absent=absent)
+    assert result.stderr == "the command aros needs an extra: pip install 'flujo_aros[pipelines]'\n"
+    assert (result.stdout, result.returncode) == ("", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_wheel_brings_at_most_eight_packages_and_40_megabytes(tmp_path: Path) -> None:
+    venv, wheels = tmp_path / "venv", tmp_path / "wheels"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def run(*command: str | Path) -> str:
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
+        ).stdout.strip()
+
+    def size() -> int:
+        return sum(file.lstat().st_size for file in venv.rglob("*") if file.is_file())
+
+    run(sys.executable, "-m", "venv", venv)
+    pip = (venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q")
+    before, empty = set(run(*pip, "list", "--format=freeze").splitlines()), size()
+    run(*pip, "wheel", "--no-deps", "-w", wheels, ROOT)
+    run(*pip, "install", *wheels.glob("*.whl"))
+    added = set(run(*pip, "list", "--format=freeze").splitlines()) - before
+    assert len(added) <= 8, added
+    assert size() - empty <= 40_000_000
+    run(venv / "bin" / "python", "-c", "from flujo_aros import read; assert read('[1,]', list[int]).value == [1]")
+    refused = subprocess.run([venv / "bin" / "aros"], capture_output=True, text=True, check=False, env=environment)
+    assert refused.stderr == "the command aros needs an extra: pip install 'flujo_aros[pipelines]'\n"

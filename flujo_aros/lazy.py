@@ -70,5 +70,5 @@ def missing_extra(error: ModuleNotFoundError, wanted: str, module: str) -> Modul
     missing = (error.name or "").partition(".")[0]
     if missing not in _EXTRAS:
         return None
-    extra = "agents" if module.split(".")[1] in ("host", "recovery", "settings") else "pipelines"
+    extra = "agents" if module.split(".")[1] in ("host", "recovery", "settings", "testing") else "pipelines"
     return ModuleNotFoundError(f"{wanted} needs an extra: pip install 'flujo_aros[{extra}]'", name=missing)

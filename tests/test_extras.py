@@ -61,6 +61,23 @@ def test_the_capability_needs_no_more_than_the_extra_for_agents() -> None:
     assert (result.stdout, result.stderr) == ("Aros\n", "")
 
 
+def test_noise_for_the_reader_needs_no_extra_and_a_scripted_model_names_its_own() -> None:
+    code = """
+from flujo_aros.testing import noisy_replies
+try:
+    import flujo_aros.testing.fixtures
+except ImportError as error:
+    print(error)
+"""
+    result = python(code, absent=AGENTS)
+    assert result.stdout == "flujo_aros.testing.ScriptedModel needs an extra: pip install 'flujo_aros[agents]'\n"
+
+
+def test_the_linter_names_its_extra() -> None:
+    result = python("from flujo_aros.lint import lint_files", absent=AGENTS)
+    assert result.stderr.endswith("flujo_aros.lint.lint_files needs an extra: pip install 'flujo_aros[pipelines]'\n")
+
+
 @pytest.mark.parametrize("absent", [AGENTS, "yaml"])
 def test_the_command_says_in_one_line_which_extra_it_needs(absent: str) -> None:
     code = "import sys; sys.argv = ['aros', 'lint', '.']\nfrom flujo_aros.cli.script import main; main()"

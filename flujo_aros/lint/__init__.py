@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from flujo_aros.lint.check import Options, lint_files, lint_text
-from flujo_aros.lint.finding import Applicability, Finding, Severity
-from flujo_aros.lint.report import Linted, Report
+from flujo_aros.lazy import lazy_names as _lazy_names
 
-__all__ = ["Applicability", "Finding", "Linted", "Options", "Report", "Severity", "lint_files", "lint_text"]
+__all__, __getattr__, __dir__ = _lazy_names(__name__, __file__)

@@ -68,7 +68,7 @@ def open_database(source: str | Path, *, create: bool = True) -> Engine:
     try:
         engine = create_engine(url)
     except (NoSuchModuleError, ModuleNotFoundError) as error:
-        message = f"the journal {shown(url)} needs a driver: {error}; pip install 'psycopg[binary]'"
+        message = f"the journal {shown(url)} needs a driver: {error}; pip install 'flujo_aros[postgres]'"
         raise UsageError(message) from error
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _set_pragmas)

@@ -107,5 +107,5 @@ def from_environment(
     try:
         return Exporting(content=content)
     except ModuleNotFoundError as error:
-        message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {error.name} is not installed: pip install flujo_aros[otel]"
+        message = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {error.name} is missing: pip install 'flujo_aros[otel]'"
         raise UsageError(message) from error

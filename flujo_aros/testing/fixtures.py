@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from flujo_aros.events import Event, observing
-from flujo_aros.testing.scripted import ScriptedModel
+from flujo_aros.testing import ScriptedModel
 
 ScriptModel = Callable[..., ScriptedModel]
 

@@ -4,6 +4,7 @@
 # make attack     what a stranger's folder, blueprint or reply may not do: every command, every kind, a browser if there is one
 # make check      lint, format, types, layers, links of the docs
 # make docs       the documentation as a site, in site/; a broken link is an error
+# make release-check   wheel and sdist, in clean environments on each Python that is here; uploads nothing
 # make size       code lines, files and functions of each package, beside its budget
 # Each sets up its own virtual environment first; that takes a minute once and nothing afterwards.
 
@@ -20,7 +21,7 @@ export TICKET
 # one process of tests for each core; one that is done takes tests from the others
 ALL_CORES = -n auto --dist worksteal
 
-.PHONY: demo test test-slow test-all attack check docs size format help
+.PHONY: demo test test-slow test-all attack check docs release-check size format help
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -49,6 +50,9 @@ check: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+
+release-check:
+	PYTHON=$(PYTHON) .ci/release-check
 
 size: | $(VENV)/bin/python
 	@$(VENV)/bin/python benchmarks/size.py

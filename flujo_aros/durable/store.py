@@ -608,6 +608,8 @@ def _prepare_sqlite(connection: Any, _: ConnectionPoolEntry) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
+    if sqlite3.sqlite_version_info < (3, 42):  # there unixepoch('subsec'), a default in the tables of DBOS, is NULL
+        connection.create_function("unixepoch", 1, lambda _: time.time_ns() // 1_000_000 / 1000)
 
 
 def _refusal(error: SQLAlchemyError) -> str:

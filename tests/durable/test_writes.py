@@ -117,3 +117,13 @@ def test_the_steps_of_a_run_are_in_one_order_without_an_engine_with_one_and_from
         first, again = (runner.run_sync("x", run_id="r") for _ in range(2))
     assert plain[:4] == ["fan", "fan/a", "fan/a/wait", "fan/a/late"]
     assert [[step.name for step in result.steps] for result in (first, again)] == [plain, plain]
+
+
+def test_what_dbos_expects_of_sqlite_is_there_whatever_its_version(tmp_path: Path) -> None:
+    """On Python 3.12 and newer, its tables take the time from a function that SQLite has from 3.42 on."""
+    with closing(Store(f"sqlite:///{tmp_path / 'runs.sqlite'}")) as store, store.connection() as connection:
+        connection.execute(sa.text("CREATE TABLE made (id INTEGER, at INTEGER DEFAULT (unixepoch('subsec') * 1000))"))
+        connection.execute(sa.text("INSERT INTO made (id) VALUES (1)"))
+        at = connection.execute(sa.text("SELECT at FROM made")).scalar()
+    assert at is not None
+    assert abs(at - time.time() * 1000) < 3_600_000

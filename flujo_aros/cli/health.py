@@ -158,9 +158,9 @@ def _print(found: Health, console: Console, since: str) -> None:
     if not found.runs:
         console.print(f"no runs in the last {since}")
         return
-    for line in _totals(found, since):
+    for line in health_totals(found, since):
         console.print(line, soft_wrap=True)
-    for title, rows, figures, dropped in _sections(found):
+    for title, rows, figures, dropped in health_sections(found):
         if rows:
             console.print()
             console.print(Text(title, style="bold"))
@@ -174,7 +174,8 @@ def _print(found: Health, console: Console, since: str) -> None:
         console.print(Text("- ") + Text("\n  ").join(lines), soft_wrap=True)
 
 
-def _totals(found: Health, since: str) -> Iterator[Text]:
+def health_totals(found: Health, since: str) -> Iterator[Text]:
+    """What happened, in sentences: runs, steps, replies, calls."""
     runs = sum(found.runs.values())
     yield Text.assemble(f"{counted(runs, 'run')} in the last {since}: ", *_counts(found.runs))
     yield Text.assemble(f"{counted(sum(found.steps.values()), 'step')}: ", *_counts(found.steps))
@@ -202,8 +203,22 @@ def _counts(counts: Mapping[str, int]) -> Iterator[Any]:
 Section = tuple[str, list[dict[str, Text]], tuple[str, ...], tuple[str, ...]]
 
 
-def _sections(found: Health) -> Iterator[Section]:
-    figures = ("runs", "trouble", "time", "calls", "replies", "rejected", "repaired", "wrapped", "faults", "cost")
+def health_sections(found: Health) -> Iterator[Section]:
+    """What happened, in tables: a title, rows, the columns of figures, and those a narrow screen drops first."""
+    figures = (
+        "runs",
+        "failed",
+        "degraded",
+        "trouble",
+        "time",
+        "calls",
+        "replies",
+        "rejected",
+        "repaired",
+        "wrapped",
+        "faults",
+        "cost",
+    )
     worst = [_step_row(step) for step in found.worst_steps if step.trouble]
     yield "Worst steps", worst, figures, ("cost", "calls", "time")
     yield "Models", [_model_row(model) for model in found.models], figures, ("cost", "faults", "wrapped", "repaired")

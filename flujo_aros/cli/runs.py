@@ -85,9 +85,9 @@ def run_dict(run: JournalRun) -> dict[str, Any]:
 
 
 def _table(found: list[JournalRun], width: int) -> Table:
-    size = _distinct([run.run_id for run in found])
+    size = distinct_length([run.run_id for run in found])
     return fitted_table(
-        [_row(run, size) for run in found],
+        [run_row(run, size) for run in found],
         width,
         figures=("steps", "repairs", "calls", "tokens in + out", "cost", "time"),
         dropped_first=("tokens in + out", "cost", "steps", "repairs", "calls"),
@@ -95,7 +95,8 @@ def _table(found: list[JournalRun], width: int) -> Table:
     )
 
 
-def _row(run: JournalRun, size: int) -> dict[str, Text]:
+def run_row(run: JournalRun, size: int) -> dict[str, Text]:
+    """A run as a row of a table, with so many characters of its id."""
     usage = run.usage
     return {
         "run": Text(run.run_id[:size]),
@@ -111,7 +112,7 @@ def _row(run: JournalRun, size: int) -> dict[str, Text]:
     }
 
 
-def _distinct(ids: list[str]) -> int:
+def distinct_length(ids: list[str]) -> int:
     """How many characters of each id distinguish it from the others: eight or more."""
     size = 8
     while size < 40 and len({each[:size] for each in ids}) < len(set(ids)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import NoneType, UnionType
@@ -501,6 +501,19 @@ class Story:
     chapters: tuple[Chapter, ...]
     contracts: dict[str, str] = field(default_factory=dict[str, str])
     """The contracts of its readings as JSON (mode, schema, place of the payload), by `schema_hash`."""
+
+    def so_far(self, now: float) -> Story:
+        """The same, where it is still going on with the time and the usage up to `now`, in seconds since 1970."""
+        if self.run.status != "running":
+            return self
+        usage = Usage.total(ask.usage for chapter in self.chapters for ask in chapter.asks)
+        chapters = tuple(
+            replace(chapter, step=replace(chapter.step, seconds=now - chapter.step.started))
+            if chapter.step and chapter.step.status == "running"
+            else chapter
+            for chapter in self.chapters
+        )
+        return replace(self, run=replace(self.run, seconds=now - self.run.started, usage=usage), chapters=chapters)
 
     def children(self, parent_id: int = 0) -> Iterator[Chapter]:
         """The steps right inside a step, in start order; those of the pipeline itself by default."""

@@ -272,8 +272,10 @@ _TONES: Final = {
 _SIGNS: Final = {"good": "✓", "calm": "•", "warn": "▲", "bad": "✕", "made": "◆", "plain": "–"}
 
 
-def report_html(run: Story) -> str:
+def report_html(run: Story, *, served: bool = False) -> str:
     """The run as one HTML page that needs nothing else: no network, no script, no font.
+
+    A page that is `served`, as `aros ui` does, leads back to the list of runs and shows a run that is going on.
 
     Texts are shown as the journal keeps them, with secrets masked, and escaped: nothing that a model wrote can be
     anything but text.
@@ -287,9 +289,10 @@ def report_html(run: Story) -> str:
     True
     """
     steps = list(sections(run))
-    return _template().render(
-        style=_style(),
-        policy=_policy(),
+    return page(
+        "report.html.j2",
+        served=served,
+        live=served and run.run.status in LIVE,
         run=run.run,
         sections=steps,
         bars=list(bars(run, steps)),
@@ -298,8 +301,27 @@ def report_html(run: Story) -> str:
         few=len(steps) <= _FEW,
         troubles=[section for section in steps if _is_trouble(section)],
         edited=any(section.repairs for section in steps),
-        version=version("flujo_aros"),
-        counted=counted,
+    )
+
+
+LIVE: Final = ("running", "paused")
+"""The statuses of runs that may go on."""
+
+
+def page(template: str, *, served: bool, **values: Any) -> str:
+    """A page of this package's templates, with the style sheet of all of them and a policy that allows nothing else."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=_file("report.css"),
+            script=_file("served.js"),
+            policy=_policy(served=served),
+            served=served,
+            version=version("flujo_aros"),
+            counted=counted,
+            **values,
+        )
     )
 
 
@@ -330,19 +352,28 @@ def _seen(value: Any) -> Any:
 
 
 @cache
-def _style() -> Markup:
-    return Markup(files("flujo_aros.telemetry").joinpath("report.css").read_text(encoding="utf-8"))  # noqa: S704 - ours
+def _file(name: str) -> Markup:
+    return Markup(files("flujo_aros.telemetry").joinpath(name).read_text(encoding="utf-8"))  # noqa: S704 - ours
 
 
-def _policy() -> Markup:
-    """What a browser may do with the page: show it in its one style sheet, which is known by its hash."""
-    digest = b64encode(sha256(_style().encode()).digest()).decode()
-    allowed = f"style-src 'sha256-{digest}'; style-src-attr 'unsafe-inline'; img-src data:"  # bars have a width each
-    return Markup(f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'")  # noqa: S704
+def _policy(*, served: bool) -> Markup:
+    """What a browser may do with the page: show it in its style sheet, and where it is served run the one script.
+
+    Both are known by their hashes. The script may only ask the server that the page came from.
+    """
+    allowed = ["default-src 'none'", f"style-src {_digest('report.css')}"]
+    allowed += ["style-src-attr 'unsafe-inline'", "img-src data:"]  # bars have a width each
+    if served:
+        allowed += [f"script-src {_digest('served.js')}", "connect-src 'self'"]
+    return Markup("; ".join([*allowed, "base-uri 'none'", "form-action 'none'"]))  # noqa: S704
+
+
+def _digest(name: str) -> str:
+    return f"'sha256-{b64encode(sha256(_file(name).encode()).digest()).decode()}'"
 
 
 @cache
-def _template() -> jinja2.Template:
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("flujo_aros", "telemetry"),
         autoescape=True,
@@ -361,4 +392,4 @@ def _template() -> jinja2.Template:
         "parts": repair_parts,
     }
     environment.filters.update(filters)
-    return environment.get_template("report.html.j2")
+    return environment

@@ -16,7 +16,7 @@ from .conftest import Aros
 SECTIONS = {
     "Run blueprints": ("run", "ensemble", "resume", "eval", "plan"),
     "Write blueprints": ("init", "lint", "rule", "graph", "schema", "lsp"),
-    "Look at runs": ("runs", "show", "explain", "review", "health", "replay", "report"),
+    "Look at runs": ("runs", "show", "explain", "review", "health", "replay", "report", "ui"),
     "Durable runs": ("submit", "worker", "status", "cancel", "fork", "check"),
     "Read replies": ("read", "bench"),
 }

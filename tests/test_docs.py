@@ -15,6 +15,7 @@ from typer.main import get_command
 import flujo_aros
 from flujo_aros import Accepted, read
 from flujo_aros.cli.main import app
+from flujo_aros.lint import lint_text
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -94,6 +95,14 @@ def _code_of(page: Path) -> list[str]:
 def _prose(page: Path) -> str:
     """A page without its code, in which `](` may stand, too."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def test_whole_blueprints_outside_of_the_pages_of_rules_have_no_finding() -> None:
+    pages = [page for page in PAGES if page.parent.name != "rules"]
+    blocks = [fence[2] for page in pages for fence in FENCE.finditer(page.read_text("utf-8")) if fence[1] == "yaml"]
+    whole = [block for block in blocks if re.search("^name:", block, re.M) and re.search("^steps:", block, re.M)]
+    assert len(whole) > 1
+    assert [str(finding) for block in whole for finding in lint_text(block).findings] == []
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -50,7 +50,7 @@ class ImpliedStructuredOutput(Rule):
 
     ## Fix safety
 
-    Writing down what holds anyway is safe; for a model without a schema mode of its own the fix writes `auto`.
+    Writing down what holds anyway is safe; for a model that is not OpenAI's the fix writes `auto`.
     Switching on what somebody has switched off changes what the step does, so that fix is unsafe; so is one in a
     block that several steps share through an anchor.
     """
@@ -82,7 +82,7 @@ class ImpliedStructuredOutput(Rule):
 
     def _written_down(self, subject: Subject, located: Located, known: Facts) -> Fix | None:
         mode = schema_mode(known.agent.model)
-        word = "auto" if mode is not None and not mode.native else "openai_json"
+        word = "openai_json" if mode is None or (mode.native and mode.provider == "openai") else "auto"
         title = f"Write `structured_output: {word}`"
         edit, shared = _added(subject, located, "structured_output", word)
         fix = fix_of(title, [edit])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
@@ -70,16 +70,21 @@ class Node:
             return [node.plain() for node in value]
         return value
 
-    def ends(self) -> dict[tuple[int, int], Place]:
-        """Where each key and value ends, by the line and column where it begins; a key wins over a mapping there."""
-        found: dict[tuple[int, int], Place] = {}
+    def walk(self) -> Iterator[Node]:
+        """This value and all that is in it, in no order to rely on."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
+            yield node
+            waiting += [*node.members.values(), *node.elements]
+
+    def ends(self) -> dict[tuple[int, int], Place]:
+        """Where each key and value ends, by the line and column where it begins; a key wins over a mapping there."""
+        found: dict[tuple[int, int], Place] = {}
+        for node in self.walk():
             found.setdefault((node.place.line, node.place.column), node.end)
             for name, place in node.keys.items():
                 found[place.line, place.column] = Place(place.line, place.column + len(name), place.path)
-            waiting += [*node.members.values(), *node.elements]
         return found
 
     def nearest(self, path: Sequence[str | int]) -> Node:

@@ -13,8 +13,7 @@ from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console,
 from flujo_aros.errors import UsageError
 
 if TYPE_CHECKING:
-    from flujo_aros.lint.check import Options
-    from flujo_aros.lint.report import Report
+    from flujo_aros.lint.check import Options, Report
 
 FOUND: Final = 1
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "cyan", "bold": "bold", "dim": "dim"}
@@ -94,7 +93,7 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
 def _with_baseline(options: Options, file: Path | None, *, update: bool) -> Options:
     from dataclasses import replace
 
-    from flujo_aros.lint.baseline import read_baseline
+    from flujo_aros.lint.suppress import read_baseline
 
     if update and file is None:
         message = "--update-baseline needs --baseline FILE, the file to write"
@@ -106,7 +105,7 @@ def _update(report: Report, file: Path) -> Report:
     """Write the baseline; what stands in it is known from now on."""
     from dataclasses import replace
 
-    from flujo_aros.lint.baseline import write_baseline
+    from flujo_aros.lint.suppress import write_baseline
 
     write_baseline(file, ((each.path, finding) for each, finding in report.findings))
     known = tuple(replace(each, findings=(), known=len(each.findings)) for each in report.files)
@@ -151,7 +150,7 @@ def _write(report: Report) -> None:
 
 
 def _print_diff(report: Report) -> int:
-    from flujo_aros.lint.fix import unified_diff
+    from flujo_aros.lint.edits import unified_diff
 
     patches = [unified_diff(each.path, each.before, each.text) for each in report.files]
     print_lines("".join(patches))
@@ -164,7 +163,7 @@ def _print_diff(report: Report) -> int:
 
 def _print_fixes(report: Report, verb: str) -> None:
     """What was changed, or would be, fix by fix: a patch alone does not explain."""
-    from flujo_aros.lint.formats.plain import list_fixes
+    from flujo_aros.lint.formats import list_fixes
 
     for line in list_fixes(report, verb):
         stderr_console().print(Text(line), soft_wrap=True)
@@ -173,10 +172,7 @@ def _print_fixes(report: Report, verb: str) -> None:
 def _print(report: Report, form: Format) -> None:
     from importlib.metadata import version
 
-    from flujo_aros.lint.formats.data import to_json
-    from flujo_aros.lint.formats.github import to_github
-    from flujo_aros.lint.formats.plain import summary_line
-    from flujo_aros.lint.formats.sarif import to_sarif
+    from flujo_aros.lint.formats import summary_line, to_github, to_json, to_sarif
     from flujo_aros.lint.rules import RULES
 
     if form is Format.json:
@@ -191,7 +187,7 @@ def _print(report: Report, form: Format) -> None:
 
 
 def _print_text(report: Report) -> None:
-    from flujo_aros.lint.formats.plain import write_text
+    from flujo_aros.lint.formats import write_text
 
     console = stdout_console()
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
     from pygls.workspace import TextDocument
 
+    from flujo_aros.lint.check import Linted
     from flujo_aros.lint.finding import Finding
-    from flujo_aros.lint.report import Linted
 
 _ITEM: Final = re.compile(r"( *)-(?: +|$)")
 _KEY: Final = re.compile(r"""( *)("[^"]*"|'[^']*'|[^\s"'#\[\]{},&*!|>%@`-][^:#]*?)\s*:(?:\s+(.*))?$""")
@@ -140,7 +140,7 @@ class _Blueprints:
         """The rule of a finding under the cursor, or what a key means."""
         from lsprotocol import types
 
-        from flujo_aros.lint.docs import rule_to_markdown
+        from flujo_aros.lint.rule import rule_to_markdown
         from flujo_aros.lint.rules import RULES
 
         document = self._document(params.text_document.uri)
@@ -397,7 +397,7 @@ def _diagnostic(document: TextDocument, finding: Finding) -> types.Diagnostic:
 def _edit(document: TextDocument, start: int, end: int, text: str) -> types.TextEdit:
     from lsprotocol import types
 
-    from flujo_aros.lint.positions import Positions
+    from flujo_aros.lint.edits import Positions
 
     positions = Positions(document.source)
     ends = [positions.place(each) for each in (start, end)]

@@ -213,7 +213,7 @@ def _words_of(error: ArosError) -> str:
     """The error; of a blueprint with the lines that it is about."""
     if not isinstance(error, BlueprintError):
         return str(error)
-    from flujo_aros.lint.formats.plain import write_error  # here: only who has an error need wait for it
+    from flujo_aros.lint.formats import write_error  # here: only who has an error need wait for it
 
     return write_error(error)
 

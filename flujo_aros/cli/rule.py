@@ -22,7 +22,7 @@ def rule_command(
 
     Example: aros rule V-A8
     """
-    from flujo_aros.lint.docs import rule_to_json, rule_to_markdown
+    from flujo_aros.lint.rule import rule_to_json, rule_to_markdown
     from flujo_aros.lint.rules import RULES
     from flujo_aros.pipeline.names import nearest
 
@@ -41,7 +41,7 @@ def rule_command(
 
 
 def _list(as_json: bool) -> None:
-    from flujo_aros.lint.docs import rule_to_json
+    from flujo_aros.lint.rule import rule_to_json
     from flujo_aros.lint.rules import RULES
 
     if as_json:

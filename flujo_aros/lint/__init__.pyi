@@ -2,4 +2,4 @@
 
 from flujo_aros.lint.check import Options as Options, lint_files as lint_files, lint_text as lint_text
 from flujo_aros.lint.finding import Applicability as Applicability, Finding as Finding, Severity as Severity
-from flujo_aros.lint.report import Linted as Linted, Report as Report
+from flujo_aros.lint.check import Linted as Linted, Report as Report

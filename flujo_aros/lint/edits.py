@@ -1,21 +1,76 @@
-"""Edits of YAML by position: a key put in, a scalar replaced, a step inserted, in the style of what stands around.
+"""Edits of YAML by position: made in the style of the text around them, applied until none is left, shown as a patch.
 
-Each function gives the edit, or None where the text is written in a way that is better left to a person (an alias, an
-anchor, an explicit `? key`). Nothing but the edited place changes: comments, order, quotes and line ends stay.
+A key is added, a scalar replaced, a step inserted. Each such function returns the edit, or None where the text is
+written in a way that is better left to a person (an alias, an anchor, an explicit `? key`). Nothing but the edited
+place changes: comments, order, quotes and line ends stay. Positions are lines and columns as the blueprint reader
+counts them, and the offsets that edits need.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from flujo_aros.blueprint.document import Node
-from flujo_aros.lint.finding import Edit
-from flujo_aros.lint.positions import Positions
+from flujo_aros.errors import Place
+from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix
+
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_MARK: Final = "\ufeff"  # has an offset, but no column
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The lines of one text."""
+
+    text: str
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset at which each line begins."""
+        return [0, *(found.end() for found in _BREAK.finditer(self.text))]
+
+    def offset(self, place: Place) -> int:
+        """The offset of a place; the nearest one where the text has no such place."""
+        if place.line > len(self.starts):
+            return len(self.text)
+        start = self.starts[max(place.line, 1) - 1]
+        offset = start + max(place.column, 1) - 1
+        if _MARK in self.text:
+            offset += self.text.count(_MARK, start, offset)
+        return min(offset, len(self.text))
+
+    def place(self, offset: int) -> Place:
+        """The place of an offset."""
+        line = bisect_right(self.starts, offset)
+        start = self.starts[line - 1]
+        return Place(line, offset - start + 1 - self.text.count(_MARK, start, offset))
+
+    def line(self, number: int) -> str:
+        """A line without its end; empty where there is none."""
+        if not 0 < number <= len(self.starts):
+            return ""
+        start = self.starts[number - 1]
+        end = self.starts[number] if number < len(self.starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n\x85\u2028\u2029")
+
+    def line_end(self, offset: int) -> int:
+        """The offset at which the line that holds this offset ends, before its line break."""
+        found = _BREAK.search(self.text, offset)
+        return found.start() if found else len(self.text)
+
+    @cached_property
+    def newline(self) -> str:
+        """The line break of this text: the first one in it."""
+        found = _BREAK.search(self.text)
+        return found.group() if found and found.group() in ("\n", "\r\n", "\r") else "\n"
+
 
 Written: TypeAlias = str | bool | Mapping[str, "Written"]
 
@@ -232,3 +287,79 @@ def _scalar(value: str | bool, quote: str) -> str:  # noqa: FBT001 (a value)
     if (quote == '"' and not value.isdecimal()) or not _PLAIN.fullmatch(value) or value.lower() in _WORDS:
         return json.dumps(value, ensure_ascii=False)
     return value
+
+
+MAX_PASSES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A text after its fixes, and the findings that they have mended, in order."""
+
+    text: str
+    applied: tuple[Finding, ...]
+
+
+def fix_text(text: str, find: Callable[[str], Iterable[Finding]], at_least: Applicability) -> Fixed:
+    """Apply the fixes of a text again and again, until there is none left to apply.
+
+    Fixes that touch the same place wait for the next pass; the same edit of two findings is made once. Raises
+    `RuntimeError` if the rules do not come to an end: that is a mistake in a rule.
+    """
+    applied: list[Finding] = []
+    for _ in range(MAX_PASSES):
+        chosen = _choose(find(text), at_least)
+        if not chosen:
+            return Fixed(text, tuple(applied))
+        text = apply_edits(text, {edit for fix, _ in chosen for edit in fix.edits})
+        applied += [finding for _, finding in chosen]
+    codes = ", ".join(sorted({finding.code for finding in applied}))
+    raise RuntimeError(f"the fixes of {codes} do not come to an end after {MAX_PASSES} passes")
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """The text with these edits, none of which overlap.
+
+    >>> apply_edits("abc", [Edit(1, 2, "B"), Edit(3, 3, "!")])
+    'aBc!'
+    """
+    parts: list[str] = []
+    at = 0
+    for edit in sorted(edits):
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])
+
+
+def unified_diff(name: str, before: str, after: str) -> str:
+    """A patch from one text to the other that `patch -p0` and `git apply -p0` take; empty if they are the same."""
+    lines = difflib.unified_diff(_lines(before), _lines(after), name, name)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _choose(findings: Iterable[Finding], at_least: Applicability) -> list[tuple[Fix, Finding]]:
+    """The fixes that can be made at once, from the top of the text."""
+    chosen: list[tuple[Fix, Finding]] = []
+    taken: set[Edit] = set()
+    for finding in sorted(findings, key=lambda each: each.sort_key):
+        fix = finding.fix
+        if fix is None or not fix.edits or fix.applicability < at_least:
+            continue
+        fresh = [edit for edit in fix.edits if edit not in taken]
+        if len(fresh) not in (0, len(fix.edits)) or any(_overlap(edit, other) for edit in fresh for other in taken):
+            continue
+        chosen.append((fix, finding))
+        taken.update(fresh)
+    return chosen
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    """Whether two edits touch: at the same offset their order would matter."""
+    return one.start <= other.end and other.start <= one.end
+
+
+def _lines(text: str) -> Sequence[str]:
+    """Lines as `patch` sees them: only a line feed ends one, so that a carriage return stays in its line."""
+    parts = text.split("\n")
+    lines = [f"{part}\n" for part in parts[:-1]]
+    return [*lines, parts[-1]] if parts[-1] else lines

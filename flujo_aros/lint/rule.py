@@ -6,19 +6,20 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.errors import Place
+from flujo_aros.lint.context import Subject
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.subject import Subject
 
 SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety")
 """The heads that the documentation of every rule has, in this order."""
 
-SUGGESTS_A_NAME: Final = (
+_SUGGESTS_A_NAME: Final = (
     "Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe."
 )
+_NO_FIX: Final = "There is no fix: only you know what was meant."
 
 
 class Rule(ABC):
@@ -28,13 +29,28 @@ class Rule(ABC):
     pattern that it finds, never the cure.
     """
 
-    code: ClassVar[str]
+    code: ClassVar[str] = ""
     name: ClassVar[str]
+    """The name of the class in words: `unused-output`."""
     severity: ClassVar[Severity]
     fixable: ClassVar[Applicability | None] = None
     """How safe its best fix is; None: it has none."""
-    safety: ClassVar[str] = ""
-    """The section `Fix safety` of a rule whose docstring has none, because other rules say the same."""
+    safety: ClassVar[str]
+    """The section `Fix safety` of a rule whose docstring has none."""
+
+    def __init_subclass__(
+        cls,
+        *,
+        code: str = "",
+        severity: Severity = Severity.WARNING,
+        fixable: Applicability | None = None,
+        suggests_name: bool = False,
+    ) -> None:
+        super().__init_subclass__()
+        cls.code, cls.severity = code, severity
+        cls.name = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+        cls.fixable = Applicability.UNSAFE if suggests_name else fixable
+        cls.safety = _SUGGESTS_A_NAME if suggests_name else _NO_FIX
 
     @abstractmethod
     def check(self, subject: Subject) -> Iterator[Finding]:
@@ -46,7 +62,7 @@ class Rule(ABC):
         written = inspect.cleandoc(cls.__doc__ or "")
         if f"## {SECTIONS[-1]}" in written:
             return written
-        return f"{written}\n\n## {SECTIONS[-1]}\n\n{cls.safety}" if cls.safety else written
+        return f"{written}\n\n## {SECTIONS[-1]}\n\n{cls.safety}"
 
     @classmethod
     def headline(cls) -> str:
@@ -88,3 +104,37 @@ def fix_of(title: str, edits: Iterable[Edit | None], applicability: Applicabilit
     made = tuple(edits)
     sound = tuple(sorted(edit for edit in made if edit is not None))
     return Fix(title, sound, applicability) if sound and len(sound) == len(made) else None
+
+
+def rule_to_markdown(rule: type[Rule]) -> str:
+    """One rule as a page."""
+    facts = [f"Severity: {rule.severity.value}", f"Name: `{rule.name}`"]
+    facts.append(f"Fix: {rule.fixable.word}" if rule.fixable is not None else "Fix: none")
+    return f"# {rule.code}: {rule.headline()}\n\n{' · '.join(facts)}\n\n{_body(rule)}\n"
+
+
+def rule_to_json(rule: type[Rule]) -> dict[str, Any]:
+    """One rule as plain JSON."""
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "severity": rule.severity.value,
+        "fix": None if rule.fixable is None else rule.fixable.word,
+        "summary": rule.headline(),
+        "docs": dict(rule.sections()),
+    }
+
+
+def index_page(rules: Iterable[type[Rule]]) -> str:
+    """The table of all rules, with a link to the page of each."""
+    rows = [
+        f"| [{rule.code}]({rule.code}.md) | {rule.severity.value} | {rule.headline()} "
+        f"| {rule.fixable.word if rule.fixable is not None else ''} |"
+        for rule in rules
+    ]
+    head = "# Rules of `aros lint`\n\n| Code | Severity | Finds | Fix |\n| --- | --- | --- | --- |\n"
+    return head + "\n".join(rows) + "\n"
+
+
+def _body(rule: type[Rule]) -> str:
+    return rule.docs().partition("\n")[2].strip()

@@ -6,7 +6,8 @@ import pytest
 
 from flujo_aros.blueprint.load import inspect_blueprint, parse_blueprint
 from flujo_aros.errors import BlueprintError, Code, Suggestion
-from flujo_aros.lint.rules.loader import LOADER_RULES
+from flujo_aros.lint.rules import RULES
+from flujo_aros.lint.rules.loader import LoaderRule
 
 AGENT = "agents: {reader: {model: local:smollm2}}\nsteps:\n"
 
@@ -56,4 +57,4 @@ def test_an_error_has_the_end_of_the_key_or_value_that_it_is_about() -> None:
 
 
 def test_each_kind_of_problem_has_one_rule_of_the_linter() -> None:
-    assert sorted(rule.about for rule in LOADER_RULES) == sorted(Code)
+    assert sorted(rule.about for rule in RULES if issubclass(rule, LoaderRule)) == sorted(Code)

@@ -16,8 +16,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from flujo_aros.host import object_schema
 from flujo_aros.host.local import LocalModels
-from flujo_aros.lint.providers.llamacpp import grammar_losses
-from flujo_aros.lint.providers.provider_schema import schema_losses, schema_mode
+from flujo_aros.lint.providers import grammar_losses, schema_losses, schema_mode
 
 from .local_lab import needs_model
 

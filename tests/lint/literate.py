@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flujo_aros.lint.check import Options, lint_text
+from flujo_aros.lint.edits import Positions
 from flujo_aros.lint.finding import Applicability, Finding
-from flujo_aros.lint.positions import Positions
 
 CASES = Path(__file__).parent / "cases"
 

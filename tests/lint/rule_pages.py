@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from flujo_aros.lint.docs import index_page, rule_to_markdown
+from flujo_aros.lint.rule import index_page, rule_to_markdown
 from flujo_aros.lint.rules import RULES
 
 CASES = Path(__file__).parent / "cases"

@@ -9,14 +9,13 @@ import pytest
 
 from flujo_aros.errors import UsageError
 from flujo_aros.lint import check
-from flujo_aros.lint.baseline import read_baseline, write_baseline
-from flujo_aros.lint.check import Options, lint_files, lint_text
+from flujo_aros.lint.check import Options, Report, lint_files, lint_text
+from flujo_aros.lint.context import Subject
+from flujo_aros.lint.edits import fix_text, unified_diff
 from flujo_aros.lint.finding import Applicability, Finding, Severity
-from flujo_aros.lint.fix import fix_text, unified_diff
-from flujo_aros.lint.formats.plain import summary_line, write_text
-from flujo_aros.lint.report import Report
+from flujo_aros.lint.formats import summary_line, write_text
 from flujo_aros.lint.rule import Rule
-from flujo_aros.lint.subject import Subject
+from flujo_aros.lint.suppress import read_baseline, write_baseline
 
 HEAD = """\
 agents:
@@ -135,10 +134,8 @@ def test_a_file_that_is_not_utf_8_is_a_finding(tmp_path: Path) -> None:
 def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error passes through, and says which rule and which file."""
 
-    class Broken(Rule):
+    class Broken(Rule, code="V-Z9", severity=Severity.ERROR):
         """A rule with a mistake."""
-
-        code, name, severity = "V-Z9", "broken", Severity.ERROR
 
         def check(self, subject: Subject) -> Iterator[Finding]:
             raise ZeroDivisionError(subject.source)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flujo_aros.lint.providers.schema_limits import refused_for_size
+from flujo_aros.lint.providers import refused_for_size
 
 TEXT = {"type": "string"}
 

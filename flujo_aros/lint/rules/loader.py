@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from abc import ABC
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from flujo_aros.errors import Code, Place, Problem
+from flujo_aros.lint.context import Subject
 from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
-from flujo_aros.lint.rule import SUGGESTS_A_NAME, Rule
-from flujo_aros.lint.subject import Subject
+from flujo_aros.lint.rule import Rule
 
 
-class LoaderRule(Rule, ABC):
+class LoaderRule(Rule):
     """A rule whose findings are errors that the loader reports.
 
     What makes the loader refuse a blueprint is an error. What it loads and the runner would refuse, such as an unknown
@@ -22,7 +21,12 @@ class LoaderRule(Rule, ABC):
 
     about: ClassVar[Code]
     """The kind of error that it reports."""
-    safety: ClassVar[str] = "There is no fix: only you know what was meant."
+
+    def __init_subclass__(
+        cls, *, code: str, about: Code, severity: Severity = Severity.ERROR, suggests_name: bool = False
+    ) -> None:
+        super().__init_subclass__(code=code, severity=severity, suggests_name=suggests_name)
+        cls.about = about
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Every error of this kind."""
@@ -54,7 +58,7 @@ def _suggested(subject: Subject, place: Place, problem: Problem) -> Fix | None:
     return Fix(f"Write `{meant}`", (edit,), Applicability.UNSAFE)
 
 
-class UnreadableYaml(LoaderRule):
+class UnreadableYaml(LoaderRule, code="YAML-PARSE", about=Code.UNREADABLE):
     """The file cannot be read as YAML.
 
     ## What it does
@@ -83,13 +87,8 @@ class UnreadableYaml(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "YAML-PARSE"
-    name: ClassVar[str] = "unreadable-yaml"
-    severity: ClassVar[Severity] = Severity.ERROR
-    about: ClassVar[Code] = Code.UNREADABLE
 
-
-class ImportCycle(LoaderRule):
+class ImportCycle(LoaderRule, code="V-I3", about=Code.IMPORT_CYCLE):
     """A blueprint imports itself, directly or through others.
 
     ## What it does
@@ -121,13 +120,8 @@ class ImportCycle(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-I3"
-    name: ClassVar[str] = "import-cycle"
-    severity: ClassVar[Severity] = Severity.ERROR
-    about: ClassVar[Code] = Code.IMPORT_CYCLE
 
-
-class InvalidImport(LoaderRule):
+class InvalidImport(LoaderRule, code="V-I4", about=Code.INVALID_IMPORT):
     """A blueprint that is imported has mistakes.
 
     ## What it does
@@ -160,13 +154,8 @@ class InvalidImport(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-I4"
-    name: ClassVar[str] = "invalid-import"
-    severity: ClassVar[Severity] = Severity.ERROR
-    about: ClassVar[Code] = Code.INVALID_IMPORT
 
-
-class MissingImport(LoaderRule):
+class MissingImport(LoaderRule, code="V-I1", about=Code.MISSING_IMPORT):
     """A blueprint that is imported cannot be read.
 
     ## What it does
@@ -198,13 +187,8 @@ class MissingImport(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-I1"
-    name: ClassVar[str] = "missing-import"
-    severity: ClassVar[Severity] = Severity.ERROR
-    about: ClassVar[Code] = Code.MISSING_IMPORT
 
-
-class UnknownFilter(LoaderRule):
+class UnknownFilter(LoaderRule, code="V-T3", about=Code.UNKNOWN_FILTER, suggests_name=True):
     """A template uses a filter that is not there.
 
     ## What it does
@@ -234,15 +218,8 @@ class UnknownFilter(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-T3"
-    name: ClassVar[str] = "unknown-filter"
-    severity: ClassVar[Severity] = Severity.ERROR
-    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
-    safety: ClassVar[str] = SUGGESTS_A_NAME
-    about: ClassVar[Code] = Code.UNKNOWN_FILTER
 
-
-class UnknownStepReference(LoaderRule):
+class UnknownStepReference(LoaderRule, code="V-T4", about=Code.UNKNOWN_STEP, suggests_name=True):
     """A template speaks of a step that is not there, or not yet.
 
     ## What it does
@@ -277,15 +254,8 @@ class UnknownStepReference(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-T4"
-    name: ClassVar[str] = "unknown-step-reference"
-    severity: ClassVar[Severity] = Severity.ERROR
-    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
-    safety: ClassVar[str] = SUGGESTS_A_NAME
-    about: ClassVar[Code] = Code.UNKNOWN_STEP
 
-
-class DuplicateStepName(LoaderRule):
+class DuplicateStepName(LoaderRule, code="V-B2", about=Code.DUPLICATE_STEP):
     """Two steps of one list have the same name.
 
     ## What it does
@@ -317,13 +287,8 @@ class DuplicateStepName(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-B2"
-    name: ClassVar[str] = "duplicate-step-name"
-    severity: ClassVar[Severity] = Severity.ERROR
-    about: ClassVar[Code] = Code.DUPLICATE_STEP
 
-
-class BrokenTemplate(LoaderRule):
+class BrokenTemplate(LoaderRule, code="V-T2", about=Code.INVALID_TEMPLATE, suggests_name=True):
     """A template or a condition cannot be compiled.
 
     ## What it does
@@ -354,15 +319,8 @@ class BrokenTemplate(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-T2"
-    name: ClassVar[str] = "broken-template"
-    severity: ClassVar[Severity] = Severity.ERROR
-    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
-    safety: ClassVar[str] = SUGGESTS_A_NAME
-    about: ClassVar[Code] = Code.INVALID_TEMPLATE
 
-
-class UnknownAgent(LoaderRule):
+class UnknownAgent(LoaderRule, code="V-A6", about=Code.UNKNOWN_AGENT, suggests_name=True):
     """A step uses an agent, a built-in or a callable that is not there.
 
     ## What it does
@@ -397,15 +355,8 @@ class UnknownAgent(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-A6"
-    name: ClassVar[str] = "unknown-agent"
-    severity: ClassVar[Severity] = Severity.ERROR
-    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
-    safety: ClassVar[str] = SUGGESTS_A_NAME
-    about: ClassVar[Code] = Code.UNKNOWN_AGENT
 
-
-class StepWithoutAgent(LoaderRule):
+class StepWithoutAgent(LoaderRule, code="V-A1", severity=Severity.WARNING, about=Code.NO_AGENT):
     """A step says nothing about what it runs.
 
     ## What it does
@@ -432,13 +383,8 @@ class StepWithoutAgent(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-A1"
-    name: ClassVar[str] = "step-without-agent"
-    severity: ClassVar[Severity] = Severity.WARNING
-    about: ClassVar[Code] = Code.NO_AGENT
 
-
-class IgnoredKey(LoaderRule):
+class IgnoredKey(LoaderRule, code="V-B3", severity=Severity.WARNING, about=Code.IGNORED):
     """A key changes nothing here.
 
     ## What it does
@@ -468,13 +414,8 @@ class IgnoredKey(LoaderRule):
     ```
     """
 
-    code: ClassVar[str] = "V-B3"
-    name: ClassVar[str] = "ignored-key"
-    severity: ClassVar[Severity] = Severity.WARNING
-    about: ClassVar[Code] = Code.IGNORED
 
-
-class InvalidBlueprint(LoaderRule):
+class InvalidBlueprint(LoaderRule, code="V-B1", about=Code.INVALID, suggests_name=True):
     """The blueprint cannot be loaded.
 
     ## What it does
@@ -506,27 +447,3 @@ class InvalidBlueprint(LoaderRule):
           structured_output: openai_json
     ```
     """
-
-    code: ClassVar[str] = "V-B1"
-    name: ClassVar[str] = "invalid-blueprint"
-    severity: ClassVar[Severity] = Severity.ERROR
-    fixable: ClassVar[Applicability | None] = Applicability.UNSAFE
-    safety: ClassVar[str] = SUGGESTS_A_NAME
-    about: ClassVar[Code] = Code.INVALID
-
-
-LOADER_RULES: Final[tuple[type[LoaderRule], ...]] = (
-    UnreadableYaml,
-    ImportCycle,
-    InvalidImport,
-    MissingImport,
-    UnknownFilter,
-    UnknownStepReference,
-    DuplicateStepName,
-    BrokenTemplate,
-    UnknownAgent,
-    StepWithoutAgent,
-    IgnoredKey,
-    InvalidBlueprint,
-)
-"""One for each code, in the order in which their findings are listed."""

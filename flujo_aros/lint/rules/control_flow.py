@@ -1,22 +1,87 @@
-"""V-CF2: a branch can never be taken, or one that is needed is missing."""
+"""Rules about loops and branches."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Final
 
 from flujo_aros.blueprint.loading import Located
+from flujo_aros.errors import TemplateError
 from flujo_aros.json_data import is_list
+from flujo_aros.lint.context import Subject
 from flujo_aros.lint.finding import Finding, Severity
-from flujo_aros.lint.known import value_schema
-from flujo_aros.lint.rule import Rule, key_span
-from flujo_aros.lint.subject import Subject
+from flujo_aros.lint.inference import under, value_schema
+from flujo_aros.lint.rule import Rule, key_span, span_of
 from flujo_aros.pipeline.branch import Branch
 from flujo_aros.pipeline.condition import Condition
+from flujo_aros.pipeline.loop import Loop
 
 
-class UnreachableBranch(Rule):
+class EndlessLoop(Rule, code="V-CF1", severity=Severity.WARNING):
+    """The exit of a loop can never come true.
+
+    ## What it does
+
+    Finds `exit_expression` that is a constant, or that reads only `input`: nothing that the body does can change it.
+
+    ## Why is this bad
+
+    The loop runs until `max_loops` and then fails, and every turn is paid for.
+
+    ## Example
+
+    ```yaml
+    - kind: loop
+      name: improve
+      loop:
+        max_loops: 5
+        exit_expression: "input.done"
+        body: [{name: draft, uses: agents.writer}]
+    ```
+
+    ## Use instead
+
+    ```yaml
+    - kind: loop
+      name: improve
+      loop:
+        max_loops: 5
+        exit_expression: "previous_step.done"
+        body: [{name: draft, uses: agents.writer}]
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know when the work is done.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every loop that ends by an expression."""
+        for located in subject.steps:
+            node = under(located.node, "loop", "exit_expression")
+            if not isinstance(located.step, Loop) or node is None:
+                continue
+            what = _never(str(node.value))
+            if what is None:
+                continue
+            message = f"the exit of loop {located.name!r} {what}"
+            yield self.finding(message, span_of(node), step=located.name)
+
+
+def _never(source: str) -> str | None:
+    """Why an expression can never come true; None if it may, or if it is none."""
+    try:
+        condition = Condition(source)
+        roots = {read.root for read in condition.reads}
+        if roots:
+            return "reads only `input`, which no turn changes" if roots == {"input"} else None
+        return None if condition.evaluate({}) else "is never true"
+    except TemplateError:  # the loader and the runner speak of it
+        return None
+
+
+class UnreachableBranch(Rule, code="V-CF2", severity=Severity.WARNING):
     """A branch can never be taken, or one that is needed is missing.
 
     ## What it does
@@ -55,10 +120,6 @@ class UnreachableBranch(Rule):
 
     There is no fix: only you know which branch is meant for what.
     """
-
-    code: ClassVar[str] = "V-CF2"
-    name: ClassVar[str] = "unreachable-branch"
-    severity: ClassVar[Severity] = Severity.WARNING
 
     def check(self, subject: Subject) -> Iterator[Finding]:
         """Look at every conditional step with an expression."""
@@ -116,3 +177,52 @@ def _truth(node: ast.expr) -> bool:
 
 def _listed(values: list[str]) -> str:
     return ", ".join(repr(value) for value in values[:6]) + (" …" if len(values) > 6 else "")
+
+
+_ENDS: Final = ("exit_expression", "exit_condition", "completion_signal", "max_loops", "max_iterations")
+
+
+class LoopWithoutExit(Rule, code="V-L1", severity=Severity.WARNING):
+    """A loop says neither when it ends nor how often it runs.
+
+    ## What it does
+
+    Finds loops without `exit_expression`, `exit_condition`, `completion_signal` and `max_loops`.
+
+    ## Why is this bad
+
+    Such a loop runs as often as the default says, and each turn is paid for, whether or not the work was done.
+
+    ## Example
+
+    ```yaml
+    - kind: loop
+      name: improve
+      loop:
+        body: [{name: draft, uses: agents.writer}]
+    ```
+
+    ## Use instead
+
+    ```yaml
+    - kind: loop
+      name: improve
+      loop:
+        max_loops: 3
+        exit_expression: "previous_step.good_enough"
+        body: [{name: draft, uses: agents.writer}]
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know when the work is done.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every loop."""
+        for located in subject.steps:
+            inner = located.node.members.get("loop")
+            if not isinstance(located.step, Loop) or inner is None or any(key in inner.members for key in _ENDS):
+                continue
+            message = f"loop {located.name!r} does not say when it ends; it runs {located.step.max_loops} times"
+            yield self.finding(message, span_of(located.node.members.get("name", located.node)), step=located.name)

@@ -1,1 +1,0 @@
-"""How findings are written down: for a person, for programs, for code scanning, for GitHub."""

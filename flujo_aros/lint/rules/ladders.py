@@ -1,0 +1,249 @@
+"""Rules about ladders and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from flujo_aros.blueprint.document import Node
+from flujo_aros.lint.context import Subject
+from flujo_aros.lint.finding import Finding, Severity
+from flujo_aros.lint.inference import reads_of, under
+from flujo_aros.lint.rule import Rule, span_of
+from flujo_aros.outcome import Reason
+from flujo_aros.pipeline.facts import DEGRADED_KEY, Facts
+from flujo_aros.pipeline.names import OUTPUT_NAMES, Read
+from flujo_aros.pipeline.step import Step
+from flujo_aros.recovery import AnyStage, Ladder, Rung
+
+_LAST: Final = ("degrade", "synthesize")
+
+
+class UnreachableStage(Rule, code="V-R1", severity=Severity.WARNING):
+    """A stage of a ladder can never run.
+
+    ## What it does
+
+    Finds stages in `processing.stages` that stand behind one that ends every climb (`degrade`, `synthesize`), or that
+    `max_stages` or `max_calls` leaves no room for, whatever the reason of the rejection.
+
+    ## Why is this bad
+
+    The step looks more robust than it is.
+
+    ## Example
+
+    ```yaml
+    processing:
+      stages: [degrade, retry]
+    ```
+
+    ## Use instead
+
+    ```yaml
+    processing:
+      stages: [retry, degrade]
+    ```
+
+    ## Fix safety
+
+    There is no fix: the order of stages and their limits are yours to choose.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every ladder that a step has written down."""
+        for located, step, known in subject.agent_steps():
+            if known.ladder is None or known.ladder.adaptive or step.processing.stages is None:
+                continue
+            node = under(located.node, "processing", "stages")
+            for index, stage in enumerate(known.ladder.stages):
+                why = why_unreachable(known.ladder, index)
+                if why is not None and node is not None:
+                    message = f"stage {stage.stage!r} of step {located.name!r} can never run: {why}"
+                    yield self.finding(message, span_of(_element(node, stage.stage)), step=located.name)
+
+
+def why_unreachable(ladder: Ladder, index: int) -> str | None:
+    """Why a stage can never run, whatever the reason of the rejection; None if it can."""
+    stage = ladder.stages[index]
+    whys = {_why(ladder, index, reason) for reason in Reason if reason in stage.answers}
+    return None if None in whys or not whys else min(why for why in whys if why is not None)
+
+
+def _why(ladder: Ladder, index: int, reason: Reason) -> str | None:
+    stage = ladder.stages[index]
+    before = [each for each in ladder.stages[:index] if reason in each.answers]
+    last = next((each.stage for each in before if each.stage in _LAST), None)
+    if last is not None:
+        return f"{last!r} before it ends every climb"
+    certain = [each for each in before if type(each).passes is Rung.passes]  # others may find nothing to do
+    if stage.fallback and sum(each.fallback for each in certain) >= ladder.max_stages:
+        return f"max_stages is {ladder.max_stages}"
+    if stage.asks and sum(calls_of(each) for each in certain) >= ladder.max_calls:
+        return f"max_calls is {ladder.max_calls}, and the stages before it make as many"
+    return None
+
+
+def calls_of(stage: AnyStage) -> int:
+    """How many calls a stage makes that never gets a value."""
+    return int(getattr(stage, "attempts", 1)) if stage.asks else 0
+
+
+def _element(stages: Node, name: str) -> Node:
+    """The last element of the list that names this stage, as it is written."""
+    named = [
+        each
+        for each in stages.elements
+        if name in (each.value, each.members["stage"].value if "stage" in each.members else "")
+    ]
+    return named[-1] if named else stages
+
+
+class LadderBeyondLimits(Rule, code="V-R2", severity=Severity.INFO):
+    """The ladder of a step may spend more than the step may.
+
+    ## What it does
+
+    Compares what a ladder may spend (`max_calls` and the first call, `max_cost`) with the `usage_limits` of its step.
+    Where the step has written a ladder down, that is a warning.
+
+    ## Why is this bad
+
+    The limit of the step stops the climb in the middle: the calls made so far are paid for and lost.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: extract
+        uses: agents.extractor
+        usage_limits: {max_requests: 2}
+        processing: {stages: [llm_repair, retry], max_calls: 6}
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: extract
+        uses: agents.extractor
+        usage_limits: {max_requests: 3}
+        processing: {stages: [llm_repair, retry], max_calls: 2}
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know which of the two limits is meant.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every step that has limits and a ladder."""
+        for located, step, known in subject.agent_steps():
+            why = _beyond(step, known.ladder) if known.ladder is not None else None
+            node = located.node.members.get("usage_limits")
+            if why is None or node is None:
+                continue
+            processing = step.processing
+            written = any(each is not None for each in (processing.stages, processing.max_calls, processing.max_cost))
+            severity = Severity.WARNING if written else Severity.INFO
+            message = f"the ladder of step {located.name!r} may {why}"
+            yield self.finding(message, span_of(node), step=located.name, severity=severity)
+
+
+def _beyond(step: Step, ladder: Ladder) -> str | None:
+    limits = step.usage_limits
+    if limits is None:
+        return None
+    calls = 1 + min(ladder.max_calls, sum(calls_of(stage) for stage in ladder.stages))
+    if limits.max_requests is not None and calls > limits.max_requests:
+        return f"make {calls} calls with the first one, and the step may make {limits.max_requests}"
+    if limits.max_cost is not None and ladder.max_cost is not None and ladder.max_cost > limits.max_cost:
+        return f"spend ${ladder.max_cost}, and the step may spend ${limits.max_cost}"
+    return None
+
+
+class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
+    """A step that may degrade to text feeds one that reads a key of it.
+
+    ## What it does
+
+    Finds steps whose ladder ends in `degrade`, while the next step reads `previous_step.KEY` or a later one reads
+    `steps.NAME.output.KEY`. It is a warning where the step names `degrade` in its stages or says
+    `on_degraded: accept`, and an info where the ladder is the one that every step has.
+
+    ## Why is this bad
+
+    A degraded step hands on the text of the model, which has no keys, so the next step fails, and the run names that
+    one instead of the step whose reply could not be used. Where it asks for `previous_step.text`, the text is wrapped
+    for it.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: classify
+        uses: agents.classifier
+        on_degraded: accept
+      - name: answer
+        uses: agents.writer
+        input: "Category: {{ previous_step.category }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: classify
+        uses: agents.classifier
+        on_degraded: fail
+      - name: answer
+        uses: agents.writer
+        input: "Category: {{ previous_step.category }}"
+    ```
+
+    ## Fix safety
+
+    There is no fix: whether the text is good enough is yours to say.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every step that may degrade."""
+        every = {each.path: (number, each, tuple(reads_of(each))) for number, each in enumerate(subject.steps)}
+        by_name: dict[str, set[str]] = {}
+        for path, (_, _, reads) in every.items():
+            for read in reads:
+                by_name.setdefault(read.step or "", set()).add(path)
+        for located, step, known in subject.agent_steps():
+            if not _may_degrade(step, known):
+                continue
+            wanted = step.on_degraded == "accept" or step.processing.stages is not None
+            following = subject.outline.following(located)
+            asking = {*by_name.get(step.name, ()), *([following.path] if following is not None else [])}
+            for _, reader, reads in sorted((every[path] for path in asking), key=lambda each: each[0]):
+                keys = (_key(read, step.name, reader is following) for read in reads)
+                key = next((found for found in keys if found is not None), None)
+                if key is None:
+                    continue
+                message = f"step {located.name!r} may degrade to text, and step {reader.name!r} reads {key!r} of it"
+                cure = "" if wanted else "; say `on_degraded: fail` there"
+                key_node = located.node.members.get("on_degraded") or located.node.members.get("name") or located.node
+                severity = Severity.WARNING if wanted else Severity.INFO
+                yield self.finding(f"{message}{cure}", span_of(key_node), step=located.name, severity=severity)
+                break
+
+
+def _may_degrade(step: Step, known: Facts) -> bool:
+    if known.ladder is None or not any(stage.stage == "degrade" for stage in known.ladder.stages):
+        return False
+    if step.fallback is not None:  # which runs instead, unless the text is as good
+        return step.on_degraded == "accept"
+    return step.on_degraded != "fail"
+
+
+def _key(read: Read, name: str, follows: bool) -> str | None:  # noqa: FBT001 (one fact of one read)
+    """The key of this step's value that is read, if one is."""
+    if read.root == "previous_step" and follows and read.path:
+        return None if read.path[0] == DEGRADED_KEY else str(read.path[0])
+    if read.step == name and len(read.path) > 2 and read.path[1] in OUTPUT_NAMES:
+        return str(read.path[2])
+    return None

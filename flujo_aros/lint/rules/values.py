@@ -1,0 +1,477 @@
+"""Rules about values: what a step gives, who reads it, and where it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final
+
+from flujo_aros.blueprint.document import Node
+from flujo_aros.blueprint.loading import Located
+from flujo_aros.json_data import follow_refs, is_list
+from flujo_aros.lint.context import Outline, Subject
+from flujo_aros.lint.edits import Written
+from flujo_aros.lint.finding import Applicability, Edit, Finding, Fix, Severity
+from flujo_aros.lint.inference import made_step, reads_of, takes_previous, template_nodes, text_or_schema
+from flujo_aros.lint.rule import Rule, fix_of, key_span, span_of
+from flujo_aros.pipeline import facts
+from flujo_aros.pipeline.branch import Branch
+from flujo_aros.pipeline.imports import Import
+from flujo_aros.pipeline.loop import Loop
+from flujo_aros.pipeline.map import Map
+from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.names import OUTPUT_NAMES, nearest
+from flujo_aros.pipeline.parallel import Parallel
+from flujo_aros.pipeline.step import Step, is_agent_step
+
+
+class UnusedOutput(Rule, code="V-A5", severity=Severity.WARNING):
+    """The value of a step is never used.
+
+    ## What it does
+
+    Finds steps whose value no other step reads: the next step does not read `previous_step`, in its `input`, in a
+    condition, or in the first step of one of its branches or bodies; no step reads `steps.NAME`; no later agent goes
+    on with the conversation (`use_history`); and the value does not go into the context by `updates_context`,
+    `sink_to` or `outputs`. The last step of a pipeline, a branch or a body gives the value of the whole and is never
+    unused. A callable may be called for its effect, so there it is an info.
+
+    ## Why is this bad
+
+    The call is paid for and its value is thrown away. Most often the next step was meant to read it.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: summarize
+        uses: agents.writer
+      - name: translate
+        uses: agents.translator
+        input: "Translate into French: {{ input }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: summarize
+        uses: agents.writer
+      - name: translate
+        uses: agents.translator
+        input: "Translate into French: {{ previous_step }}"
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know which step should have read the value.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every step that has one after it."""
+        outline = subject.outline
+        read = _read_by_name(outline)
+        for located in subject.steps:
+            following = outline.following(located)
+            if following is None or located.step is None or "name" not in located.node.members:
+                continue
+            if located.step.name in read or _goes_to_context(outline, located) or takes_previous(outline, following):
+                continue
+            if _is_seen(outline, located):
+                continue
+            message = (
+                f"nothing uses the value of step {located.name!r}: step {following.name!r} does not read "
+                f"`previous_step`, and no step reads `steps.{located.step.name}`"
+            )
+            node = located.node.members["name"]
+            yield self.finding(message, span_of(node), step=located.name, severity=_severity(located.step))
+
+
+def _read_by_name(outline: Outline) -> frozenset[str]:
+    """The names of the steps that some other step reads; all names where one reads `steps` as a whole."""
+    names = frozenset(located.step.name for located in outline.steps if located.step is not None)
+    found: set[str] = set()
+    for reader in outline.steps:
+        own = reader.step.name if reader.step is not None else None
+        for read in reads_of(reader):
+            if read.root == "steps":
+                found |= names if read.step is None else {read.step} - {own}
+    return names if any(made_step(located) is None for located in outline.steps) else frozenset(found)
+
+
+def _goes_to_context(outline: Outline, located: Located) -> bool:
+    """Whether the step, or a step in it, puts its value or a part of it into the context."""
+    return any(_writes(each.step) for each in (located, *outline.inside(located)))
+
+
+def _is_seen(outline: Outline, located: Located) -> bool:
+    """Whether another agent goes on with a conversation that an agent of this step has taken part in."""
+    agents = any(is_agent_step(each.step) for each in (located, *outline.inside(located)))
+    if not agents or not isinstance(located.step, (Step, Loop, Branch)):
+        return False
+    holders = [(holder.path, holder.step) for holder in outline.holders(located)]
+    turns = {path for path, step in holders if isinstance(step, Loop)}
+    alone = {path for path, step in holders if isinstance(step, (Map, Parallel))}
+    later = False
+    for each in outline.steps:
+        if is_agent_step(each.step) and each.step.use_history:
+            around = {holder.path for holder in outline.holders(each)}
+            if located.path not in around and alone <= around and (later or turns & around):
+                return True
+        later = later or each.path == located.path
+    return False
+
+
+def _writes(step: PipelineStep | None) -> bool:
+    if step is None or step.updates_context or step.sink_to is not None:
+        return True
+    return isinstance(step, Import) and bool(step.outputs)
+
+
+def _severity(step: PipelineStep) -> Severity:
+    """A model call for nothing costs money; a callable may have been called for its effect."""
+    return Severity.WARNING if step.models else Severity.INFO
+
+
+_WRAP: Final = "flujo.builtins.wrap_dict"
+
+
+class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Applicability.SAFE):
+    """A step with `updates_context` gives a value that cannot be merged.
+
+    ## What it does
+
+    Finds steps with `updates_context: true` whose value is known not to be a mapping (an error: the step would fail),
+    or not known to be one (a warning). An agent step with a schema of an object is fine, and so is a model or a
+    mapping that a function says it returns. `mergeable_output: true` is your word that the value is a mapping;
+    `false` that it is not. Also finds `on_degraded: accept` beside `updates_context`: text in place of the value
+    counts as success there, and cannot be merged.
+
+    ## Why is this bad
+
+    Only the members of a mapping can be merged into the context. A text has no names to go by, so the step fails
+    after its model call has been paid for.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: summarize
+        uses: agents.writer # gives a text
+        updates_context: true
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: summarize
+        uses: agents.writer # gives a text
+        sink_to: summary
+    ```
+
+    ## Fix safety
+
+    Where the value is a mapping in each case (such as a union of objects), the fix writes `mergeable_output: true`,
+    which is safe. Otherwise it takes `updates_context` from the step and inserts a step that wraps the value under a
+    key. Where the value is known not to be a mapping the step could only fail, so that fix is safe; elsewhere later
+    steps would read another value in `previous_step`, and it is unsafe.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every step that updates the context."""
+        for located in subject.steps:
+            step = located.step
+            if step is None or not step.updates_context or "updates_context" not in located.node.members:
+                continue
+            merges = facts.mergeable(step)
+            if merges:
+                if step.on_degraded == "accept":
+                    yield self._may_degrade(located)
+                continue
+            known = step.mergeable_output is None and _is_mapping(step)
+            told = "is not known to be a mapping" if merges is None or known else "is not a mapping"
+            message = f"the value of step {located.name!r} {told}, so `updates_context` cannot merge it"
+            if known:
+                message = f"the value of step {located.name!r} is a mapping in each case; say so for `updates_context`"
+            yield self.finding(
+                message,
+                key_span(located.node, "updates_context"),
+                step=located.name,
+                fix=_said(subject, located) if known else _wrapped(subject, located),
+                severity=Severity.INFO if known else Severity.WARNING if merges is None else Severity.ERROR,
+            )
+
+    def _may_degrade(self, located: Located) -> Finding:
+        message = (
+            f"`on_degraded: accept` lets step {located.name!r} end with text, which `updates_context` cannot merge: "
+            "the step fails then"
+        )
+        return self.finding(
+            message, key_span(located.node, "on_degraded"), step=located.name, severity=Severity.WARNING
+        )
+
+
+def _said(subject: Subject, located: Located) -> Fix | None:
+    edit = subject.editor.add_member(located.node, "mergeable_output", value=True, after=("updates_context",))
+    return fix_of("Write `mergeable_output: true`", [edit])
+
+
+def _wrapped(subject: Subject, located: Located) -> Fix | None:
+    """Take the merging from the step, and let a step after it merge the value under a key."""
+    stands = subject.sequence_node(located)
+    step = located.step
+    if stands is None or step is None:
+        return None
+    sequence, index = stands
+    name = _free_name(subject, f"{step.name}_as_dict")
+    wrap: dict[str, Written] = {
+        "kind": "step",
+        "name": name,
+        "uses": _WRAP,
+        "params": {"key": step.name if step.name.isidentifier() else "value"},
+        "updates_context": True,
+    }
+    edits: list[Edit | None] = [
+        subject.editor.replace_scalar(located.node, "updates_context", value=False),
+        subject.editor.insert_after(sequence, index, wrap),
+    ]
+    could_only_fail = step.gives_mapping is False and step.fallback is None
+    safety = Applicability.SAFE if could_only_fail else Applicability.UNSAFE
+    return fix_of(f"Insert step {name!r}, which wraps the value with `wrap_dict`", edits, safety)
+
+
+def _free_name(subject: Subject, wanted: str) -> str:
+    taken = {each.step.name for each in subject.steps if each.step is not None}
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
+def _is_mapping(step: PipelineStep) -> bool:
+    """Whether the value is a mapping in each case, where the facts leave it open: every branch of a union is one."""
+    if isinstance(step, Step):
+        contract = step.facts.contract
+        return contract is not None and _describes_objects(contract.json_schema, contract.json_schema, 0)
+    ends = [body.steps[-1] for body in step.bodies.values() if body.steps]
+    if step.kind in ("conditional", "cache") and ends:
+        return all(facts.mergeable(end) or _is_mapping(end) for end in ends)
+    return False
+
+
+def _describes_objects(schema: object, root: object, depth: int) -> bool:
+    plain = follow_refs(schema, root)
+    if plain.get("type") == "object":
+        return True
+    parts: object = plain.get("anyOf") or plain.get("oneOf")
+    if is_list(parts) and depth < 10 and "type" not in plain:
+        return all(_describes_objects(part, root, depth + 1) for part in parts)
+    every: object = plain.get("allOf")
+    return is_list(every) and depth < 10 and any(_describes_objects(part, root, depth + 1) for part in every)
+
+
+class ParallelWriteConflict(Rule, code="V-P1", severity=Severity.WARNING):
+    """Two branches of a parallel step write to the same place of the context.
+
+    ## What it does
+
+    Finds parallel steps with `merge_strategy: error_on_conflict` (the default) whose branches put values to the same
+    place, by `sink_to`, or by `updates_context` and the keys of a schema.
+
+    ## Why is this bad
+
+    If the branches write different values, the step fails after all of them have been paid for.
+
+    ## Example
+
+    ```yaml
+    - kind: parallel
+      name: look
+      branches:
+        a: [{name: find, uses: agents.finder, sink_to: found}]
+        b: [{name: search, uses: agents.searcher, sink_to: found}]
+    ```
+
+    ## Use instead
+
+    ```yaml
+    - kind: parallel
+      name: look
+      branches:
+        a: [{name: find, uses: agents.finder, sink_to: found.here}]
+        b: [{name: search, uses: agents.searcher, sink_to: found.there}]
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know which value is to hold.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every parallel step that merges what its branches write."""
+        for located in subject.steps:
+            step = located.step
+            if not isinstance(step, Parallel) or step.merge_strategy != "error_on_conflict":
+                continue
+            writes: dict[str, set[str]] = {}
+            for inner in subject.outline.inside(located):
+                branch = inner.path.removeprefix(f"{located.path}.branches.").partition("[")[0]
+                writes.setdefault(branch, set()).update(_places(inner))
+            for one, two in combinations(writes, 2):
+                shared = sorted({mine for mine in writes[one] for other in writes[two] if _touch(mine, other)})
+                if shared and "branches" in located.node.keys:
+                    places = ", ".join(shared)
+                    message = f"branches {one!r} and {two!r} of step {located.name!r} both write to {places}"
+                    yield self.finding(message, key_span(located.node, "branches"), step=located.name)
+
+
+def _places(located: Located) -> Iterator[str]:
+    """The places of the context that a step writes to, as dotted paths."""
+    step = located.step
+    if step is None:
+        return
+    if step.sink_to is not None:
+        yield step.sink_to
+    if step.updates_context and isinstance(step, Step) and step.facts.contract is not None:
+        yield from step.facts.contract.shape.properties
+
+
+def _touch(one: str, two: str) -> bool:
+    return one == two or one.startswith(f"{two}.") or two.startswith(f"{one}.")
+
+
+# Words by which a template does without a value.
+_OTHERWISE: Final = re.compile(r"\b(?:or|default|d|if|unless|is|optional)\b")
+
+
+class OutputOfPreviousStep(Rule, code="V-T1", severity=Severity.WARNING, fixable=Applicability.SAFE):
+    """A template asks for `output` of `previous_step`, which is the value itself.
+
+    ## What it does
+
+    Finds `previous_step.output`, `.result` and `.value` where the value of the previous step is a text, or an object
+    whose schema has no such key.
+
+    ## Why is this bad
+
+    `previous_step` is the value already; only `steps.NAME` has an `output`. The step fails when it is rendered.
+
+    ## Example
+
+    ```yaml
+    steps:
+      - name: draft
+        uses: agents.writer
+      - name: review
+        uses: agents.reviewer
+        input: "{{ previous_step.output }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    steps:
+      - name: draft
+        uses: agents.writer
+      - name: review
+        uses: agents.reviewer
+        input: "{{ previous_step }}"
+    ```
+
+    ## Fix safety
+
+    The template could not be rendered before, so the fix is safe; where it says what stands in for a missing key
+    (`or`, `default`, `if`), the fix is unsafe.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every template of every step."""
+        for located, node, template in template_nodes(subject):
+            for read in template.reads:
+                key = read.path[0] if read.root == "previous_step" and read.path else None
+                if key not in OUTPUT_NAMES or text_or_schema(subject, located, read, str(key)) is None:
+                    continue
+                message = f"step {located.name!r} asks for `previous_step.{key}`; `previous_step` is the value itself"
+                fix = _without(subject, node, f"previous_step.{key}")
+                if fix is not None and _OTHERWISE.search(template.source):
+                    fix = fix.as_unsafe()
+                yield self.finding(message, span_of(node), step=located.name, fix=fix)
+                break
+
+
+def _without(subject: Subject, node: Node, wrong: str) -> Fix | None:
+    """Take the key from the only place of a text that asks for it."""
+    start, end = subject.editor.start(node), subject.editor.end(node)
+    at = subject.text.find(wrong, start, end)
+    if subject.text.count(wrong, start, end) != 1 or subject.editor.is_anchored(node):
+        return None
+    return fix_of("Write `previous_step`", [Edit(at, at + len(wrong), "previous_step")])
+
+
+class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
+    """A template asks for a key that the schema of the value does not have.
+
+    ## What it does
+
+    Finds `previous_step.KEY` and `steps.NAME.output.KEY` where the value has a schema of an object without that key, or
+    is a text.
+
+    ## Why is this bad
+
+    The template cannot be rendered: the step fails after the one before it has been paid for.
+
+    ## Example
+
+    ```yaml
+    agents:
+      classifier:
+        model: openai:gpt-4o-mini
+        output_schema: {type: object, required: [category], properties: {category: {type: string}}}
+    steps:
+      - name: classify
+        uses: agents.classifier
+      - name: answer
+        uses: agents.writer
+        input: "About {{ previous_step.categroy }}"
+    ```
+
+    ## Use instead
+
+    ```yaml
+    agents:
+      classifier:
+        model: openai:gpt-4o-mini
+        output_schema: {type: object, required: [category], properties: {category: {type: string}}}
+    steps:
+      - name: classify
+        uses: agents.classifier
+      - name: answer
+        uses: agents.writer
+        input: "About {{ previous_step.category }}"
+    ```
+
+    ## Fix safety
+
+    There is no fix: only you know which key is meant.
+    """
+
+    def check(self, subject: Subject) -> Iterator[Finding]:
+        """Look at every template of every step."""
+        for located, node, template in template_nodes(subject):
+            for read in template.reads:
+                inner = read.path[2:] if read.root == "steps" else read.path if read.root == "previous_step" else ()
+                if (
+                    not inner
+                    or not isinstance(inner[0], str)
+                    or (read.root == "previous_step" and inner[0] in OUTPUT_NAMES)
+                ):
+                    continue
+                known = text_or_schema(subject, located, read, inner[0])
+                if known is None:
+                    continue
+                what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a text and has no keys"
+                whose = "previous_step" if read.root == "previous_step" else f"steps.{read.step}.output"
+                message = f"step {located.name!r} asks for `{whose}.{inner[0]}`, and that value {what}"
+                yield self.finding(message, span_of(node), step=located.name)

@@ -14,10 +14,10 @@ from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member, problem
 from flujo_aros.blueprint.options import Making, as_template
 from flujo_aros.errors import Hint
-from flujo_aros.pipeline.inputs import InputLike
 from flujo_aros.pipeline.loop import StateUpdate
 from flujo_aros.pipeline.model import STEP_NAME
 from flujo_aros.pipeline.names import nearest
+from flujo_aros.pipeline.template import InputLike
 
 _HAND_ON: Final = "flujo.builtins.passthrough"
 _APPEND: Final = "flujo.builtins.append"

@@ -21,9 +21,8 @@ from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.agree import Agree
-from flujo_aros.pipeline.builtins import EXTRACT
+from flujo_aros.pipeline.builtins import EXTRACT, Extraction
 from flujo_aros.pipeline.condition import Expressed
-from flujo_aros.pipeline.extraction import Extraction
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.loop import Loop
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep

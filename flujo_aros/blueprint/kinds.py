@@ -33,12 +33,12 @@ from flujo_aros.pipeline.branch import branch_key
 from flujo_aros.pipeline.builtins import built_in_step
 from flujo_aros.pipeline.facts import warnings_of
 from flujo_aros.pipeline.imports import OutputMapping
-from flujo_aros.pipeline.inputs import compile_input
 from flujo_aros.pipeline.model import Mistake, Pipeline, PipelineStep, find_mistakes, name_is_taken
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.options import Declared
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.step import Call, Step
+from flujo_aros.pipeline.template import compile_input
 
 MAX_STEPS: Final = 1_000
 """How many steps one file may have, nested ones included."""

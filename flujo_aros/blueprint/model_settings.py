@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from flujo_aros.blueprint.document import Node
 from flujo_aros.errors import Code, Place
-from flujo_aros.pipeline.model_settings import unknown_setting, wrong_setting
+from flujo_aros.pipeline.options import unknown_setting, wrong_setting
 
 
 class Report(Protocol):

@@ -15,10 +15,10 @@ from flujo_aros.contract import Check, Invalid, compile_contract
 from flujo_aros.errors import BlueprintError, Code, Hint, Place, Problem, TemplateError, UsageError
 from flujo_aros.host import AgentSpec
 from flujo_aros.pipeline.builtins import BUILTINS
-from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.condition import Expressed
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Common, StepContext
+from flujo_aros.pipeline.modules import resolved
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.step import REFERENCE
 from flujo_aros.pipeline.values import as_plain

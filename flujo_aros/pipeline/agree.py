@@ -15,7 +15,7 @@ from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.host import USED_UP, AgentSpec
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.fanout import FanOut
+from flujo_aros.pipeline.concurrency import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.options import Option, anything, known_options

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 from flujo_aros.errors import UsageError
-from flujo_aros.pipeline.callables import FunctionLike, called, resolved
 from flujo_aros.pipeline.condition import Condition
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import BodyLike, Branches, Common, Pipeline, StepContext, as_body
+from flujo_aros.pipeline.modules import FunctionLike, called, resolved
 from flujo_aros.pipeline.names import Where, nearest
 from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.parallel import check_scopes

@@ -9,23 +9,62 @@ import dataclasses
 import inspect
 import json
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
+from flujo_aros.contract import Contract, Invalid
 from flujo_aros.errors import UsageError
 from flujo_aros.host import AgentSpec
-from flujo_aros.pipeline.extraction import Extraction
+from flujo_aros.outcome import Accepted, Outcome, Reason, Rejected
+from flujo_aros.pipeline.ledger import Settlement
+from flujo_aros.pipeline.model import PipelineStep, StepContext
 from flujo_aros.pipeline.names import nearest
 from flujo_aros.pipeline.processing import Processing
-from flujo_aros.pipeline.step import Call
+from flujo_aros.pipeline.step import Call, Step
 from flujo_aros.pipeline.values import as_text
+from flujo_aros.recovery import Reply, declined, extract_prompt, grounded
+from flujo_aros.redaction import Vault
 
-if TYPE_CHECKING:
-    from flujo_aros.pipeline.model import PipelineStep
+
+@dataclass(frozen=True)
+class Extraction(Step):
+    """Takes from a text what a schema wants, by the prompt of the ladder's `extract`.
+
+    The text stands between lines that its author could not know, so that instructions in it stay data; secrets of a
+    known kind do not leave. A value that the text does not hold is refused, or reported as `not-in-output`; a model
+    that says that the text does not hold what is asked for is taken at its word.
+    """
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Ask for the value, and hold it against the text."""
+        contract = self.facts.contract
+        if contract is None:  # any text will do
+            return await super().run(context)
+        text = self._given.text(context.names())
+        vault = Vault(text, labelled=True)
+        run = await self._ask(extract_prompt(contract, text, vault), context, self.checks)
+        attempts: Sequence[Any] = run.outcome.attempts if isinstance(run.outcome, Rejected) else ()
+        said = next((each.text for each in attempts if each.text.strip()), run.outcome.text)
+        outcome = declined(Reply(said)) or grounded(run.outcome, source=vault.hide(text), contract=contract, whole=True)
+        return Settlement(_restored(outcome, contract, vault), run.calls, run.stages)
+
+
+def _restored(outcome: Outcome[Any], contract: Contract[Any], vault: Vault) -> Outcome[Any]:
+    """The outcome with the secrets of the text back in its value, which must then still be what is wanted."""
+    if not isinstance(outcome, Accepted) or not vault.found:
+        return outcome
+    verdict = contract.validate(vault.restore_value(outcome.value))
+    if isinstance(verdict, Invalid):
+        return Rejected(Reason.INVALID, verdict.issues, outcome.text)
+    return replace(outcome, value=verdict.value)
+
+
+# Without `from __future__ import annotations`: hints that are texts would be run whenever a blueprint names a built-in.
+
 
 _PREFIXES: Final = ("flujo.builtins.", "aros.builtins.", "aros.")
 _YES: Final = frozenset(
@@ -178,7 +217,7 @@ def built_in(name: str) -> Builtin | None:
     return found
 
 
-def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> "PipelineStep":
+def built_in_step(name: str, builtin: str, params: Mapping[str, Any] | None = None, **options: Any) -> PipelineStep:
     """A step that runs a built-in. `options` are those of `Call`, or of `Step` for `extract_from_text`.
 
     Raises `UsageError` for a built-in or a parameter that there is not.

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
-from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, Pipeline, StepContext
 from flujo_aros.pipeline.names import Where
@@ -20,7 +19,7 @@ from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, find, members_of, path_of
 from flujo_aros.pipeline.step import PREVIOUS
-from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
 
 InputTo: TypeAlias = Literal["initial_prompt", "import_artifacts", "both"]
 OnFailure: TypeAlias = Literal["abort", "skip", "continue_with_default"]

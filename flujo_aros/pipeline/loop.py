@@ -13,19 +13,18 @@ from flujo_aros.contract import CompletionSignal
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
 from flujo_aros.pipeline.branch import ConditionLike, as_condition, judged
-from flujo_aros.pipeline.callables import FunctionLike, called, resolved
+from flujo_aros.pipeline.concurrency import worst_trust
 from flujo_aros.pipeline.condition import Condition
-from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.merge import worst_trust
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, StepOutputs, as_body
+from flujo_aros.pipeline.modules import FunctionLike, called, resolved
 from flujo_aros.pipeline.names import StepReference, Where
 from flujo_aros.pipeline.options import Option, anything, known_options, refuse_wrong_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, find, path_of
 from flujo_aros.pipeline.step import PREVIOUS
-from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
 
 if TYPE_CHECKING:  # the agents bring pydantic-ai, which a loop of callables has no need of
     from flujo_aros.host import Conversation

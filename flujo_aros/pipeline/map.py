@@ -12,9 +12,8 @@ from annotated_types import Ge
 
 from flujo_aros.errors import UsageError
 from flujo_aros.outcome import Accepted, Trust
-from flujo_aros.pipeline.fanout import FanOut
+from flujo_aros.pipeline.concurrency import FanOut, MergeStrategy, merged_writes, worst_trust
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.merge import MergeStrategy, merged_writes, worst_trust
 from flujo_aros.pipeline.model import BodyLike, Common, Pipeline, StepContext, as_body
 from flujo_aros.pipeline.names import ROOTS, VARIABLES, Where
 from flujo_aros.pipeline.options import Option, anything, known_options

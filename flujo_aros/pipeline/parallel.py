@@ -12,19 +12,17 @@ from annotated_types import Ge
 from flujo_aros.errors import UsageError
 from flujo_aros.host import USED_UP
 from flujo_aros.outcome import Accepted
-from flujo_aros.pipeline.callables import called, resolved
-from flujo_aros.pipeline.fanout import FanOut
-from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
+from flujo_aros.pipeline.concurrency import REDUCERS, FanOut, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.ledger import Settlement
-from flujo_aros.pipeline.merge import REDUCERS, MergeStrategy, merged_writes, reduced, worst_trust
 from flujo_aros.pipeline.model import Branches, Common, Pipeline, StepContext, as_body
+from flujo_aros.pipeline.modules import called, resolved
 from flujo_aros.pipeline.names import Where, nearest
 from flujo_aros.pipeline.options import Option, function_option, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of
 from flujo_aros.pipeline.step import PREVIOUS, REFERENCE
-from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
 
 OnBranchFailure: TypeAlias = Literal["propagate", "ignore"]
 

@@ -27,17 +27,16 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AbstractAgent, AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
-from flujo_aros.pipeline.callables import imported, resolved
 from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
-from flujo_aros.pipeline.inputs import Input, InputLike, compile_input
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Common, StepContext
+from flujo_aros.pipeline.modules import imported, resolved
 from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import T
 from flujo_aros.pipeline.telling import tell_call
-from flujo_aros.pipeline.template import InputTemplate
+from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read
 from flujo_aros.redaction import SecretsIn

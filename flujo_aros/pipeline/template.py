@@ -8,11 +8,13 @@ is never compiled as a template.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import TracebackType
-from typing import Any, Final
+from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
 
 import jinja2
 from jinja2 import nodes
@@ -22,6 +24,7 @@ from jinja2.parser import Parser
 from flujo_aros.errors import Code, FilterError, TemplateError
 from flujo_aros.host import Prompt
 from flujo_aros.pipeline.names import (
+    OUTPUT_NAMES,
     ROOTS,
     VARIABLES,
     Read,
@@ -34,9 +37,139 @@ from flujo_aros.pipeline.names import (
     references_of,
     short,
 )
-from flujo_aros.pipeline.sandbox import ENVIRONMENT, FILTERS, MAX_OUTPUT_CHARS, PRESENT, Work, work
-from flujo_aros.pipeline.translate import Translated, adapt, key_of, translate
-from flujo_aros.pipeline.values import as_parts
+from flujo_aros.pipeline.options import Option, anything
+from flujo_aros.pipeline.sandbox import COUNTED, EACH, ENVIRONMENT, FILTERS, MAX_OUTPUT_CHARS, PRESENT, Work, work
+from flujo_aros.pipeline.values import as_parts, as_text
+
+_Reaching: TypeAlias = nodes.Getattr | nodes.Getitem
+
+# Linear: what follows a tag is taken up to the next brace at once, and trimmed afterwards.
+_FORM: Final = re.compile(
+    r"\{\{-?\s*(?:#(?P<opens>if|unless|each)\s(?P<what>[^{}]*)|/(?P<ends>if|unless|each)\s*-?|(?P<other>else)\s*-?)\}\}"
+)
+_BEFORE: Final = {"if": "{% if (", "unless": "{% if not (", "each": "{% for this in ("}
+_AFTER: Final = {"if": ")|optional %}", "unless": ")|optional %}", "each": ") %}"}
+_END: Final = {"if": "{% endif %}", "unless": "{% endif %}", "each": "{% endfor %}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A template in Jinja, and where each of its characters comes from."""
+
+    text: str
+    _starts: tuple[int, ...]
+    _origins: tuple[int, ...]
+    _copied: tuple[bool, ...]
+
+    def origin(self, offset: int) -> int:
+        """The place in the source as written."""
+        at = bisect_right(self._starts, offset) - 1
+        return self._origins[at] + (offset - self._starts[at] if self._copied[at] else 0)
+
+
+def translate(source: str) -> Translated:
+    """The template with flujo's own forms in Jinja's words.
+
+    >>> translate("{{#if a}}yes{{else}}no{{/if}}").text
+    '{% if (a)|optional %}yes{% else %}no{% endif %}'
+    """
+    pieces: list[tuple[str, int, bool]] = []
+    end = 0
+    for form in _FORM.finditer(source):
+        pieces.append((source[end : form.start()], end, True))
+        end = form.end()
+        opens = form["opens"]
+        if opens:
+            pieces.append((_BEFORE[opens], form.start(), False))
+            pieces.append((form["what"].rstrip("- \t\n"), form.start("what"), True))
+            pieces.append((_AFTER[opens], form.start(), False))
+        else:
+            pieces.append((_END[form["ends"]] if form["ends"] else "{% else %}", form.start(), False))
+    pieces.append((source[end:], end, True))
+    starts: list[int] = []
+    at = 0
+    for text, _, _ in pieces:
+        starts.append(at)
+        at += len(text)
+    text = "".join(piece[0] for piece in pieces)
+    return Translated(text, tuple(starts), tuple(piece[1] for piece in pieces), tuple(piece[2] for piece in pieces))
+
+
+def adapt(tree: nodes.Template) -> None:
+    """Give the names and loops of a syntax tree their meaning, in place."""
+    _name_outputs(tree)
+    for either in tree.find_all(nodes.Or):
+        either.left = _tolerant(either.left)
+    for used in tree.find_all(nodes.Filter):
+        if used.name == "optional" and isinstance(used.node, nodes.Expr):
+            used.node = _tolerant(used.node, whole=False)
+    for loop in tree.find_all(nodes.For):
+        source = cast("nodes.Expr", loop.iter)
+        if isinstance(loop.target, nodes.Name) and loop.target.name == "this":
+            source = _filtered(_tolerant(source), EACH)
+        loop.iter = _filtered(source, COUNTED)  # every turn is counted, so that nested loops over long data end
+
+
+def key_of(node: nodes.Node) -> str | int | None:
+    """The constant key by which a node reaches into what stands before it."""
+    if isinstance(node, nodes.Getattr):
+        return node.attr
+    if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
+        value = node.arg.value
+        return value if isinstance(value, (str, int)) else None
+    if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Neg) and isinstance(node.arg.node, nodes.Const):
+        value = node.arg.node.value
+        return -value if isinstance(value, int) else None
+    return None
+
+
+def _name_outputs(tree: nodes.Template) -> None:
+    """`steps.a`, `steps.a.result` and `steps.a.value` all mean `steps.a.output`."""
+    reached: list[_Reaching] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
+    outer = {id(node.node): node for node in reached}
+    for step in reached:
+        if not (isinstance(step.node, nodes.Name) and step.node.name == "steps"):
+            continue
+        asked = outer.get(id(step))
+        if isinstance(asked, nodes.Getattr) and asked.attr in OUTPUT_NAMES:
+            asked.attr = "output"
+        elif asked is None and isinstance(key_of(step), str):
+            _ask_output(step)
+
+
+def _ask_output(step: _Reaching) -> None:
+    """Turn `steps.a` into `steps.a.output` where it stands."""
+    if isinstance(step, nodes.Getattr):
+        step.node = nodes.Getitem(step.node, nodes.Const(step.attr, lineno=step.lineno), "load", lineno=step.lineno)
+        step.attr = "output"
+    else:
+        step.node = nodes.Getitem(step.node, step.arg, "load", lineno=step.lineno)
+        step.arg = nodes.Const("output", lineno=step.lineno)
+
+
+_OPERANDS: Final = (nodes.And, nodes.Or)
+
+
+def _tolerant(expression: nodes.Expr, *, whole: bool = True) -> nodes.Expr:
+    """The expression with null for whatever in it is not there. `whole`: it is none of the filter `optional` itself."""
+    if isinstance(expression, _OPERANDS):
+        expression.left = _tolerant(expression.left)
+        expression.right = _tolerant(expression.right)
+        return expression
+    if isinstance(expression, nodes.Not):
+        expression.node = _tolerant(expression.node)
+        return expression
+    if isinstance(expression, nodes.Compare):
+        expression.expr = _tolerant(expression.expr)
+        for operand in expression.ops:
+            operand.expr = _tolerant(operand.expr)
+        return expression
+    return _filtered(expression, "optional") if whole else expression
+
+
+def _filtered(expression: nodes.Expr, name: str) -> nodes.Filter:
+    return nodes.Filter(expression, name, [], [], None, None, lineno=expression.lineno)
+
 
 MAX_SOURCE_CHARS: Final = 100_000
 _MAX_TOKENS: Final = 3_000
@@ -391,3 +524,118 @@ def _offset_of(trace: TracebackType | None, program: jinja2.Template) -> int | N
             offset = program.get_corresponding_lineno(trace.tb_lineno)
         trace = trace.tb_next
     return offset
+
+
+InputLike: TypeAlias = Annotated[str | Mapping[str, Any] | list[Any], Option("template", fits=anything)]
+"""What may be written as the input of a step."""
+
+
+class Input(Protocol):
+    """A compiled input: text for a model, or a value for a callable."""
+
+    @property
+    def templates(self) -> tuple[InputTemplate, ...]:
+        """Every template in it."""
+        ...
+
+    def text(self, names: Mapping[str, Any]) -> str:
+        """What a model reads. Raises `TemplateError`."""
+        ...
+
+    def prompt(self, names: Mapping[str, Any]) -> Prompt:
+        """What a model is asked: the text, or its parts where there is an image or other content. Raises the same."""
+        ...
+
+    def value(self, names: Mapping[str, Any]) -> Any:
+        """What a callable gets. Raises `TemplateError`."""
+        ...
+
+
+class ShapedInput:
+    """An object or list whose texts are templates: a value for a callable, JSON for a model.
+
+    A leaf that is one lone `{{ expression }}` is the value itself; other leaves stay as they are.
+
+    >>> ShapedInput({"who": "{{ input }}", "n": 3}, where="input").value({"input": ["Ann"]})
+    {'who': ['Ann'], 'n': 3}
+    """
+
+    def __init__(self, source: Mapping[str, Any] | list[Any], *, where: Where | str) -> None:
+        self._where = where
+        try:
+            self._shape = _compiled(source, where, "")
+        except RecursionError as error:
+            raise TemplateError(f"{where} is nested too deeply", key=_key(where)) from error
+        self.templates = tuple(_templates(self._shape))
+
+    def text(self, names: Mapping[str, Any]) -> str:
+        """The rendered object as JSON."""
+        with self._placed():
+            return as_text(self.value(names))
+
+    def prompt(self, names: Mapping[str, Any]) -> Prompt:
+        """The rendered object as JSON; of a list with content in it each element by itself."""
+        with self._placed():
+            value = self.value(names)
+            return as_parts(value) or as_text(value)
+
+    @contextmanager
+    def _placed(self) -> Generator[None]:
+        """Say whose input it is that cannot be written as text."""
+        try:
+            yield
+        except TypeError as error:
+            raise TemplateError(f"{self._where}: {error}", key=_key(self._where)) from error
+
+    def value(self, names: Mapping[str, Any]) -> Any:
+        """The object with every template replaced by its value."""
+        return _rendered(self._shape, names)
+
+
+def compile_input(source: object, *, where: Where | str) -> Input:
+    """The input that is written so. Raises `TemplateError` for what can be known to be wrong."""
+    if isinstance(source, str):
+        return InputTemplate(source, where=where)
+    if isinstance(source, (Mapping, list)):
+        return ShapedInput(cast("Mapping[str, Any]", source), where=where)
+    message = f"{where} must be a template, or an object or list of templates, not {source!r}"
+    raise TemplateError(message, key=_key(where))
+
+
+def _key(where: Where | str) -> str | None:
+    return where.path if isinstance(where, Where) else None
+
+
+def _compiled(source: object, where: Where | str, path: str) -> Any:
+    if isinstance(source, str):
+        inside = path[1:]
+        here = replace(where, inside=inside) if isinstance(where, Where) else f"{where}, at {inside}"
+        return InputTemplate(source, where=here if path else where)
+    if isinstance(source, Mapping):
+        members = cast("Mapping[object, object]", source)
+        return {str(key): _compiled(value, where, f"{path}.{key}") for key, value in members.items()}
+    if isinstance(source, (list, tuple)):
+        elements = cast("list[object]", source)
+        return [_compiled(value, where, f"{path}.{index}") for index, value in enumerate(elements)]
+    return source
+
+
+def _templates(shape: object) -> Iterator[InputTemplate]:
+    if isinstance(shape, InputTemplate):
+        yield shape
+    elif isinstance(shape, dict):
+        for value in cast("dict[str, object]", shape).values():
+            yield from _templates(value)
+    elif isinstance(shape, list):
+        for value in cast("list[object]", shape):
+            yield from _templates(value)
+
+
+def _rendered(shape: Any, names: Mapping[str, Any]) -> Any:
+    if isinstance(shape, InputTemplate):
+        return shape.value(names)
+    if isinstance(shape, dict):
+        return {key: _rendered(value, names) for key, value in cast("dict[str, Any]", shape).items()}
+    if isinstance(shape, list):
+        return [_rendered(value, names) for value in cast("list[object]", shape)]
+    return shape

@@ -13,9 +13,8 @@ from typing import Any, Final
 from flujo_aros.contract import Check, Contract, Output, compile_contract, name_of, with_checks
 from flujo_aros.errors import ContractError, TemplateError, UsageError
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Risk, Trust
-from flujo_aros.pipeline.callables import resolved
 from flujo_aros.pipeline.condition import Expressed
-from flujo_aros.pipeline.modules import SUFFIX, is_allowed, use_file
+from flujo_aros.pipeline.modules import SUFFIX, is_allowed, resolved, use_file
 from flujo_aros.recovery import Ask, Ladder, Native, Reply, Task, advance, is_continuation, ladder_for
 from flujo_aros.settings import Settings
 from flujo_aros.telemetry.records import Chapter, JournalAsk, JournalReading, Story

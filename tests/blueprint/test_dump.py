@@ -23,9 +23,8 @@ from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.pipeline.agree import Agree
 from flujo_aros.pipeline.branch import Branch
-from flujo_aros.pipeline.builtins import built_in_step, stringify
+from flujo_aros.pipeline.builtins import Extraction, built_in_step, stringify
 from flujo_aros.pipeline.cached import Cached
-from flujo_aros.pipeline.extraction import Extraction
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.imports import Import, OutputMapping
 from flujo_aros.pipeline.loop import Loop, StateUpdate

@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.settings import ModelSettings
 
 from flujo_aros.blueprint.load import inspect_blueprint
-from flujo_aros.pipeline.model_settings import SETTINGS
+from flujo_aros.pipeline.options import SETTINGS
 
 
 def told(settings: str, *, of_step: bool = False) -> list[str]:

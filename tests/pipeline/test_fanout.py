@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from flujo_aros.pipeline.fanout import FanOut
+from flujo_aros.pipeline.concurrency import FanOut
 from flujo_aros.pipeline.parallel import Parallel
 from flujo_aros.pipeline.results import BodyResult, RunStatus
 from flujo_aros.pipeline.runner import Runner

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from flujo_aros.errors import TemplateError
 from flujo_aros.pipeline.names import Read
-from flujo_aros.pipeline.template import InputTemplate
-from flujo_aros.pipeline.translate import translate
+from flujo_aros.pipeline.template import InputTemplate, translate
 
 NAMES: dict[str, Any] = {
     "input": "a ticket",

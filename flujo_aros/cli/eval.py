@@ -220,6 +220,8 @@ def _other(file: Path, pipeline: Pipeline, allow: list[str], folders: Sequence[P
 def _cases(rows: str, first: int | None) -> list[Case]:
     with CaseFile(rows, "ROWS") as file:
         cases = [case for number, case in enumerate(file) if first is None or number < first]
+        if file.unapplied:
+            stderr_console().print(f"not applied, as only pydantic-evals can: {', '.join(file.unapplied)}")
     wrong = next((case for case in cases if case.error is not None), None)
     if wrong is not None:
         raise UsageError(f"ROWS: row {wrong.key}: {wrong.error}")

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -332,10 +333,11 @@ def _print_step(step: dict[str, Any], number: str, depth: int, console: Console)
         table.add_row(label, Text(words))
     if table.row_count:
         console.print(Padding(table, (0, 0, 0, depth + 3), expand=False))
+    inside = count(1)  # across branches, so that no two steps have one number
     for scope, steps in step.get("bodies", {}).items():
         console.print(Padding(Text(scope or "steps", style="cyan"), (0, 0, 0, depth + 3), expand=False))
-        for at, each in enumerate(steps, start=1):
-            _print_step(each, f"{number}.{at}", depth + 5, console)
+        for each in steps:
+            _print_step(each, f"{number}.{next(inside)}", depth + 5, console)
 
 
 def _facts(step: dict[str, Any]) -> list[tuple[str, str]]:

@@ -88,8 +88,10 @@ class CaseFile:
         self._option = option
         self._dataset: list[Case] | None = None
         self._lines: IO[bytes] | None = None
+        self.unapplied: tuple[str, ...] = ()
+        """The evaluators of a dataset of pydantic-evals that only pydantic-evals can apply."""
         if str(source).endswith(DATASETS):
-            self._dataset = read_dataset(source, option)
+            self._dataset, self.unapplied = _dataset_of(source, option)
             cases: Iterable[Case] = self._dataset
         else:
             self._lines = _seekable(str(source), option)
@@ -252,6 +254,7 @@ def _said(error: ValueError | RecursionError) -> str:
 
 # Datasets of pydantic-evals, as YAML or JSON: `cases` of `name`, `inputs`, `expected_output`, `metadata`, `evaluators`.
 
+_APPLIED: Final = ("EqualsExpected", "Equals")
 _CASE_KEYS: Final = ("name", "inputs", "expected_output", "metadata", "evaluators")
 _OWN: Final = ("context", "check")
 """What a case has beyond that; it is kept under `metadata`, in `aros`."""
@@ -262,6 +265,11 @@ def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
 
     Of its evaluators only `EqualsExpected` and `Equals` say what is expected; others need pydantic-evals itself.
     """
+    return _dataset_of(file, option)[0]
+
+
+def _dataset_of(file: str | Path, option: str) -> tuple[list[Case], tuple[str, ...]]:
+    """Its cases, and the evaluators that are not applied to them."""
     path = Path(file)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -273,7 +281,15 @@ def read_dataset(file: str | Path, option: str = "cases") -> list[Case]:
     cases = found.get("cases") if is_dict(found) else None
     if not is_list(cases):
         raise UsageError(f"{option}: {str(file)!r} has no list `cases`: it is not a dataset of pydantic-evals")
-    return [_of_dataset(number, each, f"{option}: {str(file)!r}: case {number}") for number, each in enumerate(cases)]
+    read = [_of_dataset(number, each, f"{option}: {str(file)!r}: case {number}") for number, each in enumerate(cases)]
+    named = [*_evaluators(found), *(name for case in cases for name in _evaluators(case))]
+    return read, tuple(dict.fromkeys(name for name in named if name not in _APPLIED))
+
+
+def _evaluators(written: Mapping[str, Any]) -> Iterator[str]:
+    """The names of evaluators, each written as a string or as the one key of a mapping."""
+    for each in written.get("evaluators") or ():
+        yield each if isinstance(each, str) else next(iter(each), "") if is_dict(each) else str(each)
 
 
 def _of_dataset(number: int, written: Any, where: str) -> Case:

@@ -419,7 +419,8 @@ class _Evaluating:
             return Verdict.WRONG, failed, scored, Usage()
         if not bad:
             return Verdict.RIGHT, "", scored, Usage()
-        differs = f"{bad[0].place} is {_short(bad[0].found)}, expected {_short(bad[0].expected)}"
+        wanted = "expected " + ("no value" if bad[0].expected is None else _short(bad[0].expected))
+        differs = f"{bad[0].place} is {_short(bad[0].found)}, {wanted}"
         if self.judge is None:
             return Verdict.WRONG, differs, scored, Usage()
         return await self._asked(case, output, scored)

@@ -146,6 +146,14 @@ def test_rows_are_written_as_a_dataset_and_read_as_one(aros: Aros, server: Model
     assert json.loads(ended.stdout)["right"] == 2
 
 
+def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServer) -> None:
+    evaluated(aros, "--save-dataset", "tickets.yaml")
+    file = Path("tickets.yaml")
+    file.write_text(file.read_text("utf-8") + "- IsInstance: dict\n- LLMJudge\n", encoding="utf-8")
+    ended = aros("eval", "triage.yaml", "tickets.yaml")
+    assert "not applied, as only pydantic-evals can: IsInstance, LLMJudge\n" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

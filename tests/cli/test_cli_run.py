@@ -244,6 +244,15 @@ def test_plan_as_json_holds_the_whole_schema(aros: Aros, triage: str) -> None:
     assert post["function"] == "shop:letter"
 
 
+def test_plan_numbers_the_steps_of_all_branches_through(aros: Aros) -> None:
+    step = "- {name: NAME, uses: flujo.builtins.stringify, input: '{{ input }}'}"
+    branches = "".join(f"      {name}: [{step[2:].replace('NAME', name)}]\n" for name in ("yes", "no"))
+    head = "name: b\nsteps:\n  - name: route\n    kind: conditional\n    condition_expression: input\n    branches:\n"
+    Path("b.yaml").write_text(head + branches, encoding="utf-8")
+    lines = [line.split() for line in aros("plan", "b.yaml").stdout.splitlines()]
+    assert [line[0] for line in lines if line and line[0].startswith("1.")] == ["1.1", "1.2"]
+
+
 def test_plan_imports_nothing(aros: Aros, triage: str, shop: Path) -> None:
     (shop / "shop.py").write_text("raise SystemExit('imported')")
     assert aros("plan", triage).exit_code == 0

@@ -113,14 +113,14 @@ class _Asked:
                 yield from self.fields(inner, depth + 1)
 
     def _with_fields(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The schema of the object that it is, or that its elements are, or that it is beside null."""
+        """The schema of the object that it is, or that its elements are, or the only one that it may be."""
         known = self._simple(schema)
         if known.get("type") == "array":
             return self._simple(_mapping(known.get("items")))
         options = cast("list[Any]", known.get("anyOf") or known.get("oneOf") or [])
         several = [self._simple(_mapping(each)) for each in options]
-        others = [each for each in several if each.get("type") != "null"]
-        return others[0] if len(others) == 1 else known
+        objects = [each for each in several if each.get("type") == "object"]
+        return objects[0] if len(objects) == 1 else known
 
     def words(self, schema: Mapping[str, Any], depth: int = 0, *, quoted: bool = True) -> str:
         """The type and its limits in a few words; `quoted` where a text has to be written as JSON."""

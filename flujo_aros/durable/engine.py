@@ -770,7 +770,8 @@ def task_of(row: RunRow, recording: RunRecording, local: _Local | None = None) -
     if row.seconds:
         before[""] = Work(seconds=row.seconds)
     shared, deps = SharedContext.of(value), None if local is None else local.task.deps
-    task = RunTask(row.run_id, given, shared, deps, recording.recorded, asked, answer, channel, before)
+    task = RunTask(row.run_id, given, shared, deps, recording.recorded, asked, answer, channel=channel, before=before)
+    task.deferred = recording.deferred
     task.carrier = dict(row.carrier or {})
     task.resumed = row.epoch > 1
     return task

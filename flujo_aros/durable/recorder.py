@@ -20,7 +20,15 @@ from flujo_aros.pipeline.ledger import RunLedger, Settlement, Slot
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.pause import has_conversation, is_final, slots_of
 from flujo_aros.pipeline.recorded import as_saved, recorded_step
-from flujo_aros.pipeline.results import RecordedStep, RecordedWork, RunResult, StepResult, StepStatus, Work
+from flujo_aros.pipeline.results import (
+    DeferredWork,
+    RecordedStep,
+    RecordedWork,
+    RunResult,
+    StepResult,
+    StepStatus,
+    Work,
+)
 from flujo_aros.pipeline.step import Step
 
 P = ParamSpec("P")
@@ -125,6 +133,10 @@ class RunRecording:
             for step in steps
             if slots[step.name].result.status is StepStatus.PAUSED
         }
+        paused = None if run.paused is None or run.answer is None else run.paused
+        self.deferred: Mapping[str, DeferredWork] = {
+            name: DeferredWork.model_validate(work) for name, work in ((paused or {}).get("deferred") or {}).items()
+        }
         self._written = {name: _state(slot.result) for name, slot in self.recorded.items()}
         self._left_open = {row.name for row in rows if row.status is None}
         self._known = {row.name for row in rows}
@@ -215,7 +227,8 @@ class RunRecording:
     @contextmanager
     def calls_of(self, slot: Slot) -> Generator[None]:
         """Record every model call inside the block as one of this step."""
-        with recorded_by(_Calls(self, slot.name)):
+        begun = self.deferred.get(slot.name)
+        with recorded_by(_Calls(self, slot.name, 0 if begun is None else begun.pauses)):
             yield
 
     def plain(self, step: PipelineStep, settlement: Settlement[Any]) -> Settlement[Any]:
@@ -357,6 +370,8 @@ class _Calls:
 
     recording: RunRecording
     step: str
+    pauses: int = 0
+    """How often the step has paused in the middle of its work: the calls after a pause are others than before it."""
     keeps_tools = True
 
     async def call(
@@ -369,6 +384,7 @@ class _Calls:
         question: Question | None = None,  # noqa: ARG002 - calls of a durable run are known by their step
     ) -> Record:
         """As `CallRecorder`."""
+        kind = f"{kind} after pause {self.pauses}" if self.pauses else kind
         return await self.recording.call(self.step, kind, make, model, size)
 
 

@@ -536,7 +536,13 @@ class _Run:
             self.context.spend(usage)
 
         with _recorded_by_turn(self.turn + 1):
-            settled = await step.run(replace(self.context, previous=prompt, spend=spend, name=step.name))
+            try:
+                settled = await step.run(replace(self.context, previous=prompt, spend=spend, name=step.name))
+            except PauseRun as pause:
+                raise UsageError(
+                    f"agent {step.name!r} wants to call tools that need an approval, which a turn of an ensemble "
+                    f"cannot wait for: {pause.message}"
+                ) from pause
         self.calls += settled.attempts
         said = settled.outcome if isinstance(settled.outcome, Accepted) else None
         because = settled.outcome.because if isinstance(settled.outcome, Degraded) else settled.outcome

@@ -17,6 +17,14 @@ from flujo_aros.host.content import (
     has_content as has_content,
     is_content as is_content,
 )
+from flujo_aros.host.deferral import (
+    Approval as Approval,
+    CallsDeferred as CallsDeferred,
+    Decision as Decision,
+    Deferral as Deferral,
+    DeferredCall as DeferredCall,
+    Result as Result,
+)
 from flujo_aros.host.direct import Call as Call, calls_made_by as calls_made_by, request_once as request_once
 from flujo_aros.host.envelope import ENVELOPE as ENVELOPE, object_schema as object_schema
 from flujo_aros.host.faults import USED_UP as USED_UP, refuses_schema as refuses_schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
@@ -17,6 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from flujo_aros.contract import Check, Contract, TaggedContract, with_checks
 from flujo_aros.errors import UsageError
 from flujo_aros.host.capability import Aros
+from flujo_aros.host.deferral import without_deferral
 from flujo_aros.host.direct_run import DirectAgent
 from flujo_aros.host.envelope import object_schema
 from flujo_aros.host.model_facts import made_model, profile_of
@@ -119,7 +120,7 @@ async def direct_agent(
 
 async def agent_with_tools(
     spec: AgentSpec,
-    tools: Sequence[Callable[..., Any]],
+    tools: Sequence[Any],
     contract: Contract[T] | None,
     ladder: Ladder | None,
     models: ModelSource | None,
@@ -202,7 +203,7 @@ class _Kept:
         self.contracts[key] = (contract, *checks), made
         return made
 
-    def with_tools(self, spec: AgentSpec, model: Model, tools: Sequence[Callable[..., Any]]) -> Agent[Any, Any]:
+    def with_tools(self, spec: AgentSpec, model: Model, tools: Sequence[Any]) -> Agent[Any, Any]:
         """The agent of a spec with these tools, made once."""
         key = (id(spec), id(model), *map(id, tools))
         known = self.tooled.get(key)
@@ -260,7 +261,7 @@ def _of_spec(spec: AgentSpec, model: Model, contract: Contract[T] | None, ladder
     return DirectAgent(spec.name, model, contract, ladder, instructions or None, settings, request)
 
 
-def _with_tools(spec: AgentSpec, model: Model, tools: Sequence[Callable[..., Any]]) -> Agent[Any, Any]:
+def _with_tools(spec: AgentSpec, model: Model, tools: Sequence[Any]) -> Agent[Any, Any]:
     settings = cast("ModelSettings", dict(spec.model_settings)) if spec.model_settings else None
     try:
         return Agent.from_spec(
@@ -294,7 +295,7 @@ def hosted_agent(
     agent.root_capability.apply(parts.append)
     has_own = any(isinstance(part, Aros) for part in parts)
     add = () if has_own else (Aros(contract, ladder),)
-    if contract is None or agent.output_type is not str:
+    if contract is None or without_deferral(agent.output_type) is not str:
         return HostedAgent(agent, contract, add=add)
     if mode == "auto":
         native = isinstance(agent.model, Model) and bool(profile_of(agent.model).get("supports_json_schema_output"))

@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 
 from pydantic import AfterValidator, TypeAdapter
 from pydantic_ai import (
-    DeferredToolRequests,
     ModelRetry,
     NativeOutput,
     PromptedOutput,
@@ -37,6 +36,7 @@ from flujo_aros.contract import (
     name_of,
 )
 from flujo_aros.errors import ContractError, UsageError
+from flujo_aros.host.deferral import without_deferral
 from flujo_aros.host.envelope import object_schema
 from flujo_aros.outcome import Accepted, Outcome
 from flujo_aros.reading.payload import judged_awaiting
@@ -136,7 +136,7 @@ def shown_contract(like: Any) -> Contract[Any] | None:
     if isinstance(like, TextOutput):
         return contract_of(getattr(cast("Any", like).output_function, "__name__", None))
     single = _single(like)
-    if not isinstance(single, type) or issubclass(single, (str, DeferredToolRequests)):
+    if not isinstance(single, type) or issubclass(single, str):
         return None
     try:
         contract: Contract[Any] = model_contract(single) or compile_contract(cast("type[Any]", single))
@@ -146,7 +146,8 @@ def shown_contract(like: Any) -> Contract[Any] | None:
 
 
 def _single(like: Any) -> Any:
-    """The type inside of the host's markers for output modes."""
+    """The type inside of the host's markers for output modes, and without deferred calls beside it."""
+    like = without_deferral(like)
     if isinstance(like, (NativeOutput, PromptedOutput)):
         return cast("Any", like).outputs
     return cast("Any", like).output if isinstance(like, ToolOutput) else like

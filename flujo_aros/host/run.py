@@ -30,6 +30,7 @@ from flujo_aros.host.agent import (
     named_model,
 )
 from flujo_aros.host.content import Prompt
+from flujo_aros.host.deferral import CallsDeferred, Decision, Deferral, deferring
 from flujo_aros.host.direct_run import DirectAgent, DirectRun
 from flujo_aros.host.faults import PROVIDER_FAULTS, issue_of, reason_of, retry_after_of, sentence
 from flujo_aros.host.live import Live, Showing
@@ -118,7 +119,8 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     evidence: Evidence | None = None,
     repeated: bool = False,
     refusals: dict[str, str] | None = None,
-    tools: Sequence[Callable[..., Any]] = (),
+    tools: Sequence[Any] = (),
+    resumed: tuple[Deferral, Mapping[str, Decision]] | None = None,
 ) -> AgentRun[T]:
     """Run an agent once for an output that satisfies the contract, and all `checks`, which may be async.
 
@@ -131,9 +133,11 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     which override the agent's. `history` is the conversation before the prompt. `secrets` are masked in repair prompts.
     `evidence` is the statistics for an adaptive ladder. `repeated`: the caller retries after provider errors, so the
     client of the provider does not. `refusals` are the schemas that models refused earlier: they are
-    requested in words, and new ones are added. `tools` are the functions that a spec names.
+    requested in words, and new ones are added. `tools` are the functions that a spec names. `resumed` is what an
+    earlier run has left to be decided, and what was decided on each call: the run goes on from there.
 
-    Raises `UsageError` before any model call if the agent cannot be run as described. `UsageLimitExceeded`,
+    Raises `UsageError` before any model call if the agent cannot be run as described, and `CallsDeferred` if it waits
+    for somebody to decide on tool calls. `UsageLimitExceeded`,
     `LimitReached`, cancellation and the errors of the agent's own tools pass through.
     """
     every = checks if contract is None else (*contract.awaited, *checks)
@@ -154,7 +158,7 @@ async def run_agent(  # noqa: PLR0913 (one call with every option of a step, all
     record = RunRecord(options)
     shown = wanted if isinstance(agent, AgentSpec) else wanted or shown_contract(agent.output_type)
     showing = live and Showing(live, shown, record)
-    ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps)
+    ask = _Asked(prompt, RunUsage(), _usage_limits(limits), settings, history, showing, deps, resumed)
     path: Callable[[], Awaitable[Outcome[T]]]
     # Here, and nowhere else, the two ways part: an agent without tools needs no agent graph.
     timeout = agent.timeout if isinstance(agent, AgentSpec) else None
@@ -192,6 +196,20 @@ class _Asked:
     history: Sequence[ModelMessage] | None
     showing: Showing | None
     deps: Any
+    resumed: tuple[Deferral, Mapping[str, Decision]] | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments of `Agent.run` that say where the conversation begins."""
+        if self.resumed is not None:
+            deferral, decisions = self.resumed
+            return deferral.resumed(decisions)
+        return {"user_prompt": self.prompt, "message_history": self.history}
+
+    @property
+    def before(self) -> int:
+        """How many messages there were before those of the run."""
+        return len(self.history or ()) if self.resumed is None else self.resumed[0].before
 
 
 def _usage_limits(limits: CallLimits | UsageLimits | None) -> UsageLimits | None:
@@ -237,17 +255,18 @@ async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Ou
 
 async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Outcome[T]:
     """The run of an agent of one's own, by pydantic-ai."""
-    extra: dict[str, Any] = {} if hosted.output_type is None else {"output_type": hosted.output_type}
+    extra: dict[str, Any] = {}
+    if hosted.output_type is not None:
+        extra["output_type"] = [hosted.output_type, DeferredToolRequests]
     extra.update(recorded_run(hosted.agent, hosted.add))
     if ask.showing is not None and await _graph_streams(hosted.agent):
         extra["event_stream_handler"] = ask.showing
     else:
         record.viewer = ask.showing
     try:
-        result = await hosted.agent.run(
-            ask.prompt,
+        result = await deferring(hosted.agent).run(
+            **ask.given,
             instructions=hosted.instructions,
-            message_history=ask.history,
             deps=ask.deps,
             model_settings=cast("ModelSettings | None", ask.settings),
             usage=ask.usage,
@@ -262,7 +281,12 @@ async def _hosted(hosted: HostedAgent[T], ask: _Asked, record: RunRecord) -> Out
     except PROVIDER_FAULTS as error:
         silent = _no_output(record, error)
         return _failed(error, record, schema_sent=hosted.schema_sent) if silent is None else silent
-    record.messages = tuple(result.new_messages())
+    messages = result.all_messages()
+    if isinstance(result.output, DeferredToolRequests):
+        parameters = record.exchange.parameters
+        tools = parameters.function_tools if parameters else ()
+        raise CallsDeferred(Deferral.of(result.output, messages, tools, ask.before))
+    record.messages = tuple(messages[ask.before :])
     return _ended(result, record, hosted.contract)
 
 
@@ -285,8 +309,6 @@ def _failed(error: Exception, record: RunRecord, *, schema_sent: bool) -> Reject
 
 def _ended(result: AgentRunResult[Any], record: RunRecord, contract: Contract[T] | None) -> Outcome[T]:
     """The outcome of a run that the host has ended with an output."""
-    if isinstance(result.output, DeferredToolRequests):
-        return _deferred(result.output)
     if record.outcome is None:
         return _unread(result.output, result.response.text or "", contract)
     if contract is None and isinstance(record.outcome, Accepted):
@@ -302,15 +324,6 @@ def _unread(output: Any, text: str, contract: Contract[T] | None) -> Outcome[T]:
     if isinstance(verdict, Invalid):
         return Rejected(Reason.INVALID, verdict.issues, text)
     return Accepted(verdict.value, Trust.CLEAN, "first", (), text)
-
-
-def _deferred(requests: DeferredToolRequests) -> Rejected:
-    """The rejection of a run that has ended with tool calls for somebody else: no value, and nobody to give one."""
-    waiting = [("approval", call.tool_name) for call in requests.approvals]
-    waiting += [("a result from outside", call.tool_name) for call in requests.calls]
-    named = ", ".join(f"{name} ({what})" for what, name in waiting)
-    words = f"the agent waits for tool calls that were deferred: {named}; a pipeline cannot answer them"
-    return Rejected(Reason.NO_JSON, (Issue("$", "deferred_tool_calls", words),), "")
 
 
 def _no_output(record: RunRecord, error: Exception) -> Rejected | None:

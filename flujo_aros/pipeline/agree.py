@@ -211,7 +211,7 @@ class Agree(Common):
         verdict = self.contract.validate(context.answer.value)
         if isinstance(verdict, Invalid):
             told = "; ".join(f"{issue.path}: {issue.message}" for issue in verdict.issues[:5])
-            raise PauseRun(f"{question}\nThe answer was not taken: {told}", schema)
+            raise PauseRun(f"{question}\nThe answer was not accepted: {told}", schema)
         return Accepted(verdict.value, Trust.CLEAN, "person", (), as_json(context.answer.value))
 
     def _note(

@@ -23,7 +23,7 @@ from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, se
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext
 from flujo_aros.pipeline.names import Read
 from flujo_aros.pipeline.recorded import as_saved
-from flujo_aros.pipeline.results import BodyResult, StepResult, StepStatus, may_pass
+from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, StepStatus, may_pass
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import Step
@@ -116,6 +116,7 @@ class Execution:
     recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
     asked: str | None = None
     answer: Answer | None = None
+    deferred: Mapping[str, DeferredWork] = field(default_factory=dict[str, DeferredWork])
     refusals: dict[str, str] = field(default_factory=dict[str, str])
     """The schemas that models have refused in this run, and why: no step has them refused once more."""
     recording: Recording | None = None
@@ -285,6 +286,7 @@ class Execution:
             live=None if self.live is None else partial(self._show, self.live, slot, retry),
             allowance=None if frame.budget is None else StepAllowance(frame.budget),
             answer=self.answer if slot.name == self.asked else None,
+            deferred=self.deferred.get(slot.name),
             shared=frame.shared,
             bodies=partial(self._body, frame, place, slot),
         )

@@ -65,25 +65,30 @@ class Human(Common):
         message = self.templates[0].text(context.names())
         if context.answer is None:
             raise self._pause(message)
-        outcome = await judged_awaiting(self.judge(context.answer.value), self.checks)
+        outcome = await judged_awaiting(judged_answer(context.answer.value, self.contract), self.checks)
         if isinstance(outcome, Accepted):
             return Settlement(outcome)
-        raise self._pause(f"{message}\nThe answer was not taken:{_refusal(cast('Rejected', outcome).issues)}")
-
-    def judge(self, answer: Any) -> Outcome[Any]:
-        """The answer as a value, or why it is none; the checks are not asked here."""
-        contract = self.contract
-        if contract is None:
-            return Accepted(answer, Trust.CLEAN, "first", (), _shown(answer))
-        verdict = contract.validate(answer)
-        if not isinstance(verdict, Invalid):
-            return Accepted(verdict.value, Trust.CLEAN, "first", (), _shown(answer))
-        if isinstance(answer, str):
-            return read(answer, contract, truncated=False)
-        return Rejected(Reason.INVALID, verdict.issues, _shown(answer))
+        raise self._pause(refused_answer(message, outcome))
 
     def _pause(self, message: str) -> PauseRun:
         return PauseRun(message, None if self.contract is None else self.contract.json_schema)
+
+
+def judged_answer(answer: Any, contract: Contract[Any] | None) -> Outcome[Any]:
+    """The answer of a person as a value, or why it is none. A string is parsed where the contract wants no string."""
+    if contract is None:
+        return Accepted(answer, Trust.CLEAN, "first", (), _shown(answer))
+    verdict = contract.validate(answer)
+    if not isinstance(verdict, Invalid):
+        return Accepted(verdict.value, Trust.CLEAN, "first", (), _shown(answer))
+    if isinstance(answer, str):
+        return read(answer, contract, truncated=False)
+    return Rejected(Reason.INVALID, verdict.issues, _shown(answer))
+
+
+def refused_answer(message: str, outcome: Outcome[Any]) -> str:
+    """The question once more, with what is wrong with the answer."""
+    return f"{message}\nThe answer was not accepted:{_refusal(cast('Rejected', outcome).issues)}"
 
 
 def _refusal(issues: Sequence[Issue]) -> str:

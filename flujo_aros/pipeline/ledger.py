@@ -27,7 +27,7 @@ from flujo_aros.usage import Usage
 
 if TYPE_CHECKING:
     from flujo_aros.host import Conversation, StageRecord
-    from flujo_aros.pipeline.results import BodyResult
+    from flujo_aros.pipeline.results import BodyResult, DeferredWork
     from flujo_aros.pipeline.shared import Path, Write
 
 
@@ -39,14 +39,17 @@ _MAX_ERROR_CHARS: Final = 2000
 class PauseRun(Exception):
     """Raised by a step that must wait for a person: the run settles as paused and can be resumed with an answer.
 
-    `input_schema` is the JSON Schema that the answer must satisfy. `step` is filled in by the run;
-    `excused` is as in a `Settlement`.
+    `input_schema` is the JSON Schema that the answer must satisfy, `deferred` what the step needs to go on with it.
+    `step` is filled in by the run; `excused` is as in a `Settlement`.
     """
 
-    def __init__(self, message: str, input_schema: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, input_schema: Mapping[str, Any] | None = None, deferred: DeferredWork | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.input_schema = input_schema
+        self.deferred = deferred
         self.step: str | None = None
         self.excused: tuple[str, ...] = ()
 
@@ -116,6 +119,8 @@ class Slot:
         self.shown_anew = False
         """Which attempt has written the text that is shown, and whether no value of it has been shown yet."""
         self.read_trust = self.input_trust = Trust.CLEAN
+        self.deferred: DeferredWork | None = None
+        """What the step has left to go on with, where it has paused in the middle of its work."""
         self.write_trusts: dict[Path, Trust] = {}
         """What the values are worth that the steps inside it have put into the context."""
 
@@ -183,6 +188,7 @@ class Slot:
             self._settle(*self._judge(), self._reported)
             return False
         if isinstance(raised, PauseRun):
+            self.deferred = raised.deferred if raised.step is None else None  # a step inside has left it
             self._settle(StepStatus.PAUSED, f"waits for an answer: {raised.message}", None)
             return False
         ours = isinstance(raised, Exception)

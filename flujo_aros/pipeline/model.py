@@ -44,7 +44,7 @@ from flujo_aros.pipeline.options import (
     refuse_wrong_options,
     wrong_options,
 )
-from flujo_aros.pipeline.results import BodyResult, OnDegraded, T
+from flujo_aros.pipeline.results import BodyResult, DeferredWork, OnDegraded, T
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.template import InputTemplate
 from flujo_aros.usage import Allowance, Usage
@@ -113,7 +113,8 @@ class StepContext:
     the tools of agents see as `ctx.deps`. `allowance` is asked before each model call. `evidence` is what ladders that
     adapt go by, `refusals` the schemas that models have refused in this run, `said` the conversation of the agent steps
     before it. `live` wants each piece of a reply as it comes; None: nobody is watching. `answer` is what a person has
-    said to the step in which the run had paused.
+    said to the step in which the run had paused, and `deferred` what a step goes on with that had paused in the middle
+    of its work.
     """
 
     input: Any
@@ -131,6 +132,7 @@ class StepContext:
     live: Live | None = None
     allowance: Allowance | None = None
     answer: Answer | None = None
+    deferred: DeferredWork | None = None
     shared: SharedContext | None = None
     bodies: BodyRunner | None = None
 

@@ -42,6 +42,7 @@ def paused_run(pipeline: Pipeline, ledger: RunLedger, pause: PauseRun, given: An
         steps=[recorded_step(slot, talks=talks) for slot in final],
         seconds=ledger.seconds,
         begun={result.name: RecordedWork.of(result) for result in begun},
+        deferred={slot.name: slot.deferred for slot in ledger.settled if slot.deferred is not None},
     )
 
 

@@ -305,6 +305,31 @@ class RecordedWork(RecordedUsage):
         return Work(self.usage, self.seconds)
 
 
+class DeferredToolCall(Strict):
+    """One tool call that waits for an approval, or for a result from elsewhere (`kind`)."""
+
+    id: str
+    tool: str
+    args: dict[str, Any] = {}
+    kind: Literal["approval", "result"] = "approval"
+    input_schema: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class DeferredWork(Strict):
+    """What an agent step goes on with once its tool calls are decided: the calls, and its conversation so far.
+
+    `before` counts the messages before its own. `pauses` is how often the step has paused, and `iteration` in which of
+    its iterations it is.
+    """
+
+    calls: list[DeferredToolCall]
+    messages: list[Any]
+    before: int = 0
+    pauses: int = 1
+    iteration: int = 0
+
+
 _VERSION: Final = 1
 
 
@@ -313,6 +338,7 @@ class PausedRun(Strict):
 
     `step` is the full name of the step that asks, `message` what it asks, `input_schema` what the answer must satisfy.
     `seconds` is how long the run has worked so far, and `begun` what the steps that go on have taken of that.
+    `deferred` has, by the name of the step, the work of agents that wait for a decision on their tool calls.
     `carrier` holds what observers want to find again, such as the `traceparent` of the paused run.
     Values in it are those of the run: it is as private as they are.
     """
@@ -329,6 +355,7 @@ class PausedRun(Strict):
     steps: list[RecordedStep] = Field(default_factory=list[RecordedStep])
     seconds: float = 0.0
     begun: dict[str, RecordedWork] = Field(default_factory=dict[str, RecordedWork])
+    deferred: dict[str, DeferredWork] = Field(default_factory=dict[str, DeferredWork])
     carrier: dict[str, str] = Field(default_factory=dict[str, str])
 
     @property

@@ -21,7 +21,7 @@ from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, St
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
 from flujo_aros.pipeline.pause import fingerprint, paused_run, recorded_slots
 from flujo_aros.pipeline.recording import Recording
-from flujo_aros.pipeline.results import PausedRun, RunResult, RunStatus, T, Work
+from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, T, Work
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
 from flujo_aros.pipeline.telling import run_span, tell_run
@@ -314,7 +314,7 @@ class Runner(Generic[T]):
         asked = RunTask(
             saved.run_id, saved.input, shared, deps, recorded, saved.step, Answer(answer), before=saved.work
         )
-        return replace(asked, carrier=dict(saved.carrier), resumed=True)
+        return replace(asked, deferred=saved.deferred, carrier=dict(saved.carrier), resumed=True)
 
     async def execute(self, task: RunTask, recording: Recording | None = None) -> RunResult[T]:
         """Do what an engine has decided to run here, now: `run` and `resume` end in this."""
@@ -394,6 +394,7 @@ class Runner(Generic[T]):
             recorded=task.recorded,
             asked=task.asked,
             answer=task.answer,
+            deferred=task.deferred,
             recording=recording,
         )
 
@@ -438,6 +439,7 @@ class RunTask:
     recorded: Mapping[str, Slot] = field(default_factory=dict[str, Slot])
     asked: str | None = None
     answer: Answer | None = None
+    deferred: Mapping[str, DeferredWork] = field(default_factory=dict[str, DeferredWork])
     channel: EventChannel | None = None
     before: Mapping[str, Work] = field(default_factory=dict[str, Work])
     carrier: dict[str, str] = field(default_factory=dict[str, str])

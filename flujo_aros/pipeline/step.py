@@ -27,6 +27,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import TextReplaced
 from flujo_aros.host import AbstractAgent, AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.pipeline.approval import decided, paused_for
 from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Common, StepContext
@@ -42,7 +43,7 @@ from flujo_aros.reading.read import read
 from flujo_aros.redaction import SecretsIn
 
 if TYPE_CHECKING:
-    from flujo_aros.host import AgentRun, Prompt, StageRecord
+    from flujo_aros.host import AgentRun, CallsDeferred, Prompt, StageRecord
 
 PREVIOUS: Final = "{{ previous_step }}"
 
@@ -54,6 +55,8 @@ _IS_AGENT: Final = (is_a("AgentSpec"), has("iter", "run"))
 _AGENT: Final = Option("special", "an AgentSpec or an Agent", fits=lambda value: any(fits(value) for fits in _IS_AGENT))
 _PROCESSING: Final = Option("special", "a Processing", "`Processing(stages=[…])` makes one", fits=is_a("Processing"))
 _MODEL: Final = Option(words="the name of a model", fits=lambda value: isinstance(value, str) and value.strip() != "")
+
+_IS_TOOL: Final = has("function", "tool_def")
 
 _MAPPING: Final = "a mapping with strings as keys"
 _HISTORY: Final = "Go on with the conversation of the agents before, in earlier turns of the loop too."
@@ -182,10 +185,11 @@ class Step(Common[T]):
         stages: tuple[StageRecord, ...] = ()
         told = signal.instruction()
         text = f"{prompt}\n\n{told}" if isinstance(prompt, str) else [*prompt, told]
-        for turn in range(self.max_iterations):
+        begun = 0 if context.deferred is None else context.deferred.iteration
+        for turn in range(begun, self.max_iterations):
             if turn and context.live is not None:
                 await context.live(TextReplaced(text=""))  # what was shown is not the last word
-            run = await self._ask(text, context, ())  # what is not the last word is not judged
+            run = await self._ask(text, context, (), turn)  # what is not the last word is not judged
             calls, stages = calls + run.calls, (*stages, *run.stages)
             said = run.outcome.text
             if not isinstance(run.outcome, Accepted):
@@ -195,33 +199,45 @@ class Step(Common[T]):
         words = f"no {signal.mark} within {self.max_iterations} iterations"
         return Settlement(Rejected(Reason.INVALID, (Issue("$", "not_complete", words),), said), calls, stages)
 
-    def _ask(self, prompt: Prompt, context: StepContext, checks: Sequence[Check]) -> Awaitable[AgentRun[Any]]:
+    async def _ask(
+        self, prompt: Prompt, context: StepContext, checks: Sequence[Check], iteration: int = 0
+    ) -> AgentRun[Any]:
         known = self.facts
         adapts = known.ladder is not None and known.ladder.adaptive
-        return _driver()(
-            known.agent,
-            prompt,
-            known.contract,
-            known.ladder,
-            models=context.models,
-            deps=context.deps,
-            evidence=context.evidence() if adapts and context.evidence is not None else None,
-            history=context.said if self.use_history else None,
-            usage_sink=context.spend,
-            live=context.live,
-            allowance=context.allowance,
-            settings=known.settings or None,
-            checks=checks,
-            secrets=SecretsIn([context.context, context.input]),
-            repeated=self.retries > 0,
-            refusals=context.refusals,
-            tools=self._tools(),
-        )
+        begun = context.deferred if context.deferred is not None and context.deferred.iteration == iteration else None
+        resumed = None if begun is None else decided(context)
+        run_agent, deferred = _driver()
+        try:
+            return await run_agent(
+                known.agent,
+                prompt,
+                known.contract,
+                known.ladder,
+                models=context.models,
+                deps=context.deps,
+                evidence=context.evidence() if adapts and context.evidence is not None else None,
+                history=context.said if self.use_history else None,
+                usage_sink=context.spend,
+                live=context.live,
+                allowance=context.allowance,
+                settings=known.settings or None,
+                checks=checks,
+                secrets=SecretsIn([context.context, context.input]),
+                repeated=self.retries > 0,
+                refusals=context.refusals,
+                tools=self._tools(),
+                resumed=resumed,
+            )
+        except deferred as waiting:
+            raise paused_for(waiting.deferral, context.deferred, iteration) from None
 
-    def _tools(self) -> list[Callable[..., Any]]:
-        """The functions that the model may call, imported."""
+    def _tools(self) -> list[Any]:
+        """What the model may call, imported: functions, and pydantic-ai's `Tool` objects."""
         agent = self.facts.agent
-        return [resolved(each, step=self.name) for each in agent.tools] if isinstance(agent, AgentSpec) else []
+        if not isinstance(agent, AgentSpec):
+            return []
+        found = [(each, imported(each, step=self.name)) for each in agent.tools]
+        return [tool if _IS_TOOL(tool) else resolved(each, step=self.name) for each, tool in found]
 
 
 def is_agent_step(step: object) -> TypeIs[Step[Any]]:
@@ -230,10 +246,10 @@ def is_agent_step(step: object) -> TypeIs[Step[Any]]:
 
 
 @cache
-def _driver() -> Callable[..., Awaitable[AgentRun[Any]]]:
-    from flujo_aros.host import run_agent  # here: a pipeline of callables needs no model host
+def _driver() -> tuple[Callable[..., Awaitable[AgentRun[Any]]], type[CallsDeferred]]:
+    from flujo_aros.host import CallsDeferred, run_agent  # here: a pipeline of callables needs no model host
 
-    return run_agent
+    return run_agent, CallsDeferred
 
 
 class CallFunction(Protocol):

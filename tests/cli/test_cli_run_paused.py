@@ -72,7 +72,7 @@ def test_a_wrong_answer_is_told_field_by_field_and_the_question_stands_again(aro
     assert ended.stderr.endswith(
         """likes asks:
 What shall it be?
-The answer was not taken:
+The answer was not accepted:
   theme: expected one of 'dark', 'light', found 'drak'
   size: the required key 'size' is missing
   lod: the key 'lod' is not allowed here

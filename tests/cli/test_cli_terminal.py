@@ -93,7 +93,7 @@ def test_in_a_terminal_one_is_asked_until_the_answer_fits(tmp_path: Path, enviro
     code, stdout, shown = resume_in_terminal(tmp_path, environment, [b"perhaps\n", b"\n", b"yes\n", b"Ann\n"])
     assert (code, stdout) == (0, "Ann\n")
     assert shown.count("ok asks:\nSend it?\n") == 2
-    assert "The answer was not taken: expected one of 'yes', 'no', found 'perhaps'\nanswer with yes or no\n" in shown
+    assert "The answer was not accepted: expected one of 'yes', 'no', found 'perhaps'\nanswer with yes or no\n" in shown
     assert "to asks:\nTo whom?\n> " in shown
     assert not (tmp_path / "state.json").exists()
 

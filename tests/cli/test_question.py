@@ -118,3 +118,11 @@ def test_a_schema_that_holds_itself_is_told_to_a_depth() -> None:
 def test_lists_of_lists_without_end_are_told_to_a_depth() -> None:
     (line,) = answer_words({"type": "array", "items": {"$ref": "#"}})
     assert line == "answer with a list, each a list, each a list, each a list, each any JSON value"
+
+
+def test_an_object_beside_a_short_answer_has_its_fields_listed() -> None:
+    decision = {"type": "object", "properties": {"approve": {"type": "boolean"}}, "required": ["approve"]}
+    assert answer_words({"anyOf": [{"enum": ["approve", "deny"]}, decision]}) == [
+        "answer with approve or deny or an object:",
+        "  approve  true or false, required",
+    ]

@@ -13,8 +13,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
 
-from flujo_aros import Call, Human, Loop, Map, Parallel, Pipeline, Runner, UsageError
+from flujo_aros import Call, Human, Loop, Map, Parallel, Pipeline, Runner, Step, UsageError
 from flujo_aros.pipeline.results import RunStatus, StepStatus
 
 pytest.importorskip("dbos", reason="dbos is not installed: pip install 'flujo_aros[durable]'")
@@ -151,6 +154,41 @@ def test_a_pause_waits_for_its_answer_and_goes_on(url: str) -> None:
                 await asyncio.sleep(0.2)
             assert (await handle.result()).output == 4
             assert await against_the_laws(engine, "asks-1") == []
+
+    asyncio.run(main())
+
+
+def test_an_agent_whose_calls_need_an_approval_waits_twice_and_asks_its_model_once_for_each_turn(url: str) -> None:
+    asked: list[int] = []
+    done: list[int] = []
+
+    def reply(messages, info):
+        turn = sum(isinstance(message, ModelResponse) for message in messages)
+        asked.append(turn)
+        part = ToolCallPart("refund", {"amount": turn}) if turn < 2 else TextPart(f"refunded {done}")
+        return ModelResponse(parts=[part])
+
+    agent = Agent(FunctionModel(reply), name="clerk")
+
+    @agent.tool_plain(requires_approval=True)
+    def refund(amount: int) -> str:
+        done.append(amount)
+        return "ok"
+
+    async def main() -> None:
+        steps = [Call("before", function=double), Step("clerk", agent), Call("after", function=len)]
+        async with opened(url) as engine:
+            handle = await Runner(Pipeline(steps, name="refunds"), engine=engine).submit("ab", run_id="refunds-1")
+            for amount, answer in enumerate(["approve", {"approve": True, "args": {"amount": 7}}]):
+                while f"refund(amount={amount})" not in (await handle.result()).paused.message:  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)
+                await handle.answer(answer)
+            while await handle.status() in ("paused", "queued", "running"):  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+            result = await handle.result()
+            assert (result.status, result.step("clerk").value) == (RunStatus.COMPLETED, "refunded [0, 7]")
+            assert (asked, done, result.usage.requests) == ([0, 1, 2], [0, 7], 3)
+            assert await against_the_laws(engine, "refunds-1") == []
 
     asyncio.run(main())
 

@@ -70,7 +70,7 @@ def test_an_answer_that_does_not_fit_leaves_the_run_paused_and_says_why(answer: 
     again = answered(pipeline, run, answer)
     assert again.status is RunStatus.PAUSED
     assert again.paused is not None
-    assert again.paused.message.startswith("Send?\nThe answer was not taken: ")
+    assert again.paused.message.startswith("Send?\nThe answer was not accepted: ")
     assert answered(pipeline, again, "yes").status is RunStatus.COMPLETED
 
 
@@ -78,7 +78,7 @@ def test_a_check_may_refuse_an_answer():
     pipeline, run = asked(Human("n", "How many?", input_schema=int, checks=(check("output < 10"),)))
     again = answered(pipeline, run, 12)
     assert again.paused is not None
-    assert again.paused.message == "How many?\nThe answer was not taken: output < 10 does not hold"
+    assert again.paused.message == "How many?\nThe answer was not accepted: output < 10 does not hold"
     assert answered(pipeline, again, "9").steps[1].value == 9
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, DeferredToolRequests, ToolOutput
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai import Agent, ToolOutput
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -163,19 +163,3 @@ def test_a_reply_that_does_not_fit_the_schema_still_degrades_to_text() -> None:
     step = Step("sum", AgentSpec(model="local:x"), contract=TOTAL, checks=[check("output.total == 12")])
     run = Runner(step, models=Replies(*[("It is ten.", "stop")] * 9)).run_sync("x")
     assert run.status is RunStatus.DEGRADED
-
-
-def test_a_deferred_tool_call_is_no_value() -> None:
-    agent = Agent(
-        FunctionModel(lambda _, __: ModelResponse(parts=[ToolCallPart("remove", {"path": "x"})])),
-        output_type=[str, DeferredToolRequests],
-    )
-
-    @agent.tool_plain(requires_approval=True)
-    def remove(path: str) -> str:
-        raise AssertionError(path)
-
-    seen: list[Any] = []
-    run = Runner(Step("tidy", agent) >> Call("next", seen.append)).run_sync("x")
-    assert (run.status, seen) == (RunStatus.FAILED, [])
-    assert "remove (approval)" in str(run.step("tidy").error)

@@ -2,18 +2,24 @@
 
 import asyncio
 import json
+import os
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from openai import OpenAI
 from starlette.testclient import TestClient
-from test_docs import ROOT, python_blocks
+from test_docs import FENCE, ROOT, python_blocks
 
-from flujo_aros import OutputError
+from flujo_aros import OutputError, Runner, load_blueprint
 from flujo_aros.testing import ScriptedModel
 
 
@@ -101,6 +107,76 @@ def test_a_plain_client_refuses_a_reply_that_was_cut(page: SimpleNamespace, serv
     with pytest.raises(OutputError) as refused:
         page.extract(server.client(), "m", "Alma", tries=1)
     assert refused.value.reason == "truncated"
+
+
+def test_an_agent_reads_what_a_server_at_an_address_replies(page: SimpleNamespace, serve: Any) -> None:
+    server = serve(("Here: {boat: 'Alma', days: '3',}", "stop"))
+    agent = page.agent_on(str(server.client().base_url), "qwen3")
+    assert asyncio.run(agent.run("Alma")).output == page.Order(boat="Alma", days=3)
+    assert server.asked[0]["model"] == "qwen3"
+
+
+@pytest.mark.parametrize(
+    ("model", "address"), [("ollama:qwen3", "OLLAMA_BASE_URL"), ("openai-chat:Qwen/Qwen3-8B", "OPENAI_BASE_URL")]
+)
+def test_a_blueprint_finds_a_server_by_the_variables_of_the_recipe(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, address: str
+) -> None:
+    server = serve(("Alma, three days", "stop"))
+    monkeypatch.setenv(address, str(server.client().base_url))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    file = tmp_path / "b.yaml"
+    file.write_text(f'name: b\nsteps: [{{name: ask, agent: {{model: "{model}"}}, input: "{{{{ input }}}}"}}]\n')
+    result = Runner(load_blueprint(file), journal=None).run_sync("Which boat?")
+    assert result.output == "Alma, three days"
+    assert server.asked[0]["model"] == model.partition(":")[2]
+
+
+INSTRUCTOR = """
+import instructor
+from openai import OpenAI
+from pydantic import BaseModel
+
+class Order(BaseModel):
+    boat: str
+    days: int
+
+client = instructor.from_openai(OpenAI(base_url="ADDRESS", api_key="none"), mode=instructor.Mode.JSON)
+model, messages = "m", [{"role": "user", "content": "Alma"}]
+RECIPE
+print(order.boat, order.days)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_recipe_for_instructor_runs_beside_the_reader_alone(serve: Any, tmp_path: Path) -> None:
+    server = serve(("Sure! {'boat': 'Alma', 'days': '3',}", "stop"))
+    text = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
+    recipe = next(fence[2] for fence in FENCE.finditer(text) if "import InstructorRetryException" in fence[2])
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    python = tmp_path / "venv" / "bin" / "python"
+
+    def run(*command: str | Path) -> str:
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+        return ran.stdout
+
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    run(python, "-m", "pip", "--disable-pip-version-check", "-q", "install", ROOT, "instructor")
+    code = INSTRUCTOR.replace("ADDRESS", str(server.client().base_url)).replace("RECIPE", recipe)
+    assert run(python, "-c", code) == "Alma 3\n"
+
+
+def test_the_job_for_github_uploads_findings_that_aros_has_written(tmp_path: Path) -> None:
+    text = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
+    job = yaml.safe_load(next(fence[2] for fence in FENCE.finditer(text) if "upload-sarif" in fence[2]))
+    steps = job["jobs"]["lint"]["steps"]
+    lint = next(step["run"] for step in steps if "aros lint" in step.get("run", ""))
+    shutil.copytree(ROOT / "blueprints", tmp_path / "blueprints")
+    command = lint.replace("aros", f"{sys.executable} -m flujo_aros.cli", 1)
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)  # noqa: S602 - the line of the page
+    findings = json.loads((tmp_path / steps[-1]["with"]["sarif_file"]).read_text())
+    assert findings["runs"][0]["tool"]["driver"]["name"] == "aros lint"
 
 
 def test_the_recipe_for_pytest_passes(page: SimpleNamespace) -> None:

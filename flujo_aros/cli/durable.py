@@ -14,9 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 from rich.table import Table
 
-from flujo_aros.cli.arguments import given_input, given_pairs
+from flujo_aros.cli.arguments import (
+    Allow,
+    AllowDegraded,
+    AsJson,
+    Blueprint,
+    Input,
+    InputJsonl,
+    ModulePath,
+    Pairs,
+    given_input,
+    given_pairs,
+)
 from flujo_aros.cli.execute import execute, finish
-from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, Blueprint, Input, InputJsonl, ModulePath, Pairs
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.screen import Text, print_json, print_lines, stderr_console, stdout_console
 from flujo_aros.errors import UsageError

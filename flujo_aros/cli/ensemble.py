@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from flujo_aros.cli.arguments import given_input
+from flujo_aros.cli.arguments import Allow, AsJson, Blueprint, Input, ModulePath, given_input
 from flujo_aros.cli.execute import execute, finish, watched
-from flujo_aros.cli.options import Allow, AsJson, Blueprint, Input, ModulePath
 from flujo_aros.cli.plan import check_modules, check_ready, load
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_result, stdout_console

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from flujo_aros.cli.arguments import file_text, given_pairs
-from flujo_aros.cli.batch import progress_of, runner_of
-from flujo_aros.cli.interrupt import run_until_signal
-from flujo_aros.cli.options import (
+from flujo_aros.cli.arguments import (
     Allow,
     Blueprint,
     MaxCost,
@@ -24,8 +21,12 @@ from flujo_aros.cli.options import (
     Pairs,
     PerProvider,
     UseCache,
+    file_text,
+    given_pairs,
     open_cache,
 )
+from flujo_aros.cli.batch import progress_of, runner_of
+from flujo_aros.cli.interrupt import run_until_signal
 from flujo_aros.cli.plan import blamed, check_modules, check_ready, load
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import (

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 
-from flujo_aros.cli.options import RunArgument, open_to_read
+from flujo_aros.cli.arguments import RunArgument, open_to_read
 from flujo_aros.cli.render import reply_parts
 from flujo_aros.cli.screen import STYLES, Text, stdout_console, worded
 from flujo_aros.errors import UsageError

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from flujo_aros.cli.options import Allow, Blueprint, ModulePath
+from flujo_aros.cli.arguments import Allow, Blueprint, ModulePath
 from flujo_aros.errors import UsageError
 from flujo_aros.visible import visible_line
 

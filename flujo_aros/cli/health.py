@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from flujo_aros.cli.options import open_to_read
+from flujo_aros.cli.arguments import open_to_read
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.runs import given_time
 from flujo_aros.cli.screen import STYLES, Text, complain, print_json, stdout_console, worded

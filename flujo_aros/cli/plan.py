@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from flujo_aros.cli.options import Allow, Blueprint, ModulePath
+from flujo_aros.cli.arguments import Allow, Blueprint, ModulePath
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console
 from flujo_aros.errors import BlueprintError, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list

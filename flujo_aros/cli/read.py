@@ -10,8 +10,7 @@ import typer
 from pydantic_core import to_jsonable_python
 from rich.console import Console
 
-from flujo_aros.cli.arguments import given_contract, given_text
-from flujo_aros.cli.options import ModulePath
+from flujo_aros.cli.arguments import ModulePath, given_contract, given_text
 from flujo_aros.cli.render import reply_parts
 from flujo_aros.cli.screen import Text, complain, print_json, stderr_console, stdout_console, worded
 from flujo_aros.outcome import Accepted, Degraded, Outcome, Reason, Rejected, Risk

@@ -11,9 +11,8 @@ import typer
 from pydantic import ValidationError
 from rich.padding import Padding
 
-from flujo_aros.cli.arguments import file_text, given_contract
+from flujo_aros.cli.arguments import Allow, ModulePath, RunArgument, file_text, given_contract, open_to_read
 from flujo_aros.cli.explain_run import chosen
-from flujo_aros.cli.options import Allow, ModulePath, RunArgument, open_to_read
 from flujo_aros.cli.render import figure, fitted_table, reply_parts
 from flujo_aros.cli.screen import STYLES, Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.contract import Contract, path_of

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from flujo_aros.cli.options import RunArgument, open_to_read
+from flujo_aros.cli.arguments import RunArgument, open_to_read
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError
 

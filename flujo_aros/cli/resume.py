@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from flujo_aros.cli.arguments import file_text, given_input
+from flujo_aros.cli.arguments import Allow, AllowDegraded, AsJson, ModulePath, RunDb, file_text, given_input
 from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
-from flujo_aros.cli.options import Allow, AllowDegraded, AsJson, ModulePath, RunDb
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import ask, asked, at_a_terminal
 from flujo_aros.cli.screen import stderr_console
@@ -145,7 +144,7 @@ def _put_away(result: RunResult, state: Path, again: Path | None) -> None:
 
 def _write_row(row: dict[str, Any], result: RunResult) -> None:
     """Put the result of a row in the place of the one that waited, in the results of its batch."""
-    from flujo_aros.cli.rows import ResultsFile
+    from flujo_aros.cli.batch import ResultsFile
     from flujo_aros.evals.cases import Case
 
     with ResultsFile(Path(row["results"])) as results:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from flujo_aros.agreement import alike
-from flujo_aros.cli.options import open_to_read
+from flujo_aros.cli.arguments import open_to_read
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.json_data import is_dict, is_list

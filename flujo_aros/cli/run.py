@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from flujo_aros.cli.arguments import given_content, given_pairs
-from flujo_aros.cli.batch import Batch, run_batch
-from flujo_aros.cli.execute import Task, allowing, execute, finish, keep_paused, watched
-from flujo_aros.cli.options import (
+from flujo_aros.cli.arguments import (
     Allow,
     AllowDegraded,
     AsJson,
@@ -35,9 +32,13 @@ from flujo_aros.cli.options import (
     State,
     UseCache,
     calls_per_minute,
+    given_content,
+    given_pairs,
     open_cache,
     stop_of,
 )
+from flujo_aros.cli.batch import Batch, run_batch
+from flujo_aros.cli.execute import Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.plan import check_modules, check_ready, load, print_plan
 from flujo_aros.cli.question import asked
 from flujo_aros.cli.screen import stderr_console

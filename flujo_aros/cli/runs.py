@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from flujo_aros.cli.options import open_to_read
+from flujo_aros.cli.arguments import open_to_read
 from flujo_aros.cli.render import figure, fitted_table
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console, worded
 from flujo_aros.errors import UsageError

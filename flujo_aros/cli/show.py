@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from flujo_aros.cli.options import RunArgument, open_to_read
+from flujo_aros.cli.arguments import RunArgument, open_to_read
 from flujo_aros.cli.render import fitted_table
 from flujo_aros.cli.runs import run_dict
 from flujo_aros.cli.screen import STYLES, Text, print_json, stdout_console, worded

@@ -18,8 +18,8 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 import typer
 
+from flujo_aros.cli.arguments import open_to_read
 from flujo_aros.cli.health import health_sections, health_totals
-from flujo_aros.cli.options import open_to_read
 from flujo_aros.cli.runs import distinct_length, given_time, run_row
 from flujo_aros.cli.screen import stderr_console
 from flujo_aros.errors import UsageError

@@ -30,7 +30,7 @@ from flujo_aros.events import (
     StepFinished,
     StepStarted,
 )
-from flujo_aros.telemetry import conventions, names
+from flujo_aros.telemetry import names
 from flujo_aros.telemetry.formatting import value_words
 
 _MOST_TRANSFORMS: Final = 20
@@ -105,10 +105,10 @@ class Spans:
         before = trace.get_current_span(_W3C.extract(event.carrier)).get_span_context()
         held = self._held(
             event,
-            f"{conventions.INVOKE_WORKFLOW} {pipeline}",
+            f"{names.INVOKE_WORKFLOW} {pipeline}",
             {
-                conventions.OPERATION: conventions.INVOKE_WORKFLOW,
-                conventions.WORKFLOW_NAME: pipeline,
+                names.OPERATION: names.INVOKE_WORKFLOW,
+                names.WORKFLOW_NAME: pipeline,
                 names.RUN_ID: event.run_id,
                 names.RESUMED: event.resumed,
             },
@@ -117,14 +117,14 @@ class Spans:
         span = self._own(event)
         if span is not None:
             _W3C.inject(event.carrier, trace.set_span_in_context(span))
-            self._put_value(span, conventions.INPUT_VALUE, event.input)
+            self._put_value(span, names.INPUT_VALUE, event.input)
         return held
 
     def _run_finished(self, event: RunFinished) -> None:
         span = self._own(event)
         if span is not None:
             span.set_attribute(names.STATUS, event.status)
-            self._put_value(span, conventions.OUTPUT_VALUE, event.output)
+            self._put_value(span, names.OUTPUT_VALUE, event.output)
             if event.status in (*_FAILED, "degraded"):
                 _fail(span, event.status)
             elif event.status == "completed":
@@ -142,18 +142,18 @@ class Spans:
             return
         span.set_attributes({names.STATUS: event.status, names.ATTEMPTS: event.attempts})
         span.set_attribute(names.SPAN_PROVIDER_ERROR, faulty)
-        self._put_value(span, conventions.OUTPUT_VALUE, event.output)
+        self._put_value(span, names.OUTPUT_VALUE, event.output)
         _set(span, {names.TRUST: event.trust, names.REASON: event.reason})
         if self._content and event.error:
             span.set_attribute(names.ERROR_MESSAGE, self._text(event.error))
         if event.status in _FAILED:
             raised = _RAISED.match(event.error or "")
-            _fail(span, event.reason or (raised[1] if raised else conventions.OTHER_ERROR))
+            _fail(span, event.reason or (raised[1] if raised else names.OTHER_ERROR))
 
     def _function_called(self, event: FunctionCalled) -> None:
         span = self._own(event)
         if span is not None:
-            self._put_value(span, conventions.INPUT_VALUE, event.input)
+            self._put_value(span, names.INPUT_VALUE, event.input)
 
     def _agent_finished(self, event: AgentFinished) -> None:
         if not event.scope.step:  # the span of an agent outside of any pipeline is its host's
@@ -204,7 +204,7 @@ class Spans:
         prompt = {names.PROMPT: self._text(event.prompt)} if content and event.prompt else {}
         span.add_event(names.AGENT_INPUT, {**tags, names.CHARS: len(event.prompt), **prompt})
         if event.stage == names.FIRST and self._spans.get(event.scope.id) is not span:
-            self._put_value(span, conventions.INPUT_VALUE, event.prompt)
+            self._put_value(span, names.INPUT_VALUE, event.prompt)
 
     def _ask_finished(self, event: AskFinished) -> None:
         failed = event.fault is not None or event.finish_reason == "error"
@@ -276,7 +276,7 @@ class Spans:
         self, event: Event, name: str, attributes: Tags, links: Sequence[Link] = ()
     ) -> AbstractContextManager[object]:
         scope = event.scope.id
-        marked = {**attributes, conventions.SPAN_KIND: conventions.CHAIN}
+        marked = {**attributes, names.SPAN_KIND: names.CHAIN}
         span = self._tracer.start_span(name, attributes=marked, links=links, record_exception=False)
         self._spans[scope] = span
         return Held(span, lambda: self._spans.pop(scope, None))
@@ -309,5 +309,5 @@ def _also(tags: Tags, more: dict[str, str | None]) -> None:
 
 
 def _fail(span: Span, kind: str) -> None:
-    span.set_attribute(conventions.ERROR_TYPE, kind)
+    span.set_attribute(names.ERROR_TYPE, kind)
     span.set_status(Status(StatusCode.ERROR, kind))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from flujo_aros.cli.rows import ResultsFile
+from flujo_aros.cli.batch import ResultsFile
 
 from .conftest import COMMAND, Aros, Ended
 

@@ -13,7 +13,7 @@ from opentelemetry.semconv._incubating.attributes import error_attributes, gen_a
 from pydantic_ai.exceptions import ModelHTTPError
 
 from flujo_aros import Call, Runner
-from flujo_aros.telemetry import conventions, names
+from flujo_aros.telemetry import names
 
 from .conftest import Told
 from .scripted import BAD, GOOD, MESSY, boat_step, pipeline
@@ -22,29 +22,29 @@ DOCS = Path(__file__).parents[2] / "docs" / "telemetry.md"
 AGREED = json.loads((Path(__file__).parent / "genai_names.json").read_text(encoding="utf-8"))
 """The GenAI names of the official package at the pinned version, written down: the package may drop them any time."""
 SOURCE = "\n".join(
-    line for line in Path(str(conventions.__file__)).read_text(encoding="utf-8").splitlines() if ": Final = " in line
+    line for line in Path(str(names.__file__)).read_text(encoding="utf-8").splitlines() if ": Final = " in line
 )
 PINNED = re.findall(r'"(gen_ai\.[\w.]+)"', SOURCE)
 
 
 def test_the_pinned_names_are_those_of_the_conventions_at_their_version() -> None:
-    assert AGREED["version"] == conventions.VERSION
+    assert AGREED["version"] == names.VERSION
     assert PINNED
     assert set(PINNED) <= set(AGREED["attributes"])
-    assert conventions.INVOKE_WORKFLOW in AGREED["operations"]
+    assert names.INVOKE_WORKFLOW in AGREED["operations"]
 
 
 def test_the_installed_package_knows_the_same_names() -> None:
     """An older one knows fewer; what it knows must be spelled as we do."""
     known = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
     operations = {each.value for each in gen_ai_attributes.GenAiOperationNameValues}
-    assert conventions.OPERATION in known
-    assert error_attributes.ERROR_TYPE == conventions.ERROR_TYPE
-    assert error_attributes.ErrorTypeValues.OTHER.value == conventions.OTHER_ERROR
+    assert names.OPERATION in known
+    assert error_attributes.ERROR_TYPE == names.ERROR_TYPE
+    assert error_attributes.ErrorTypeValues.OTHER.value == names.OTHER_ERROR
     if tuple(map(int, re.findall(r"\d+", version("opentelemetry-semantic-conventions"))[:2])) >= (0, 66):
         missing = "the conventions have changed: look at what has, pin their version anew, and tell it in the docs"
         assert set(PINNED) <= known, missing
-        assert conventions.INVOKE_WORKFLOW in operations, missing
+        assert names.INVOKE_WORKFLOW in operations, missing
 
 
 def test_openinference_has_the_kind_that_we_name() -> None:
@@ -53,8 +53,8 @@ def test_openinference_has_the_kind_that_we_name() -> None:
     except PackageNotFoundError:
         pytest.skip("openinference-semantic-conventions is not installed: pip install it to compare the names")
     trace: Any = pytest.importorskip("openinference.semconv.trace")
-    assert trace.SpanAttributes.OPENINFERENCE_SPAN_KIND == conventions.SPAN_KIND
-    assert trace.OpenInferenceSpanKindValues.CHAIN.value == conventions.CHAIN
+    assert trace.SpanAttributes.OPENINFERENCE_SPAN_KIND == names.SPAN_KIND
+    assert trace.OpenInferenceSpanKindValues.CHAIN.value == names.CHAIN
 
 
 def test_every_name_of_a_span_an_attribute_and_an_event_is_documented(told: Told) -> None:
@@ -71,13 +71,12 @@ def test_every_name_of_a_span_an_attribute_and_an_event_is_documented(told: Told
         for event in span.events:
             left.update((event.name, *(event.attributes or {})))
     assert len(left) > 35
-    assert {name for name in left if f"`{name}`" not in words} <= {conventions.SPAN_KIND}
+    assert {name for name in left if f"`{name}`" not in words} <= {names.SPAN_KIND}
 
 
 def test_every_name_of_ours_is_used() -> None:
     """A constant that nothing uses promises a name that never leaves."""
     folder = Path(str(names.__file__)).parent
     sources = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.py"))
-    for module, word in ((names, "names"), (conventions, "conventions")):
-        constants = [name for name in vars(module) if name.isupper() and name != "VERSION"]
-        assert [name for name in constants if f"{word}.{name}" not in sources and f" {name}," not in sources] == []
+    constants = [name for name in vars(names) if name.isupper() and name != "VERSION"]
+    assert [name for name in constants if f"names.{name}" not in sources and f" {name}," not in sources] == []

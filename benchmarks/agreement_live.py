@@ -8,9 +8,9 @@
 The *short* documents are those of `live.py`: 38 sentences and mails that say little more than what is asked for. The 14
 *long* ones name more: other dates, other amounts, other people. A value is right if it is the known one but for the
 case of letters. The provider enforces the schema. *Wordings* are those of `kind: agree`, each asked once at temperature
-0; *samples* are the first of them, asked with three seeds at temperature 0.7. *Fields shown* is the first of them with
-the fields and their descriptions in words behind it, which else only the provider knows. A field is a leaf of the right
-answer.
+0; *samples* are the first of them, asked with three seeds at temperature 0.7. *Fields shown* is the second, which has
+the fields and their descriptions in words; in the first, only the provider knows them. *Field by field* asks for each
+field in a call of its own. A field is a leaf of the right answer; *all* are the documents together.
 `coverage` is the share of the fields that the readings agree on, `right` the share of these that are right. With
 `--replies FILE` replies are kept, and a second run asks only what is new.
 """
@@ -20,22 +20,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field
 from pydantic_ai.models import Model
 
+from benchmarks.agreement import leaves
 from benchmarks.live import CASES as SHORT
-from benchmarks.live import SharedReplies
+from benchmarks.live import SharedReplies, Short
 from flujo_aros import AgentSpec, Agree, Outcome, Processing, Reason, Rejected, Runner, Step, agree
-from flujo_aros.contract import compile_contract, path_of
+from flujo_aros.contract import path_of
 from flujo_aros.host.local import LocalModels
-
-Place = tuple[str | int, ...]
-Short = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+from flujo_aros.pipeline.model import PipelineStep
 
 
 class Bill(BaseModel):
@@ -183,17 +181,20 @@ CASES: list[tuple[str, BaseModel]] = [
     ),
 ]
 DOCUMENTS = {"short": SHORT, "long": CASES}
-WAYS = {
-    "one reading": ("wordings", 1, 1),
-    "one reading, fields shown": ("shown", 1, 1),
-    "fields shown and not, both agree": ("shown", 2, 1.0),
-    "3 samples, all agree": ("samples", 3, 1.0),
-    "3 samples, need 2/3": ("samples", 3, 2 / 3),
-    "2 wordings, all agree": ("wordings", 2, 1.0),
-    "3 wordings, all agree": ("wordings", 3, 1.0),
-    "3 wordings, need 2/3": ("wordings", 3, 2 / 3),
-    "5 wordings, all agree": ("wordings", 5, 1.0),
-    "5 wordings, need 2/3": ("wordings", 5, 2 / 3),
+WAYS: dict[str, tuple[list[str], float]] = {
+    "one reading": (["1"], 1.0),
+    "one reading, fields shown": (["2"], 1.0),
+    "one reading, field by field": (["by_field"], 1.0),
+    "3 samples, all agree": (["sample 1", "sample 2", "sample 3"], 1.0),
+    "3 samples, need 2/3": (["sample 1", "sample 2", "sample 3"], 2 / 3),
+    "2 wordings, all agree": (["1", "2"], 1.0),
+    "3 wordings, all agree": (["1", "2", "3"], 1.0),
+    "3 wordings, need 2/3": (["1", "2", "3"], 2 / 3),
+    "5 wordings, all agree": (["1", "2", "3", "4", "5"], 1.0),
+    "5 wordings, need 2/3": (["1", "2", "3", "4", "5"], 2 / 3),
+    "2 wordings and field by field, all agree": (["1", "2", "by_field"], 1.0),
+    "3 wordings and field by field, all agree": (["1", "2", "3", "by_field"], 1.0),
+    "3 wordings and field by field, need 2/3": (["1", "2", "3", "by_field"], 2 / 3),
 }
 
 
@@ -207,19 +208,8 @@ class One:
         return self._model
 
 
-def leaves(value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from leaves(part, (*path, key))
-    elif isinstance(value, list):
-        for index, part in enumerate(value):
-            yield from leaves(part, (*path, index))
-    else:
-        yield path, value.strip().casefold() if isinstance(value, str) else value
-
-
-def readings(name: str, wanted: type[BaseModel]) -> dict[str, list[Step]]:
-    """The steps that are asked, by the way to ask them."""
+async def readings(name: str, text: str, wanted: type[BaseModel], models: One) -> dict[str, Outcome[Any]]:
+    """Every reading of a text: the wordings by number, field by field, and three samples of the first wording."""
     settings = {"temperature": 0.0, "seed": 7, "max_tokens": 120}
     spec = AgentSpec(
         model=name, system_prompt="Extract the facts that the text states.", model_settings=settings, timeout=600
@@ -227,47 +217,46 @@ def readings(name: str, wanted: type[BaseModel]) -> dict[str, list[Step]]:
     step = Step(
         "read", agent=spec, contract=wanted, input="{{ input }}", processing=Processing(structured_output="auto")
     )
-    bodies = Agree("agree", reading=step, wordings=5).bodies
-    sampled = [
-        replace(step, agent=spec.model_copy(update={"model_settings": {**settings, "temperature": 0.7, "seed": seed}}))
-        for seed in (1, 2, 3)
-    ]
-    return {"wordings": [body.steps[0] for body in bodies.values()], "samples": sampled}
-
-
-async def read(step: Step, text: str, models: One) -> Outcome[Any]:
-    result = await Runner(step, models=models).run(text)
-    outcome = result.steps[0].outcome
-    return outcome if outcome is not None else Rejected(Reason.PROVIDER, (), "")
+    whole = Agree("agree", reading=step, wordings=5, by_field=True, contested="accept", at_once=6)
+    steps: list[PipelineStep] = [whole]
+    for seed in (1, 2, 3):
+        sampled = {"temperature": 0.7, "seed": seed}
+        steps.append(replace(step, name=f"sample {seed}", model_settings=sampled, input="{{ input }}"))
+    made: dict[str, Outcome[Any]] = {}
+    for each in steps:
+        result = await Runner(each, models=models).run(text)
+        for ended in result.steps:
+            scope = ended.name.removeprefix("agree/").removesuffix("/read")
+            made[scope] = ended.outcome if ended.outcome is not None else Rejected(Reason.PROVIDER, (), "")
+    return made
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="local:smollm2")
-    parser.add_argument("--documents", choices=DOCUMENTS, default="long", help="which documents")
+    parser.add_argument("--documents", nargs="+", choices=DOCUMENTS, default=list(DOCUMENTS), help="which documents")
     parser.add_argument("--replies", type=Path, help="a file that keeps the replies, so that none is asked for twice")
     given = parser.parse_args()
-    cases = DOCUMENTS[given.documents]
-    counts = {way: [0, 0, 0] for way in WAYS}
+    counts: dict[tuple[str, str], list[int]] = {}
     async with LocalModels() as served:
         models = One(SharedReplies(await served.model(given.model), given.replies))
-        for text, gold in cases:
-            steps = readings(given.model, type(gold))
-            read_ = {kind: [await read(step, text, models) for step in each] for kind, each in steps.items()}
-            fields = f"{text}\n\n{compile_contract(type(gold)).instruction()}"
-            read_["shown"] = [await read(steps["wordings"][0], fields, models), read_["wordings"][0]]
-            for way, (kind, size, need) in WAYS.items():
-                made = agree(read_[kind][:size], type(gold), need=need)
-                for path, want in leaves(gold.model_dump(mode="json")):
-                    field = made.fields.get(path_of(path))
-                    agreed = field is not None and field.agreed
-                    right = agreed and dict(leaves(field.value)) == {(): want}
-                    counts[way] = [a + b for a, b in zip(counts[way], (1, agreed, right), strict=True)]
+        for documents in given.documents:
+            for text, gold in DOCUMENTS[documents]:
+                made = await readings(given.model, text, type(gold), models)
+                for way, (names, need) in WAYS.items():
+                    agreement = agree([made[each] for each in names], type(gold), need=need)
+                    for path, want in leaves(gold.model_dump(mode="json")):
+                        field = agreement.fields.get(path_of(path))
+                        agreed = field is not None and field.agreed
+                        right = agreed and dict(leaves(field.value)) == {(): want}
+                        for counted in (documents, "all"):
+                            row = counts.setdefault((counted, way), [0, 0, 0])
+                            counts[counted, way] = [a + b for a, b in zip(row, (1, agreed, right), strict=True)]
     name = Path(given.model.removeprefix("local:")).stem
-    for way, (fields, agreed, right) in counts.items():
+    for (documents, way), (fields, agreed, right) in sorted(counts.items(), key=lambda each: each[0][0] == "all"):
         row = {
             "model": name,
-            "documents": given.documents,
+            "documents": documents,
             "readings": way,
             "fields": fields,
             "agreed": agreed,

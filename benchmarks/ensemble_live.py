@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("--reflection", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--ladder", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--unchecked", action="store_true", help="do nothing about lines that repeat")
+    parser.add_argument("--log", help="keep the events in this file; a run that was stopped resumes from it")
     parser.add_argument("--transcript", action="store_true", help="print what was said, on stderr")
     given = parser.parse_args()
     if not given.ladder:
@@ -85,7 +86,7 @@ def main() -> None:
     def changed(profile: Any) -> AgentSpec:
         return profile.model_copy(update={"model": given.model, "output_mode": given.mode})
 
-    log = EventLog()
+    log = EventLog(given.log)
     step = replace(
         step,
         turns=given.turns,
@@ -114,7 +115,7 @@ def main() -> None:
         "raw_fallback": round(figures.raw_fallback_rate, 3),
         "failed_turns": sum(each.failed for each in figures.agents.values()),
         "skipped_turns": sum(each.skipped for each in figures.agents.values()),
-        "calls": result.usage.requests,
+        "calls": sum(each.requests for each in figures.agents.values()),
         "repetition": repeated(events),
         "reflections": reflections(step, events),
     }

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 from annotated_types import Ge, Gt, Le
 from pydantic import Field
 
-from flujo_aros.contract import EventContract, Output, scores_of, winner_in
+from flujo_aros.contract import Event, EventContract, Output, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog, LogEvent, NewEvent
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.ensemble.measures import drift, repetition, stutter
@@ -282,7 +282,8 @@ class _Member:
         is_heard = self.memory.take(event)
         if mine:
             self.tracker.observe(seen)
-            self.acted, self.waiting = event.turn, False
+            self.acted = event.turn
+            self.waiting = self.waiting and event.kind in (REFLECTED, REFUSED)  # it has not answered yet
         elif is_heard and event.kind in self.manifest.subscribes_to:
             self.waiting = True
         if event.actor != self.name:
@@ -354,6 +355,7 @@ class _Run:
     def __init__(self, ensemble: Ensemble, log: EventLog, context: StepContext) -> None:
         self.ensemble, self.log, self.context = ensemble, log, context
         self.members = [_Member(each, reflection=ensemble.reflection) for each in ensemble.manifests]
+        self._grants = {each.name: frozenset(each.may_emit) for each in ensemble.manifests}
         self.stats = Stats()
         self.trust = Trust.CLEAN
         self.calls = 0
@@ -457,19 +459,24 @@ class _Run:
         meta["repetition"] = round(repetition(event.text, member.lines), 4)
         meta["drift"] = round(drift(event.text, member.own_words), 4)
         meta["granted"] = event.kind in member.manifest.may_emit
-        limit = self.ensemble.repetition
-        why = "it has nothing to say" if event.says_nothing else None
-        if limit is not None and why is None:
-            repeated = meta["repetition"] >= limit
-            why = (
-                "it repeats itself" if repeated else "it repeats others" if self._parrots(member, event.text) else None
-            )
+        why = self._why_skipped(member, event, meta["repetition"])
         if why is not None:
             skipped = {"agent": member.name, "reason": why, "unsaid": event.text}
             return "turn.skipped", _CONDUCTOR, skipped, {**meta, "repetition": 0.0, "drift": 0.0}
         unasked = {"kind"} if "winner" in member.manifest.output_extra_fields else {"kind", *_VERDICT}
         payload = {key: value for key, value in event.model_dump().items() if key not in unasked}
         return event.kind, member.name, payload, meta
+
+    def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:
+        """Why a line does not count; a verdict does in whatever words."""
+        limit = self.ensemble.repetition
+        if event.says_nothing and event.winner is None:
+            return "it has nothing to say"
+        if limit is None or "winner" in member.manifest.output_extra_fields:
+            return None
+        if repeated >= limit:
+            return "it repeats itself"
+        return "it repeats others" if self._parrots(member, event.text) else None
 
     def _trouble(self, member: _Member, turn: _Turn) -> str | None:
         """What to tell an agent whose line must be put in other words; None if the line is fine."""
@@ -593,6 +600,8 @@ class _Run:
         self.trust = self.trust if trust is None else Trust.lowest([self.trust, Trust(trust)])
         if event.kind in ("run.started", "run.finished"):
             return
+        if event.kind in ("turn.skipped", "turn.failed"):
+            self._pass_on(event.payload.get("agent"))
         self.failed = self.failed + 1 if event.kind == "turn.failed" else 0
         self.last = event.text if event.actor != _CONDUCTOR and event.kind != REFLECTED else self.last
         if "winner" in event.payload or "no_contest" in event.payload:
@@ -604,6 +613,12 @@ class _Run:
             self.reason = "signal"
         elif self.failed >= _MOST_FAILED * len(self.members):
             self.reason = "failed"
+
+    def _pass_on(self, agent: object) -> None:
+        """Give a turn to those who would have heard what an agent did not say, so that nobody waits for it forever."""
+        unsaid = self._grants.get(str(agent), frozenset())
+        for member in self.members:
+            member.waiting |= member.name != agent and not unsaid.isdisjoint(member.manifest.subscribes_to)
 
     def _finish(self, reason: str) -> None:
         self._append([("run.finished", _CONDUCTOR, {"reason": reason})], turn=self.turn)

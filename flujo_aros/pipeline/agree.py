@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
+from types import NoneType
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 import pydantic
@@ -14,42 +15,55 @@ from flujo_aros.agreement import Agreement, Field, agree
 from flujo_aros.contract import Contract, Invalid, compile_contract
 from flujo_aros.errors import UsageError
 from flujo_aros.host import USED_UP, AgentSpec
-from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Trust
+from flujo_aros.json_data import is_dict
+from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.concurrency import FanOut
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
-from flujo_aros.pipeline.model import Common, Pipeline, PipelineStep, StepContext, as_body
+from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import Step
 from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.values import as_json, as_plain
+from flujo_aros.reading.payload import judged_awaiting
 
 Contested: TypeAlias = Literal["refuse", "ask", "accept", "person"]
 
 WORDINGS: Final = (
     "{input}",
-    (
-        "{input}\n\nGo through the fields of the output one by one. For each, find the one passage that states it, and "
-        "take the value as it is written there. What no passage states has no value."
-    ),
+    "{input}\n\n{{ output_format }}",
     (
         "Read what follows from its beginning to its end and take in every fact that it states; only then fill in the "
         "output, from those facts alone. Do not guess.\n\n{input}"
     ),
+    "Somebody else will check the output against the text that follows, word by word.\n\n{input}",
     (
         "{input}\n\nFor each value of the output make sure that the text says exactly this, and not something similar "
         "about something else."
     ),
-    "Somebody else will check the output against the text that follows, word by word.\n\n{input}",
 )
-"""The ways to put one question that `wordings: 2` to `wordings: 5` take in turn; `{input}` is the step's own."""
+"""The ways to put one question that `wordings: 2` to `wordings: 5` take in turn; `{input}` is the step's own.
+
+Where a provider enforces the schema, the first of them says nothing about the fields but what the schema is to the
+provider. The second names and describes them in words: readings that differ in this err more independently than those
+that differ in how they are asked to be careful.
+"""
+_FIELD: Final = "{input}\n\nQuestion: {{ question }}\n\n{{ output_format }}"
 
 _ASK: Final = (
     "Several readers have read this, and do not agree on these fields:\n{{ contested }}\n"
     "Look at the passages for these fields once more, and give the whole output again."
 )
 
+
+def _are_wordings(given: object) -> bool:
+    if isinstance(given, (bool, str)) or not isinstance(given, (int, Sequence, NoneType)):
+        return False
+    return not isinstance(given, Sequence) or all(isinstance(text, str) for text in cast("Sequence[object]", given))
+
+
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
+_BY_FIELD: Final = "Whether one more reading asks for each field in a call of its own."
 _WORDINGS: Final = "In how many other words the reading is asked, or strings with {input} in them."
 _NEED: Final = "A share of the readings such as 0.66, or a number of them."
 
@@ -60,8 +74,10 @@ class Agree(Common):
     """Makes several readings of the same input, none of which sees the others, and hands on what they agree on.
 
     The readings are steps of your own (`readings`), or one step (`reading`) in several wordings (`wordings`: how many,
-    or a list of strings in which `{input}` is its input) or asked of several models (`models`). `need` is as in
-    `agree()`. A reading that fails abstains; a reading that could not change anything any more is not made.
+    or a list of strings in which `{input}` is its input) or asked of several models (`models`). `by_field` adds a
+    reading that asks for each field of the output in a call of its own: it errs differently, and costs as many calls as
+    there are fields. `need` is as in `agree()`. A reading that fails abstains; a reading that could not change anything
+    any more is not made.
 
     `contested` decides what happens to fields that are not agreed: "refuse" fails the step and names them, and stops as
     soon as one of them cannot be saved; "ask" shows them to one more reading; "accept" takes what most readings say, or
@@ -76,9 +92,15 @@ class Agree(Common):
     _: KW_ONLY
     readings: Annotated[Sequence[PipelineStep], Option("steps", fits=anything)] = ()
     reading: Annotated[Step, Option("step", fits=anything)] | None = None
-    wordings: Annotated[int | Sequence[str] | None, pydantic.Field(description=_WORDINGS), Option(words=_WORDED)] = None
+    wordings: Annotated[
+        int | Sequence[str] | None,
+        pydantic.SkipValidation,
+        pydantic.Field(description=_WORDINGS),
+        Option(words=_WORDED, fits=_are_wordings),
+    ] = None
     models: Annotated[Any, Option("special", fits=anything)] = ()
     """As an option the models to ask; on the step, as on every step, all that it asks for by name."""
+    by_field: Annotated[bool, pydantic.Field(description=_BY_FIELD)] = False
     need: Annotated[float | int, pydantic.Field(description=_NEED), Option(words="a number")] = 2 / 3
     contested: Contested = "refuse"
     at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run side by side.")] = 1
@@ -88,21 +110,36 @@ class Agree(Common):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "asked_models", tuple(self.models))
+        object.__setattr__(self, "asked_models", self._models_of(self.models))
         for problem in self._problems():
             self.refuse(problem)
         made = list(self._steps())
         if len(made) < 2:
             self.refuse("agreement needs at least two readings")
-        object.__setattr__(self, "_bodies", {str(n): as_body(step, name=str(n)) for n, step in enumerate(made, 1)})
+        bodies = {str(n): as_body(step, name=str(n)) for n, step in enumerate(made, 1)}
+        if self.by_field and self.reading is not None:
+            bodies["by_field"] = as_body(ByField(self.reading.name, reading=self.reading), name="by_field")
+        object.__setattr__(self, "_bodies", bodies)
         object.__setattr__(self, "readings", tuple(self.readings))
         if self.wordings is not None and not isinstance(self.wordings, int):
             object.__setattr__(self, "wordings", tuple(self.wordings))
         object.__setattr__(self, "models", Common.models.fget(self))  # type: ignore[attr-defined]
-        agree([], {}, need=self.need, of=len(made))  # raises for a need that cannot be met
+        try:
+            agree([], {}, need=self.need, of=len(bodies))
+        except UsageError as error:
+            self.refuse(str(error), "need")
         _ = self.contract
 
+    def _models_of(self, given: object) -> tuple[str, ...]:
+        """The names of the models to ask. Raises `UsageError` for anything but a list of them."""
+        names = cast("Sequence[object]", given or ())
+        if isinstance(given, (str, Mapping)) or not isinstance(names, Sequence):
+            self.refuse(f"models must be a list of names of models, not {given!r}")
+        return tuple(cast("Sequence[str]", names))
+
     def _problems(self) -> Iterator[str]:
+        if not _are_steps(self.readings):
+            yield f"readings must be a list of steps, not {self.readings!r:.60}"
         ways = [bool(self.readings), self.wordings is not None, bool(self.asked_models)]
         if sum(ways) != 1:
             yield "give one of `readings`, `wordings` and `models`"
@@ -116,6 +153,8 @@ class Agree(Common):
             yield f"wordings must be {_WORDED}"
         if self.asked_models and self.reading is not None and not isinstance(self.reading.agent, AgentSpec):
             yield "`models` needs a reading with an AgentSpec; give `readings` with Agents of your own"
+        if self.by_field and self.reading is None:
+            yield "`by_field` needs a `reading`, the step that is asked"
         if self.contested == "ask" and self.reading is None:
             yield "`contested: ask` needs a `reading` to ask; with `readings` let a later step ask"
 
@@ -171,8 +210,9 @@ class Agree(Common):
         return made.decided or (self.contested == "refuse" and bool(made.surely_contested))
 
     async def _read(self, scope: str, context: StepContext, said: Mapping[str, Any] | None = None) -> BodyResult:
+        variables = {"output_format": self.contract.instruction(), **(said or {})}
         return await context.run_body(
-            self.bodies[scope], scope=scope, kind="reading", previous=context.previous, variables=said
+            self.bodies[scope], scope=scope, kind="reading", previous=context.previous, variables=variables
         )
 
     async def _settled(self, made: Agreement[Any], ended: list[BodyResult], context: StepContext) -> Settlement[Any]:
@@ -235,11 +275,96 @@ class Agree(Common):
         }
 
 
+@dataclass(frozen=True)
+class ByField(Common):
+    """Asks for each field of an object in a call of its own, and hands on the object: a reading of an `Agree` step.
+
+    A field that cannot be read fails the reading.
+    """
+
+    name: str
+    _: KW_ONLY
+    reading: Annotated[Step, Option("step", fits=anything)]
+    kind: str = field(default="by_field", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self._parts:
+            self.refuse("`by_field` needs a reading whose output is an object with named fields", "by_field")
+        bodies = {key: as_body(self._step(part), name=key) for key, part in self._parts.items()}
+        object.__setattr__(self, "_bodies", bodies)
+
+    @cached_property
+    def _contract(self) -> Contract[Any]:
+        known = self.reading.facts.contract
+        return known if known is not None else compile_contract({})
+
+    @cached_property
+    def _parts(self) -> Mapping[str, dict[str, Any]]:
+        """For each field the schema of an object that has it alone."""
+        whole = self._contract.json_schema
+        members: Mapping[str, Any] = whole.get("properties", {}) if self._contract.mode == "json" else {}
+        common = {key: value for key, value in whole.items() if key in ("$defs", "description", "title", "type")}
+        return {
+            key: {**common, "properties": {key: schema}, "required": [key]}
+            for key, schema in members.items()
+            if STEP_NAME.fullmatch(key)
+        }
+
+    def _step(self, part: dict[str, Any]) -> Step:
+        agent = self.reading.agent
+        if isinstance(agent, AgentSpec):
+            agent = agent.model_copy(update={"output_schema": None})
+        processing = replace(self.reading.processing, schema=None)
+        alone = replace(self.reading, contract=part, agent=agent, processing=processing, checks=())
+        return _worded(alone, _FIELD, self.name)
+
+    @property
+    def bodies(self) -> Mapping[str, Pipeline]:
+        """The question about each field."""
+        return cast("dict[str, Pipeline]", self.__dict__["_bodies"])
+
+    @property
+    def gives_mapping(self) -> bool | None:
+        """Yes."""
+        return True
+
+    async def run(self, context: StepContext) -> Settlement[Any]:
+        """Ask for one field after the other."""
+        value: dict[str, Any] = {}
+        repairs: list[Repair] = []
+        trusts: list[Trust] = []
+        for key, body in self.bodies.items():
+            part = compile_contract(self._parts[key])
+            about = part.json_schema["properties"][key]
+            meant = about.get("description") if is_dict(about) else None
+            asked = {"question": f"{key} - {meant or f'the {key}'}", "output_format": part.instruction()}
+            ended = await context.run_body(body, scope=key, kind="field", previous=context.previous, variables=asked)
+            if not ended.ok or not isinstance(ended.outcome, Accepted):
+                return Settlement[Any].of(ended, what=f"field {key!r}")
+            value |= cast("dict[str, Any]", as_plain(ended.value))
+            repairs += ended.outcome.repairs
+            trusts.append(ended.outcome.trust)
+        verdict = self._contract.validate(value)
+        if isinstance(verdict, Invalid):
+            return Settlement(Rejected(Reason.INVALID, verdict.issues, as_json(value)))
+        accepted = Accepted(verdict.value, Trust.lowest(trusts), "first", tuple(repairs), as_json(value))
+        return Settlement(await judged_awaiting(accepted, self.reading.checks), attempts=len(value))
+
+
+def _are_steps(given: object) -> bool:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return False
+    return all(isinstance(each, (Common, PipelineStep)) for each in cast("Sequence[object]", given))
+
+
 def _worded(step: Step, text: str, name: str) -> Step:
     """The step in another wording."""
     if "{input}" not in text:
         raise UsageError(
-            f"step {name!r}: a wording has {{input}} where the input of the reading goes, not {text[:60]!r}"
+            f"step {name!r}: a wording has {{input}} where the input of the reading goes, not {text[:60]!r}",
+            step=name,
+            key="wordings",
         )
     if text == "{input}":
         return step

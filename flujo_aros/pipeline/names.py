@@ -20,6 +20,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "iteration": "inside a loop",
     "resume_input": "after a step that asked a person",
     "contested": "in what an agree step asks about fields that are not agreed",
+    "output_format": "in the readings of an agree step",
+    "question": "in a reading that asks field by field",
 }
 """What only some steps see, and where."""
 

@@ -104,6 +104,7 @@ PROCESSING: dict[str, st.SearchStrategy[Any]] = {
     "reasoning_precheck": st.sampled_from([None, {"enabled": True, "required_context_keys": ["a.b"]}]),
 }
 CONTRACTS = ["tagged:result", {"tagged": "result", "strict": False}, {"json": True}, "block:a,b", {"text": "t"}]
+READING = Step("r", AgentSpec(model="m"), {"properties": {"a": True}}, "{{ input }}")
 FUNCTION = st.sampled_from(["shop:f", "shop.steps:_g"])
 MAYBE = st.none() | FUNCTION
 MERGES = ["error_on_conflict", "overwrite", "keep_first", "no_merge"]
@@ -169,9 +170,10 @@ def kinds(body: st.SearchStrategy[Any]) -> dict[type[Any], dict[str, st.SearchSt
         Cached: {"step": body.filter(lambda step: not isinstance(step, Human))},
         Agree: {
             "readings": st.lists(body, min_size=2, max_size=3) | st.just(()),
-            "reading": st.sampled_from([None, Step("r", AgentSpec(model="m"), input="{{ input }}")]),
+            "reading": st.sampled_from([None, READING, dataclasses.replace(READING, contract=None)]),
             "wordings": st.sampled_from([None, 2, ["{input}", "{input}!"]]),
             "models": st.sampled_from([(), ("m", "n")]),
+            "by_field": st.booleans(),
             "need": st.sampled_from([0.5, 1.0, 1, 2]),
             "contested": st.sampled_from(["refuse", "ask", "accept", "person"]),
             "at_once": st.integers(1, 3),

@@ -475,6 +475,7 @@ NESTED: dict[str, tuple[str, str, tuple[Any, ...]]] = {
         agreed("", f"models: ['local:x', 'local:x'], reading: {ASK}"),
         (GOOD,),
     ),
+    "AgreeBlock.by_field": (agreed(""), agreed(", by_field: true"), (GOOD,)),
     "AgreeBlock.need": (
         agreed("", f"wordings: 3, reading: {ASK}"),
         agreed(", need: 3", f"wordings: 3, reading: {ASK}"),

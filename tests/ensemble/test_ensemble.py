@@ -110,6 +110,42 @@ def test_when_nobody_is_due_the_run_ends_in_quiet() -> None:
     assert len(log) == 3
 
 
+CHAIN = [
+    manifest("triager", ["run.started"], ["ticket.triaged"]),
+    manifest("writer", ["ticket.triaged"], ["answer.drafted"]),
+    manifest("reviewer", ["answer.drafted"], ["judge.verdict"], output_extra_fields=["winner"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("unsaid", "passed_on"), [(said("…"), "turn.skipped"), (ValueError("parse"), "turn.failed")], ids=["skip", "fail"]
+)
+def test_who_waits_for_a_line_that_is_never_said_gets_a_turn_all_the_same(unsaid: Any, passed_on: str) -> None:
+    def line(prompt: str) -> Any:
+        if "You are triager" in prompt:
+            return unsaid
+        return said("The customer is right.", winner="writer")
+
+    result, log = played(CHAIN, ScriptedModel(then=line), turns=9, stop_on=["judge.verdict"])
+    assert [kind for _, _, kind in kinds(log)][1:4] == [passed_on, "answer.drafted", "judge.verdict"]
+    assert (result.output["reason"], result.output["verdict"]["winner"]) == ("judge.verdict", "writer")
+
+
+def test_a_verdict_counts_also_in_words_that_others_have_said() -> None:
+    model = ScriptedModel(then=said("The customer is right.", "judge.verdict", winner="triager"))
+    judge = manifest("judge", ["ticket.triaged"], ["judge.verdict"], output_extra_fields=["winner"])
+    result, log = played([CHAIN[0], judge], model, turns=2)
+    assert [kind for _, _, kind in kinds(log)][1:3] == ["ticket.triaged", "judge.verdict"]
+    assert result.output["verdict"]["winner"] == "triager"
+
+
+def test_an_agent_that_reflects_still_answers_what_it_has_heard() -> None:
+    fox = manifest("fox", ["owl.said"], ["fox.said"], memory={"reflection_threshold": 3})
+    owl = manifest("owl", ["run.started", "user.injected"], ["owl.said"])
+    _, log = played([owl, fox], Talker("owl.said"), turns=9, inject={3: "Again!"})
+    assert [kind for _, actor, kind in kinds(log) if actor == "fox"] == ["fox.said", "agent.reflected", "fox.said"]
+
+
 def test_the_user_is_heard_between_turns() -> None:
     alone = manifest("alone", ["run.started", "user.injected"], ["agent.spoke"])
     model = Talker()

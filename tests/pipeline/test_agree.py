@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from flujo_aros import (
     AgentSpec,
     Agree,
+    BlueprintError,
     Journal,
     Processing,
     Reason,
@@ -129,6 +130,37 @@ def test_models_are_asked_for_the_same_reading() -> None:
     assert step.models == {"local:a", "local:b"}
 
 
+def field_reply(prompt: str) -> str:
+    """What a model says that reads the seller wrong, unless it is asked for the seller alone."""
+    if "Question: seller" in prompt:
+        return '{"seller": "Bob"}'
+    return '{"total": 9.5}' if "Question: total" in prompt else reply()
+
+
+def test_a_reading_by_field_asks_for_each_field_alone_and_is_one_vote() -> None:
+    step = Agree("bill", reading=reading(), wordings=2, need=1.0, by_field=True)
+    model = ScriptedModel(then=field_reply)
+    result = Runner(step, models=ScriptedModels({"local:m": model})).run_sync("a bill")
+    outcome = result.step("bill").outcome
+    assert isinstance(outcome, Rejected)
+    assert [issue.message for issue in outcome.issues] == ['"Ada" (2 of 3), "Bob" (1 of 3)']
+    assert model.calls == 4
+    assert "total" not in model.asked[2].prompt
+    assert bound(Pipeline([step])).calls == 4 * 7
+
+
+def test_a_field_that_cannot_be_read_makes_its_reading_abstain() -> None:
+    step = Agree("bill", reading=reading(processing=Processing(stages=[])), wordings=2, need=1.0, by_field=True)
+    model = ScriptedModel(then=lambda prompt: "no idea" if "Question: seller" in prompt else field_reply(prompt))
+    result = Runner(step, models=ScriptedModels({"local:m": model})).run_sync("a bill")
+    assert (result.status, result.output) == (RunStatus.COMPLETED, Bill(seller="Ada", total=9.5))
+
+
+def test_the_second_wording_says_in_words_what_the_fields_are() -> None:
+    _, model = ran(Agree("bill", reading=reading(), wordings=2), reply(), reply())
+    assert ["JSON Schema" in asked.prompt for asked in model.asked] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -139,7 +171,13 @@ def test_models_are_asked_for_the_same_reading() -> None:
         ({"models": ["a"], "reading": reading()}, "at least two"),
         ({"wordings": ["{input}", "other"], "reading": reading()}, "{input}"),
         ({"wordings": 2, "reading": reading(), "contested": "shrug"}, "contested must be one of"),
-        ({"wordings": 2, "reading": reading(), "need": 3}, "need=3"),
+        ({"wordings": 2, "reading": reading(), "need": 3}, "step 'bill': need=3"),
+        ({"readings": [reading(), Step("b", AgentSpec(model="m"))], "by_field": True}, "needs a `reading`"),
+        ({"reading": Step("r", AgentSpec(model="m")), "wordings": 2, "by_field": True}, "object with named fields"),
+        ({"wordings": "{input} again", "reading": reading()}, "a list of strings"),
+        ({"models": "abc", "reading": reading()}, "a list of names of models, not 'abc'"),
+        ({"readings": "abc"}, "a list of steps, not 'abc'"),
+        ({"readings": reading()}, "a list of steps, not Step"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options: dict[str, Any], words: str) -> None:
@@ -176,6 +214,14 @@ steps:
     contested: ask
     reading: {name: read, uses: agents.reader, input: "{{ input }}"}
 """
+
+
+@pytest.mark.parametrize("wrong", ['"{input}"', "[a, 3]", "true", "9"])
+def test_wordings_that_a_blueprint_cannot_mean_are_one_error_at_their_place(wrong: str) -> None:
+    with pytest.raises(BlueprintError) as refused:
+        parse_blueprint(YAML.replace("wordings: 3", f"wordings: {wrong}"))
+    (finding,) = refused.value.findings
+    assert "wordings must be a number from 2 to 5, or a list of strings" in finding.message
 
 
 def test_a_blueprint_says_the_same_and_is_written_back() -> None:

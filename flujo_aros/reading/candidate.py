@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from flujo_aros.contract import (
@@ -27,6 +28,7 @@ from flujo_aros.reading.enum_match import is_placeholder, name_words
 from flujo_aros.reading.envelope import is_framed, is_schema
 from flujo_aros.reading.fast_path import Spliced
 from flujo_aros.reading.json_scan import find_nodes, has_long_number
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import CLEANED, OBJECT, Edit, Node, steps_of, unlink, worst
 from flujo_aros.reading.parser import Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview
@@ -35,9 +37,9 @@ from flujo_aros.reading.scalars import Scale, read_amount
 T = TypeVar("T")
 
 UNREADABLE: Final = (Reason.MALFORMED, Reason.TRUNCATED, Reason.TOO_LARGE)
-_MARKS: Final = re.compile(r'\\.|["{}\[\]]|```', re.S)
-_BEGINS: Final = re.compile(r"[{\[]|```")
-ESCAPED: Final = re.compile(
+_MARKS: Final = expression(r'\\.|["{}\[\]]|```', re.S)
+_BEGINS: Final = expression(r"[{\[]|```")
+ESCAPED: Final = expression(
     r"[{\[](?:[\s{\[]|\\[nrt])*\\[\"']"
     r"|[{\[](?=[^&]{0,510}+&)(?:[^&]{0,500}[:\[,{])?\s*&(?:quot|#34|#x22);"
 )
@@ -45,12 +47,13 @@ ESCAPED: Final = re.compile(
 ESCAPED_WITHIN: Final = 600
 """How far behind the begin of a value that may show."""
 
-ELIDED_ITEM: Final = re.compile(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
+ELIDED_ITEM: Final = expression(r"""[\[{,]\s*["'](?:\.\.\.+|…+)["']\s*[,:]|,\s*["'](?:\.\.\.+|…+)["']\s*[\]:]""")
 """Dots in the place of an item beside others, or of a key: they mean that something was left out."""
 BRACKETS: Final = frozenset(
     {"missing-closer", "wrong-closer", "extra-closer", "early-closer", "missing-opener", "extra-opener"}
 )
 """Edits of brackets: what belongs where is then known from the items alone."""
+CODE_OF: Final = attrgetter("code")
 
 
 class Region:
@@ -171,7 +174,7 @@ class Candidate(Generic[T]):
     @property
     def bent(self) -> bool:
         """Whether brackets had to be added, changed or taken away to read it."""
-        return any(edit.code in BRACKETS for edit in self.edits)
+        return not BRACKETS.isdisjoint(map(CODE_OF, self.edits))
 
     @property
     def fits(self) -> bool:
@@ -406,7 +409,7 @@ def _holds_placeholder(candidate: Candidate[Any], text: str) -> bool:
 
 
 _LONGEST_KEY: Final = 100
-_KEY_BEFORE: Final = re.compile(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
+_KEY_BEFORE: Final = expression(r"([\w-]{1,60})[\"'`]?\s{0,20}[:=]\s{0,20}\Z")
 
 
 def _fits_as_is(candidate: Candidate[T], parsed: Parsed, text: str, contract: Contract[T], ceiling: Risk) -> bool:

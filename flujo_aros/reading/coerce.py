@@ -38,6 +38,7 @@ from flujo_aros.reading.envelope import (
     payload_of,
 )
 from flujo_aros.reading.json_scan import Scanned
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import (
     ARRAY,
     BARE,
@@ -66,9 +67,9 @@ _MOST_COMPARED: Final = 10_000
 """How many pairs of an undeclared key and a field without a value are compared in one object."""
 _MAX_NESTED: Final = 3
 _MAX_ISSUES: Final = 50
-_GROUP_OR_ZEROS: Final = re.compile(r"[+-]?\d{1,3}\.000\Z", re.A)
+_GROUP_OR_ZEROS: Final = expression(r"[+-]?\d{1,3}\.000\Z", re.A)
 """Where a whole number is wanted: `12.000` is twelve to some, and twelve thousand to others."""
-_LEADING_ZERO: Final = re.compile(r"0\d+\Z", re.A)
+_LEADING_ZERO: Final = expression(r"0\d+\Z", re.A)
 _BENT: Final = "a bracket is missing or superfluous, and its place is not certain"
 LIST_CODES: Final = ("wrapped-in-list", "unwrapped-list")
 """Edits that make a list of one item, or one item of a list."""

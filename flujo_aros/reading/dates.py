@@ -12,6 +12,7 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import is_misread
+from flujo_aros.reading.lookahead import expression
 
 
 class Time(NamedTuple):
@@ -55,31 +56,31 @@ _LEAST_YEAR: Final = 1000
 _FACE: Final = 12
 """Hours on the face of a clock."""
 
-_DAY_MONTH: Final = re.compile(
+_DAY_MONTH: Final = expression(
     r"(\d{1,2})(?:\.|st|nd|rd|th|er|º|ª|°)?[ -]*(?:of |de |di )?([^\W\d]+)\.?,?[ -]*(?:of |de |del |di )?(\d{4})\Z"
 )
 _FORMS: Final = (
     (_DAY_MONTH, 3, 2, 1),  # 3rd of May 2024, 3. Mai 2024, 3 de mayo de 2024
-    (re.compile(r"([^\W\d]+)\.? *(\d{1,2})(?:st|nd|rd|th)?(?:, *| +)(\d{4})\Z"), 3, 1, 2),  # May 3rd, 2024
-    (re.compile(r"(\d{4}) *,? *([^\W\d]+)\.? +(\d{1,2})(?:st|nd|rd|th)?\Z"), 1, 2, 3),  # 2024 May 3
-    (re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})\Z"), 1, 3, 4),  # 2024-5-3
-    (re.compile(r"(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?日\Z"), 1, 2, 3),  # 2024年5月3日
+    (expression(r"([^\W\d]+)\.? *(\d{1,2})(?:st|nd|rd|th)?(?:, *| +)(\d{4})\Z"), 3, 1, 2),  # May 3rd, 2024
+    (expression(r"(\d{4}) *,? *([^\W\d]+)\.? +(\d{1,2})(?:st|nd|rd|th)?\Z"), 1, 2, 3),  # 2024 May 3
+    (expression(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})\Z"), 1, 3, 4),  # 2024-5-3
+    (expression(r"(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?日\Z"), 1, 2, 3),  # 2024年5月3日
 )
 """How a day is written, and the groups of year, month and day."""
-_YEAR_LAST: Final = re.compile(r"(\d{1,2})([-/.]) ?(\d{1,2})\2 ?(\d{4})\Z")
-_COMPACT: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d\d:?\d\d)?\Z")
-_CLOCK: Final = re.compile(
+_YEAR_LAST: Final = expression(r"(\d{1,2})([-/.]) ?(\d{1,2})\2 ?(\d{4})\Z")
+_COMPACT: Final = expression(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d\d:?\d\d)?\Z")
+_CLOCK: Final = expression(
     r"(?P<h>\d{1,2})(?:[:h.](?P<m>\d\d)(?:[:.](?P<s>\d\d)(?P<f>\.\d{1,6})?)?|h)?"
     r" *(?P<half>[ap]\.?m\.?)?(?: *(?:Uhr|o'clock))?"
     r"(?: *(?P<zone>Z|UTC|GMT|(?:(?:UTC|GMT) *)?[+-]\d\d:?\d\d)(?:\[[\w/+-]+\])?)?\Z",
     re.I,
 )
-_TWO_PARTS: Final = re.compile(
+_TWO_PARTS: Final = expression(
     r"(.*?\d{4}(?:-\d\d-\d\d)?|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|.*\d{1,2}日)"
     r"(?:T| *, *| +(?:at |um |à |a las )?| *(?=\d))(\d{1,2}(?:[:h].*| *[ap]\.?m.*|h))\Z",
     re.I,
 )
-_LENGTH: Final = re.compile(
+_LENGTH: Final = expression(
     r"(?:(?P<d>\d+) *(?:d|days?) *,? *(?:and )?)?(?:(?P<h>\d+(?:\.\d+)?) *(?:h|hrs?|hours?) *,? *(?:and )?)?"
     r"(?:(?P<m>\d+(?:\.\d+)?) *(?:min|mins|minutes?|m(?!s|o)) *,? *(?:and )?)?"
     r"(?:(?P<s>\d+(?:\.\d+)?) *(?:s|secs?|seconds?))?\Z",
@@ -176,10 +177,10 @@ def _moment(text: str) -> str | None:
     return f"{iso}T{clock}" if iso and clock else None
 
 
-_ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d\Z")
-_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt _]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?\Z")
-_MIDNIGHT: Final = re.compile(r"[Tt _]00:00(?::00(?:[.,]0+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?\Z")
-_ISO_CLOCK: Final = re.compile(r"\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?\Z")
+_ISO_DATE: Final = expression(r"\d{4}-\d\d-\d\d\Z")
+_ISO: Final = expression(r"\d{4}-\d\d-\d\d(?:[Tt _]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?\Z")
+_MIDNIGHT: Final = expression(r"[Tt _]00:00(?::00(?:[.,]0+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?\Z")
+_ISO_CLOCK: Final = expression(r"\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?\Z")
 
 
 def _day(text: str) -> str | None:

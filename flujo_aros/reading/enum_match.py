@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.scalars import read_amount
 
 _MAX_TEXT: Final = 300
@@ -78,7 +79,7 @@ _NO_VALUE_LINES: Final = """
 _NO_VALUE: Final = frozenset(word.strip() for word in _NO_VALUE_LINES.split(","))
 """Words for no value at all, where null is allowed (the languages above)."""
 
-_SLOT: Final = re.compile(r"<[^<>]+>|\{\{.*\}\}|\$\{.*\}|\[[^\]]*\]", re.S)
+_SLOT: Final = expression(r"<[^<>]+>|\{\{.*\}\}|\$\{.*\}|\[[^\]]*\]", re.S)
 _TYPE_WORDS: Final = frozenset({"string", "str", "integer", "int", "float", "boolean", "bool"})
 _OF_TYPES: Final = frozenset({"type", "kind", "format", "dtype", "language", "datatype"})
 """Names of fields that may hold the name of a type."""
@@ -91,9 +92,9 @@ _JOINS: Final = " \t\r\n_-‐‑.'’/"
 """What may differ inside of a choice: `in-progress` for `in progress`."""
 _WRAPS: Final = (("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"), ('"', '"'), ("'", "'"), ("(", ")"))
 _MORE_WRAPS: Final = (("[", "]"), ("“", "”"), ("„", "“"), ("‘", "’"), ("«", "»"), ("「", "」"), ("<", ">"), ("{", "}"))
-_LEADS: Final = re.compile(r"(?:[-*•·–—]\s+|(?:👉|➡️?|✅|✔️?|☑️?|🔴|🟠|🟡|🟢|🔵|🟣|⚪|⚫|🟥|🟧|🟨|🟩|🟦|→|=>|->|:)\s*)+")
-_TAGGED: Final = re.compile(r"<([A-Za-z][\w-]{0,30})>\s*(.*?)\s*</\1>", re.S)
-_HYPHEN: Final = re.compile("[-‐‑]")
+_LEADS: Final = expression(r"(?:[-*•·–—]\s+|(?:👉|➡️?|✅|✔️?|☑️?|🔴|🟠|🟡|🟢|🔵|🟣|⚪|⚫|🟥|🟧|🟨|🟩|🟦|→|=>|->|:)\s*)+")
+_TAGGED: Final = expression(r"<([A-Za-z][\w-]{0,30})>\s*(.*?)\s*</\1>", re.S)
+_HYPHEN: Final = expression("[-‐‑]")
 _STOPS: Final = frozenset(".,;:!…。，、；：！\"'“”„‘’«»「」`*()（）[]【】{}|=→–—-•·")
 _EMPHASIS: Final = frozenset("*_`\"'”’.!")
 _COLONS: Final = frozenset(":：=→")
@@ -135,7 +136,7 @@ class Company(NamedTuple):
 NO_COMPANY: Final = Company()
 
 
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+")
+_WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z\d]+|[^\W_]+?(?=[A-Z])|\d+|[^\W_]+")
 
 
 def name_words(name: str) -> list[str]:

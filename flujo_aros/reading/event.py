@@ -26,6 +26,7 @@ from flujo_aros.contract import (
 from flujo_aros.json_data import Unescaped, is_dict, is_list
 from flujo_aros.outcome import Accepted, Issue, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.grammar import brackets
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import CLEANED, LOSSY, NUMBER, OBJECT, Edit, Member, Node, worst
 from flujo_aros.reading.parser import Frame, Parsed, Parser, Stop
 from flujo_aros.reading.payload import Look, cut_prose
@@ -127,19 +128,19 @@ def is_example(text: str, start: int, said: str, contract: EventContract) -> boo
 # --- what a reply in prose says ---------------------------------------------------------------------------------------
 
 _QUOTED: Final = r"[\"“]([^\"“”\n]+)[\"”]"
-_LABELLED: Final = re.compile(rf"\b(?:text|says?|reply|line|answer)\s*[:=]\s*{_QUOTED}", re.I)
-_LABELLED_LINE: Final = re.compile(
+_LABELLED: Final = expression(rf"\b(?:text|says?|reply|line|answer)\s*[:=]\s*{_QUOTED}", re.I)
+_LABELLED_LINE: Final = expression(
     rf"^[^\w\n]{{0,9}}(?:text|say|reply|line|answer)[^\w\n:=]{{0,9}}[:=][^\w\n]{{0,9}}?{_QUOTED}[^\w\n]{{0,9}}$",
     re.I | re.M,
 )
-_LAST_QUOTE: Final = re.compile(r"[\"“]([^\"“”\n]+)([\"”]?)[\s.!]*\Z")
+_LAST_QUOTE: Final = expression(r"[\"“]([^\"“”\n]+)([\"”]?)[\s.!]*\Z")
 _META: Final = (
     r"(?:output|produce|respond|reply|answer|write|generate|return|provide|create|craft|emit|follow|format|include|avoid"
     r"|mention|ensure|make sure|think|consider|stay|keep|come up with"
     r"|be (?:vague|brief|short|careful|concise|subtle|specific|in character)"
     r"|give (?:an? |one )?(?:clue|hint|line|sentence))"
 )
-_NOTE: Final = re.compile(
+_NOTE: Final = expression(
     rf"\b(?:we|I) (?:need to|must|should|have to) {_META}\b|\bJSON\b"
     r"|(?<![\w.])thoughts?\s*:"
     r"|\bit must be (?:an? |one |two )?(?:short|brief|concise|vivid|vague|specific|sentences?|valid|in character)\b"
@@ -148,17 +149,17 @@ _NOTE: Final = re.compile(
     re.I,
 )
 """What models write to themselves, and nobody says to another."""
-_INTENT: Final = re.compile(r"\bwe (?:need|must|should|have) to\b", re.I)
+_INTENT: Final = expression(r"\bwe (?:need|must|should|have) to\b", re.I)
 """What people say to each other as well: a note only where it is about writing."""
-_WRITING: Final = re.compile(
+_WRITING: Final = expression(
     r"\b(?:sentences?|clues?|hints?|character|persona|format|fields?|instructions?|reply|response|riddle|emotion)\b",
     re.I,
 )
 _WORDS_SAID: Final = 3
 """A quotation of fewer words is a word that is spoken of."""
-_ANSWER: Final = re.compile(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
+_ANSWER: Final = expression(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
 """An object that was announced, or that has lines of its own, with nothing behind it."""
-_KEY: Final = re.compile(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
+_KEY: Final = expression(r"[\"'“]?\b(?:kind|text)\b[\"'”]?\s*[:=]", re.I)
 
 
 def said_in(prose: str) -> str:
@@ -211,8 +212,6 @@ _MAY_BE_OPTIONAL: Final = (
     Reason.TRUNCATED,
     Reason.TOO_LARGE,
 )
-_NUMBER: Final = compile_contract(float)
-_OBJECT: Final = compile_contract({"type": "object"})
 
 
 def tidied(outcome: Reading[WrittenEvent], text: str, contract: EventContract, look: Look) -> Reading[WrittenEvent]:
@@ -283,7 +282,7 @@ class _Cleaning:
         if given is None:
             return
         if isinstance(given, str):
-            written = self._look(given, _OBJECT, whole=True)
+            written = self._look(given, compile_contract({"type": "object"}), whole=True)
             given = written.value if isinstance(written, Accepted) else given
         if not is_dict(given):
             self._drop("scores")
@@ -295,7 +294,7 @@ class _Cleaning:
 
     def _number(self, name: str, score: Any) -> float | None:
         path = path_of(("scores", name))
-        found = self._look(json.dumps(score), _NUMBER, whole=True)
+        found = self._look(json.dumps(score), compile_contract(float), whole=True)
         if not isinstance(found, Accepted):
             self._log(CLEANED, Risk.LOSSY, path, score, "")
             return None

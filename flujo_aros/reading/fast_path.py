@@ -29,6 +29,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Risk
 from flujo_aros.reading.grammar import LEFT_OUT
 from flujo_aros.reading.json_scan import JsonExtent, json_extent
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, LITERAL, OBJECT, Edit, Member, Node, steps_to
 from flujo_aros.reading.parser import Failure, Frame, Parser
 
@@ -36,19 +37,17 @@ from flujo_aros.reading.parser import Failure, Frame, Parser
 _DOUBLE: Final = "\x00"
 _SINGLE: Final = "\x01"
 _ESCAPED: Final = "\x02"  # an escaped quotation mark
-_HARD: Final = (_DOUBLE, _ESCAPED, "\\")
-"""In single quotes, what a plain string has not: a string, or a backslash."""
-_COMMENT: Final = re.compile(r"(/(?:/[^\n]*+|\*[^*]{0,2000}\*/)(?:[ \t\r\n]*+:)?)")
+_COMMENT: Final = expression(r"(/(?:/[^\n]*+|\*[^*]{0,2000}\*/)(?:[ \t\r\n]*+:)?)")
 # Plain sets of ASCII characters are much quicker than classes such as `\w`; other letters are left to the parser.
-_BARE: Final = re.compile(r"([A-Za-z_$][A-Za-z0-9_$-]{0,60}+)(?=[ \t\r\n]*+:)")
-_GAP: Final = re.compile(
+_BARE: Final = expression(r"([A-Za-z_$][A-Za-z0-9_$-]{0,60}+)(?=[ \t\r\n]*+:)")
+_GAP: Final = expression(
     r"[ \t\r\n](?<=[A-Za-z0-9_\"}\]\x00\x01][ \t\r\n])[ \t\r\n]*+(?=(?:[\x00\x01]|\"[^\"\n]*+\")[ \t\r\n]*+:)"
 )
-_ODD_KEY: Final = re.compile(r"[\x02\\:]|.{121}")
+_ODD_KEY: Final = expression(r"[\x02\\:]|.{121}")
 """Of a key behind a missing comma: what makes it doubtful."""
-_TRAILING: Final = re.compile(r",(?=[ \t\r\n]*+[}\]])(?<![\[{,\s],)")
+_TRAILING: Final = expression(r",(?=[ \t\r\n]*+[}\]])(?<![\[{,\s],)")
 _WORDS: Final = tuple(
-    (re.compile(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
+    (expression(rf"{word}(?=[ \t\r\n]*+[,}}\]])"), spelled)
     for word, spelled in (("True", "true"), ("False", "false"), ("None", "null"))
 )
 
@@ -67,8 +66,8 @@ def rewrite(text: str) -> Rewritten | None:
     double = text.replace('\\"', _ESCAPED).split('"')
     single = _DOUBLE.join(double[0::2]).split("'")
     quoted = "'".join(single[1::2])
-    if not len(double) % 2 or not len(single) % 2 or any(char in quoted for char in _HARD):
-        return None
+    if not len(double) % 2 or not len(single) % 2 or _DOUBLE in quoted or _ESCAPED in quoted or "\\" in quoted:
+        return None  # in single quotes, a string or a backslash
     rest = _without_comments(_SINGLE.join(single[0::2]))
     if rest is None:
         return None
@@ -117,14 +116,14 @@ def _with_strings(rest: str, mark: str, strings: list[str]) -> str:
 _MOST_PLACES: Final = 3
 """How many damaged places are repaired one by one: each of them costs the C parsers another look at the whole."""
 _NEAR: Final = 400
-_RECURS: Final = re.compile(r",\s*+(?:[}\]]|[A-Za-z_]\w*+\s*+:)|\{\s*+[A-Za-z_]\w*+\s*+:|:\s*+[TFN]")
+_RECURS: Final = expression(r",\s*+(?:[}\]]|[A-Za-z_]\w*+\s*+:)|\{\s*+[A-Za-z_]\w*+\s*+:|:\s*+[TFN]")
 """`1,}`, `{key:`, `, key:` or `: True`; each branch begins with one character, which makes the search twice as fast."""
 _MOST_NEAR: Final = 4
 _STRUCTURE: Final = frozenset("{}[],")
 _before = Node(LITERAL, None, 0, 0)
 _BEFORE: Final = {OBJECT: Member("", 0, _before), ARRAY: _before}
 """The place of an item before the damage: only its end is ever looked at."""
-_ESCAPE: Final = re.compile(r'(:?)\\([^"])')
+_ESCAPE: Final = expression(r'(:?)\\([^"])')
 _COLON: Final = "\\u003a"
 """Before a backslash it looks like the drive of a path."""
 _CODES: Final = {"\\": "005c", "b": "0008", "f": "000c", "n": "000a", "r": "000d", "t": "0009"}

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from flujo_aros.reading.lookahead import Ahead, begun, certain
+from flujo_aros.reading.lookahead import Ahead, begun, certain, expression
 
 # --- parts -----------------------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ _VALUE_BEGINS: Final = r"[\"'“\[{]"
 
 BLANK: Final = re.compile(_GAP)
 ODD_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
-COMMENT: Final = re.compile(
+COMMENT: Final = expression(
     r"""
       //[^\n]*                                # // as agreed
     | /\*.*?\*/                               # /* as agreed */
@@ -40,7 +40,7 @@ COMMENT: Final = re.compile(
     """,
     re.X | re.S,
 )
-LEFT_OUT: Final = re.compile(
+LEFT_OUT: Final = expression(
     r"""
       \.\.\. | …                              # // ...
     | \b(?:                                   # // and 3 more items, /* rest omitted */
@@ -53,7 +53,7 @@ LEFT_OUT: Final = re.compile(
     re.X | re.I,
 )
 """A comment that marks an omission: the value is not complete."""
-ELLIPSIS: Final = re.compile(r"\.\.\.|…")
+ELLIPSIS: Final = expression(r"\.\.\.|…")
 
 # --- members and elements of plain JSON, and what departs from it without any doubt ----------------------------------
 
@@ -145,13 +145,13 @@ BARE_KEY: Final = Ahead(
     [^\s:：=,，{}\[\]\"'“”‘’`] [^:：=,，{}\[\]\"“”`\n]*? (?= [\"'”’`]? \s* (?: [:：] | => | = ) )   # unit price" :
     """
 )
-KEY_AND_VALUE: Final = re.compile(
+KEY_AND_VALUE: Final = expression(
     r"[^\W\d]\w{0,60} (?= [ \t]{1,20}(?: [\"'“\[{] | -?\d ) )",
     re.X,  # limit 3, where the colon was forgotten
 )
-FIRST_KEY: Final = re.compile(r"\{ \s{0,40} [\"'“]? (\w{1,60}) [\"'”]? \s{0,10} [:：]", re.X)  # { "name":
-COLON: Final = re.compile(r"\s* (?: [:：]\s*=? | => | = ) \s* (?: [:：]\s* )?", re.X)  # :  ：  :=  =>  =  ::
-PREFIX: Final = re.compile(r"[uUbBrR] (?= [\"'] (?! \s*[,}\]:] ) )", re.X)
+FIRST_KEY: Final = expression(r"\{ \s{0,40} [\"'“]? (\w{1,60}) [\"'”]? \s{0,10} [:：]", re.X)  # { "name":
+COLON: Final = expression(r"\s* (?: [:：]\s*=? | => | = ) \s* (?: [:：]\s* )?", re.X)  # :  ：  :=  =>  =  ::
+PREFIX: Final = expression(r"[uUbBrR] (?= [\"'] (?! \s*[,}\]:] ) )", re.X)
 """Before a string of Python: `u'x'`; but not the letter at the end of `['a', b']`."""
 
 # --- strings ---------------------------------------------------------------------------------------------------------
@@ -179,20 +179,20 @@ TAIL: Final = Ahead(
     """
 )
 """The rest of a string and what follows it: a closer before it was a part of the string."""
-HALF_CHARACTER: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+HALF_CHARACTER: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 """The first half of a surrogate pair, where the text was cut."""
-RAW: Final = re.compile(r"\W[rR][\"']")
+RAW: Final = expression(r"\W[rR][\"']")
 r"""Before a string in which Python reads no escapes: `r"\d+"`."""
 JOINED: Final = Ahead(r"\s* \+ \s* (?= [\"'“] )")
 """Between the parts of a string: `"one " + "two"`."""
 
 # --- values without quotes -------------------------------------------------------------------------------------------
 
-SCALAR: Final = re.compile(rf"{_SCALAR} (?= [\s;] )", re.X)
+SCALAR: Final = expression(rf"{_SCALAR} (?= [\s;] )", re.X)
 SCALAR_AHEAD: Final = Ahead(rf"{_SCALAR} (?= \s*[\s,;\]] )")
 CALL: Final = Ahead(r"(?: new\s+ )? [A-Za-z_$][\w$.]* \( \s* (?= [\"'\d\-)] )")
 """`ObjectId("5f…")`, `new Date(0)`: one argument in a call is that argument."""
-BARE_END: Final = re.compile(
+BARE_END: Final = expression(
     r"""
       [,，}\]\n\"]                                         # high,
     | /[/*]                                               # high // as agreed
@@ -203,7 +203,7 @@ BARE_END: Final = re.compile(
     """,
     re.X,
 )
-GLUED: Final = re.compile(
+GLUED: Final = expression(
     r"""
       -?\d[\d.]* (?: [^\W\d]\w*\s*[:：]                   # 12name: a key without its comma
                    | \s*[、；;|]                          # 12;   an odd separator
@@ -213,24 +213,24 @@ GLUED: Final = re.compile(
     re.X,
 )
 """A number and what should not follow it."""
-LOST_BEGIN: Final = re.compile(
+LOST_BEGIN: Final = expression(
     r"""
       [^'’‘\\]+ ['’]                                      # tea'   whose opening quote is missing
     | [^“”«»\\]+ [”»]                                     # tea”
     """,
     re.X,
 )
-FEET: Final = re.compile(r"\d+(?:[./]\d+)?['’]")
+FEET: Final = expression(r"\d+(?:[./]\d+)?['’]")
 """A measure in feet: `5'`."""
-GROUP: Final = re.compile(r"0\d\d(?!\d)")
+GROUP: Final = expression(r"0\d\d(?!\d)")
 """Behind a comma: the end of `1,000`."""
-THOUSANDS: Final = re.compile(r"\d{3}(?=[,.}\s]|\Z)")
-DECIMAL_COMMA: Final = re.compile(
+THOUSANDS: Final = expression(r"\d{3}(?=[,.}\s]|\Z)")
+DECIMAL_COMMA: Final = expression(
     r"""
     [-+]? (?: \d{1,3}(?:\.\d{3})+ | 0 | [1-9]\d{0,15} ) , \d{1,15}      # 1.234,5
     (?= \s{0,20}(?: [}\n] | ,\s{0,20}[\"'}] ) )                         # and the object ends, or another key follows
     """,
     re.X | re.A,
 )
-STRING_ARGUMENT: Final = re.compile(r"([\"'])((?:(?!\1)[^\\\n])*)\1\s*\)")
-NUMBER_ARGUMENT: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*\)")
+STRING_ARGUMENT: Final = expression(r"([\"'])((?:(?!\1)[^\\\n])*)\1\s*\)")
+NUMBER_ARGUMENT: Final = expression(r"(-?\d+(?:\.\d+)?)\s*\)")

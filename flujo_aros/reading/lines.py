@@ -12,26 +12,27 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape, fold
 from flujo_aros.json_data import literal_escapes, unescape
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, BARE, LITERAL, NUMBER, OBJECT, STRING, Member, Node, moved
 from flujo_aros.reading.parser import Failure, Parser
 from flujo_aros.reading.scalars import FOREIGN, LITERALS, read_number
 
-_LINE: Final = re.compile(
+_LINE: Final = expression(
     r"[ \t]*(?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?P<open>\*\*|__|`)?(?P<key>[^\W\d][\w \-]{0,60}?)(?P<close>\*\*|__|`)?"
     r"[ \t]*[:：][ \t]*(?P<value>.*)"
 )
-_CLOSERS: Final = re.compile(r"\s*[}\]][}\],;\s]*")
+_CLOSERS: Final = expression(r"\s*[}\]][}\],;\s]*")
 _MAX_LINES: Final = 2_000
 _MAX_DEPTH: Final = 30
-_WRAPPED: Final = re.compile(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
-_PLACEHOLDER: Final = re.compile(r"<[^<>]{1,60}>|\[[A-Za-z][\w ]{0,60}\]|\.\.\.|…")
-_NESTED: Final = re.compile(
+_WRAPPED: Final = expression(r"(\*\*|__|[\"'`“”])(.*?)(\1|[”\"])\Z", re.S)
+_PLACEHOLDER: Final = expression(r"<[^<>]{1,60}>|\[[A-Za-z][\w ]{0,60}\]|\.\.\.|…")
+_NESTED: Final = expression(
     r"^[ \t]*(?:-[ \t]+)?[^\W\d][\w -]{0,60}:[ \t]*(?:[|>][+-]?)?[ \t]*$|^[ \t]*-[ \t]+\S", re.M
 )
-_KEY: Final = re.compile(
+_KEY: Final = expression(
     r"(?P<quote>[\"']?)(?P<key>[^\W\d][\w -]{0,60}?|[\w.-]{1,60})(?P=quote)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z"
 )
-_FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
+_FENCE: Final = expression(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 
 
 def read_lines(text: str, shape: Shape) -> Node | None:

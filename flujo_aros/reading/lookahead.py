@@ -14,7 +14,32 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, cast
+
+
+class _Expression:
+    """What `expression` returns: the attributes of the compiled expression, once it has been compiled."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern = pattern
+        self._flags = flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, self._flags)
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = getattr(self._compiled, name)
+        return found
+
+
+def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression that is compiled when it is first used: valid JSON needs hardly any of them.
+
+    >>> expression(r"[0-9]+").match("12, ")[0]
+    '12'
+    """
+    return cast("re.Pattern[str]", _Expression(pattern, flags))
 
 
 class NeedMoreInput(Exception):

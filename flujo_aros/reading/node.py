@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast, overload
 
 from flujo_aros.contract import path_of
@@ -121,10 +122,8 @@ class RepairLog(Sequence[Repair]):
         return self._built
 
     def _build(self, edit: Edit, root: Node | None) -> Repair:
-        if isinstance(edit.path, str):
-            path = edit.path or path_of(list(steps_to(root, edit.start, self._names)))
-        else:
-            path = path_of(list(unlink(edit.path)))
+        written = edit.path if isinstance(edit.path, str) else ""
+        path = written or path_of(steps_of(edit, root, self._names))
         before = self._text[edit.start : min(edit.end, edit.start + _SHOWN + 1)]  # an edit may be about the whole text
         return Repair(edit.code, edit.risk, path, (edit.start, edit.end), _cut(before), _cut(edit.after))
 
@@ -162,7 +161,10 @@ def steps_of(edit: Edit, root: Node | None, names: dict[int, str]) -> tuple[str 
 
 def worst(edits: Iterable[Edit]) -> Risk | None:
     """The highest risk, or None where nothing was edited."""
-    return max((edit.risk for edit in edits), default=None)
+    return max(map(_RISK_OF, edits), default=None)
+
+
+_RISK_OF: Final = attrgetter("risk")
 
 
 def unlink(path: Path) -> tuple[str | int, ...]:

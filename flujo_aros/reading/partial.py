@@ -22,6 +22,7 @@ from flujo_aros.outcome import Issue, Risk
 from flujo_aros.reading.coerce import Coercion
 from flujo_aros.reading.dates import read_time
 from flujo_aros.reading.envelope import WRAPPING
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Member, Node, Path, plain, unlink
 from flujo_aros.reading.parser import Frame, Parser
 
@@ -183,9 +184,9 @@ class Partial(Generic[T_co]):
         return f"Partial(value={self.value!r}, final_paths={final!r}, restarted={self.restarted!r})"
 
 
-_WHOLE_ESCAPES: Final = re.compile(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
-_HALF_PAIR: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d\Z", re.A)
+_WHOLE_ESCAPES: Final = expression(r"(?:[^\\]++|\\[^u]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z))*+", re.S)
+_HALF_PAIR: Final = expression(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+_DAY: Final = expression(r"\d{4}-\d\d-\d\d\Z", re.A)
 _KINDS: Final[Mapping[type, frozenset[str]]] = {
     bool: frozenset({"boolean"}),
     int: frozenset({"integer", "number"}),

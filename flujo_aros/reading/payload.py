@@ -29,7 +29,7 @@ from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reading, Reason, Rejected, Repair, Risk, Trust
 from flujo_aros.reading.candidate import Following
 from flujo_aros.reading.json_scan import find_json_end, finite, refuse_constant
-from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
+from flujo_aros.reading.lookahead import Ahead, NeedMoreInput, expression
 from flujo_aros.reading.node import ARRAY, OBJECT, Edit, Node, RepairLog, plain, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
@@ -41,17 +41,17 @@ from flujo_aros.reading.scanner import FENCED
 T = TypeVar("T")
 _UNSEEN: Final = "\u200b\u200c\u200d\u2060\ufeff \t\r\n"
 _FENCE_OPEN: Final = Ahead(r"\s*+ (?: ``` [\w+-]* [ \t]* \n? | (?! ` ) ) \s*")
-_FENCE_CLOSE: Final = re.compile(r"\s*(?:```)?\s*")
+_FENCE_CLOSE: Final = expression(r"\s*(?:```)?\s*")
 _LONGEST_TAG: Final = 400
 _LOOKS: Final = 256
 _ASIDE: Final = r"[\ufeff \t\r`\"'*_>#-]*"
 """What may be between a tag and the end of its line that is not text."""
-_BLANK: Final = re.compile(_ASIDE.replace(r"\r", r"\r\n"))
-_ENDS: Final = re.compile(f"{_ASIDE}$", re.M)
-_SPOKEN: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
-_SPOKEN_WORD: Final = re.compile(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'\"*]*", re.I)
-_BEGINS: Final = re.compile(r"\s*(?:```|[{\[\"]|\Z)")
-_BEGINS_LATER: Final = re.compile(r"[{\[]\s*[\"'{\[\d]")
+_BLANK: Final = expression(_ASIDE.replace(r"\r", r"\r\n"))
+_ENDS: Final = expression(f"{_ASIDE}$", re.M)
+_SPOKEN: Final = expression(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to|…|\.\.\.|,|/|&)[\s`'\"*]*", re.I)
+_SPOKEN_WORD: Final = expression(r"[\s`'\"*]*(?:and|or|und|oder|et|ou|y|to)[\s`'\"*]*", re.I)
+_BEGINS: Final = expression(r"\s*(?:```|[{\[\"]|\Z)")
+_BEGINS_LATER: Final = expression(r"[{\[]\s*[\"'{\[\d]")
 """Behind words: a payload that was introduced, so that the tag was hardly only spoken of."""
 
 
@@ -445,7 +445,7 @@ class BlockPreview:
             self._preview.finish(self._preview.whole if complete else NOTHING)
 
 
-_TOOL_CALL: Final = re.compile(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>|\Z)", re.S)
+_TOOL_CALL: Final = expression(r"<(tool_call|tool_use|function_call)>.*?(?:</\1>|\Z)", re.S)
 
 
 def read_block(text: str, contract: BlockContract, *, truncated: bool | None = None) -> Reading[Block]:
@@ -577,7 +577,7 @@ def values_in(text: str) -> Iterator[tuple[Any, int, int]]:
             return
 
 
-_FENCE_BEFORE: Final = re.compile(r"```[\w+-]*\Z")
+_FENCE_BEFORE: Final = expression(r"```[\w+-]*\Z")
 
 
 def judged(outcome: Reading[T], checks: Sequence[Check]) -> Reading[T]:

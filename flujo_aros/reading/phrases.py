@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from flujo_aros.contract import contains
+from flujo_aros.reading.lookahead import expression
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -67,7 +68,7 @@ class Phrases:
 
 
 _BOUNDARY: Final = r"\b"
-_TOKENS: Final = re.compile(
+_TOKENS: Final = expression(
     r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<look>\(\?<?[=!])|(?P<open>\()|(?P<close>\))"
     r"|(?P<end>\\Z)|(?P<word>\\[wd])|(?P<space>\\s)|(?P<least>\{(?P<from>\d+),\d*\})|\\.|.",
     re.S,

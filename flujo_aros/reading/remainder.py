@@ -25,6 +25,7 @@ from flujo_aros.contract import Shape, fold, mask_reasoning
 from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.outcome import Issue
 from flujo_aros.reading import phrases
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, OBJECT, STRING, Member, Node
 from flujo_aros.reading.phrases import word_set
 from flujo_aros.reading.scanner import CODE_FENCES
@@ -41,7 +42,7 @@ class Likeness(IntEnum):
     SURE = 2
 
 
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_WORD: Final = expression(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 def _stem(word: str) -> str:
@@ -457,32 +458,32 @@ def _tells_its_field(node: Node, shape: Shape) -> bool:
     return any(form.match(node.value) for form in formats) or any(node.value in (part.choices or ()) for part in parts)
 
 
-_DATE: Final = re.compile(r"\s*\d{4}-\d\d")
-_TIME: Final = re.compile(r"\s*\d{1,2}:\d\d")
+_DATE: Final = expression(r"\s*\d{4}-\d\d")
+_TIME: Final = expression(r"\s*\d{1,2}:\d\d")
 _SPECIAL: Final = {
     "date": _DATE,
     "date-time": _DATE,
     "time": _TIME,
-    "duration": re.compile(r"\s*P(?:T?\d)"),
-    "email": re.compile(r"\S+@\S+\.\w"),
-    "uri": re.compile(r"\w+://"),
-    "uuid": re.compile(r"[0-9a-fA-F]{8}-"),
+    "duration": expression(r"\s*P(?:T?\d)"),
+    "email": expression(r"\S+@\S+\.\w"),
+    "uri": expression(r"\w+://"),
+    "uuid": expression(r"[0-9a-fA-F]{8}-"),
 }
 
 # --- text around the value ----------------------------------------------------------------------------------------
 
-_FENCE: Final = re.compile(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
-_FENCE_END: Final = re.compile(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
-_NOTHING_BEFORE: Final = re.compile(r"\s*(?:(?:```|~~~)[\w+#.-]*[ \t]*\n\s*)?\Z")
-_NOTHING_BEHIND: Final = re.compile(r"[\s`~]*\Z")
+_FENCE: Final = expression(r"(?:```|~~~)[ \t]{0,20}([\w+#.-]{0,40})[^\n]{0,200}\n(.*?)(?:```|~~~|\Z)", re.S)
+_FENCE_END: Final = expression(r"\A\s*(?:```|~~~)[ \t]*(?=\n|\Z)")
+_NOTHING_BEFORE: Final = expression(r"\s*(?:(?:```|~~~)[\w+#.-]*[ \t]*\n\s*)?\Z")
+_NOTHING_BEHIND: Final = expression(r"[\s`~]*\Z")
 """At most the closing fence of the value."""
-_QUOTED_LINE: Final = re.compile(r"^[ \t]*>[^\n]*", re.M)
+_QUOTED_LINE: Final = expression(r"^[ \t]*>[^\n]*", re.M)
 """Somebody else's words."""
-_OPEN_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
-_SENTENCE: Final = re.compile(r"\n|(?<=[.!?])\s|[。！？]")
-_CLAUSE: Final = re.compile(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
-_QUOTED: Final = re.compile(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
-_NUMBER: Final = re.compile(r"-?\d[\d.,]*")
+_OPEN_FENCE: Final = expression(r"\s*(?:```|~~~)[\w+#.-]*\s*\Z")
+_SENTENCE: Final = expression(r"\n|(?<=[.!?])\s|[。！？]")
+_CLAUSE: Final = expression(r"[.!?。！？](?=\s)|\n|</\w+\s*>|<\|[\w ]+\|>")
+_QUOTED: Final = expression(r"[\"'](\w{1,60})\\?[\"']\s{0,3}:|^[ \t]*([^\W\d]\w{0,60})\s{0,3}:", re.M)
+_NUMBER: Final = expression(r"-?\d[\d.,]*")
 _NEAR: Final = 300
 
 
@@ -565,7 +566,11 @@ def prose_rest(text: str, chosen: Span, others: Sequence[Span], shape: Shape, va
 
 
 def _has_words(text: str) -> bool:
-    return any(map(str.isalpha, text)) or any(sign in text for sign in ("...", "…", "❌", "→", "->", "=>"))
+    return any(map(str.isalpha, text)) or _SIGNS.search(text) is not None
+
+
+_SIGNS: Final = expression(r"\.\.\.|[…❌→]|[-=]>")
+"""What speaks without words: something was left out, is wrong, or becomes something else."""
 
 
 def _without(text: str, start: int, end: int, others: Sequence[Span]) -> str:
@@ -641,10 +646,10 @@ def names_fields(text: str, names: Iterable[str]) -> bool:
     return any(fold(name) in named for name in names)
 
 
-_TOKEN: Final = re.compile(r"[^\W\d][\w-]*")
+_TOKEN: Final = expression(r"[^\W\d][\w-]*")
 
 
-_KEY_LINE: Final = re.compile(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)", re.M)
+_KEY_LINE: Final = expression(r"^[ \t]{0,8}([^\W\d][\w -]{0,60}?)[ \t]{0,4}[:：](?=[ \t]|$)", re.M)
 
 
 def _other_lines(prose: str, shape: Shape) -> str | None:
@@ -667,7 +672,7 @@ def _other_form(prose: str, names: Mapping[str, Shape]) -> str | None:
     return None
 
 
-_FORMS: Final = re.compile(
+_FORMS: Final = expression(
     r"\b[A-Za-z_]\w{0,60}\((?:\s*\w{1,60}\s*=[^()\n]{0,200}){1,20}\)?|^[ \t]*\|[^\n]+\|[ \t]*$"
     r"|^[ \t]*<\w[^\n]{0,400}</\w+>",
     re.M,
@@ -770,11 +775,11 @@ def _stands_in(word: str, sentence: str) -> bool:
     return re.search(rf"(?<![A-Za-z\d_-]){re.escape(word)}(?![A-Za-z\d_-])", sentence, re.I) is not None
 
 
-_CASELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CASELESS: Final = expression("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Chinese, Japanese, Korean."""
 _LONGEST_ASSERTION: Final = 120
 _NEAR_WORDS: Final = 40
-_REPLACES: Final = re.compile(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
+_REPLACES: Final = expression(r"\bs/([^/\n]{1,60})/([^/\n]{0,60})/")
 
 
 def _may_assert(sentence: str) -> bool:
@@ -814,7 +819,7 @@ def _asserts_another(sentence: str, leaves: Mapping[str, list[Any]], names: Mapp
     return bool(tokens) and _ends_with_another(sentence, held, names)
 
 
-_IN_QUOTES: Final = re.compile(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘’'「」『』«»\n]{2,60})[\"”’'」』»](?!\w)")
+_IN_QUOTES: Final = expression(r"[\"“‘'「『«](?<![^\W\d_].)([^\"“”‘’'「」『』«»\n]{2,60})[\"”’'」』»](?!\w)")
 
 
 def _ends_with_another(sentence: str, held: set[str], names: Mapping[str, Shape]) -> bool:
@@ -840,7 +845,7 @@ def _decimal(written: str) -> float | None:
     return float(digits) if digits.replace(".", "", 1).lstrip("-").isdecimal() else None
 
 
-_VALUE_TOKEN: Final = re.compile(r"-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\d_]+)*")
+_VALUE_TOKEN: Final = expression(r"-?\d[\d.,]*|[A-Za-z_][A-Za-z\d_]*(?:-[A-Za-z\d_]+)*")
 
 
 def _is_held(token: str, held: set[str]) -> bool:
@@ -919,9 +924,9 @@ def _differs(sentence: str, at: int, rest: str, shape: Shape, accepted: list[Any
     return quoted is not None and bool(accepted) and all(quoted[1].strip() not in str(part) for part in accepted)
 
 
-_PLAIN: Final = re.compile(r"((?=[A-Z\u00c0-\u00de])[\w'’.-]{2,40}(?: [\w'’.-]{1,40}){0,3}?)\s*[.!。]?\s*\Z")
+_PLAIN: Final = expression(r"((?=[A-Z\u00c0-\u00de])[\w'’.-]{2,40}(?: [\w'’.-]{1,40}){0,3}?)\s*[.!。]?\s*\Z")
 """A name without quotes up to the end of its sentence."""
-_WHOLE: Final = re.compile(
+_WHOLE: Final = expression(
     r"(?:([^\"'”’`\n]{1,80})[\"'”’`][*_]*|(?=[A-Z\d-]*\d)([A-Z]+-?\d+[A-Z\d-]*|\d+[A-Z][A-Z\d-]*))\s*[.!。]?\s*\Z"
 )
 """A quoted text or a code (`A4`, `LH-404`) up to the end of its sentence."""

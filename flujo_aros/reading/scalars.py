@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from flujo_aros.contract import fold
 from flujo_aros.outcome import Risk
+from flujo_aros.reading.lookahead import expression
 
-SURROGATE: Final = re.compile("[\ud800-\udfff]")
+SURROGATE: Final = expression("[\ud800-\udfff]")
 """Half of a surrogate pair: it cannot be encoded for a file, a socket or a terminal."""
 
 LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
@@ -29,11 +30,11 @@ FOREIGN: Final[dict[str, tuple[Any, Risk]]] = {
     "undefined": (None, Risk.INFERRED),
 }
 
-NON_FINITE: Final = re.compile(r"[+-]?(?:nan|inf(?:inity)?)\Z", re.I)
+NON_FINITE: Final = expression(r"[+-]?(?:nan|inf(?:inity)?)\Z", re.I)
 
-NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
-_LOOSE_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.A)
-_GROUPED: Final = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A)
+NUMBER: Final = expression(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
+_LOOSE_NUMBER: Final = expression(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.A)
+_GROUPED: Final = expression(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A)
 MAX_DIGITS: Final = 4_000
 
 
@@ -242,33 +243,33 @@ _MULTIPLES: Final = {
     for word in words.split()
 }
 """Words that multiply. `m` and `B` are none: they could be metres, minutes, bytes."""
-_OUT_OF: Final = re.compile(r"\s*(?:/|out of|of|von|sur|de|su)\s*(5|10|100)\Z")
+_OUT_OF: Final = expression(r"\s*(?:/|out of|of|von|sur|de|su)\s*(5|10|100)\Z")
 _HALVES: Final = frozenset({2, 3, 4, 8, 16})
 """Denominators that people write fractions with; `4/5` is as likely a mark."""
-_FRACTION: Final = re.compile(r"(?:(\d{1,6})[ -])?(\d{1,2})/(\d{1,2})\Z", re.A)
-_VULGAR: Final = re.compile(r"(\d{0,6}) ?([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])\Z")
+_FRACTION: Final = expression(r"(?:(\d{1,6})[ -])?(\d{1,2})/(\d{1,2})\Z", re.A)
+_VULGAR: Final = expression(r"(\d{0,6}) ?([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])\Z")
 
-_TEXT: Final = re.compile(
+_TEXT: Final = expression(
     r"([+-]?) ?([^\d.,+-]{0,40}?) ?([+-]?)((?:\d|[.,](?=\d))(?:[\d.,_'’]| (?=\d))*)(.{0,40})\Z", re.A
 )
-_HEX: Final = re.compile(r"[+-]?0[xX][0-9a-fA-F]+\Z")
+_HEX: Final = expression(r"[+-]?0[xX][0-9a-fA-F]+\Z")
 _SPACES: Final = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f\u2002\u2003\u2005\u2006\u200a\u3000"), " ")
 _ODD: Final = {ord(c): to for c, to in zip("−﹣－＋．，٫٬’＇", "---+.,.,''", strict=True)}
-_DASH: Final = re.compile(r"–(?=\d)")
+_DASH: Final = expression(r"–(?=\d)")
 
-_PLAIN: Final = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?\Z", re.A)
+_PLAIN: Final = expression(r"(?:0|[1-9]\d*)(?:\.\d+)?\Z", re.A)
 FORMS: Final = (
-    (re.compile(r"\d+\.\Z|\.\d+\Z", re.A), "", ("loose-number",)),
-    (re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A), ",", ("digit-groups",)),
-    (re.compile(r"[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?\Z", re.A), ",", ("digit-groups",)),
-    (re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+|\.\d{3})\Z", re.A), ".", ("digit-groups",)),
-    (re.compile(r"[1-9]\d{0,2}(?:([ '’])\d{3})(?:\1\d{3})*(?:[.,]\d+)?\Z", re.A), " '’", ("digit-groups",)),
-    (re.compile(r"\d+(?:_\d+)+(?:\.\d+)?\Z", re.A), "_", ("digit-groups",)),
-    (re.compile(r"(?:0|[1-9]\d*),\d+\Z", re.A), "", ()),
-    (re.compile(r"0\d+(?:\.\d+)?\Z", re.A), "", ("leading-zeros",)),
+    (expression(r"\d+\.\Z|\.\d+\Z", re.A), "", ("loose-number",)),
+    (expression(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.A), ",", ("digit-groups",)),
+    (expression(r"[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?\Z", re.A), ",", ("digit-groups",)),
+    (expression(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+|\.\d{3})\Z", re.A), ".", ("digit-groups",)),
+    (expression(r"[1-9]\d{0,2}(?:([ '’])\d{3})(?:\1\d{3})*(?:[.,]\d+)?\Z", re.A), " '’", ("digit-groups",)),
+    (expression(r"\d+(?:_\d+)+(?:\.\d+)?\Z", re.A), "_", ("digit-groups",)),
+    (expression(r"(?:0|[1-9]\d*),\d+\Z", re.A), "", ()),
+    (expression(r"0\d+(?:\.\d+)?\Z", re.A), "", ("leading-zeros",)),
 )
 """How digits are written: the marks to drop, and the codes. A comma that is left is a decimal comma."""
-_THOUSAND_OR_POINT: Final = re.compile(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
+_THOUSAND_OR_POINT: Final = expression(r"[1-9]\d{0,2}\.\d{3}\Z", re.A)
 
 
 def read_amount(raw: str, scale: Scale = NO_SCALE) -> Amount | None:

@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from flujo_aros.contract import END_OF_TURN, REASONING_TAGS, ROLE_HEADER, Shape
-from flujo_aros.reading.lookahead import Ahead, NeedMoreInput
+from flujo_aros.reading.lookahead import Ahead, NeedMoreInput, expression
 from flujo_aros.reading.phrases import word_set
 
 JSON_FENCE, FENCE, LINES, INLINE, CODE = range(5)
@@ -50,14 +50,14 @@ _WHOLE_LIST: Final = Ahead(r"\[\s*+[^\W\d][\w\ .-]{0,60}+\"\s*+[,\]]")
 _WORDS: Final = Ahead(r"\[\s*+(?:[^\[\]{}\"\n:]|:(?=//)){1,400}+\]")
 _CITATION: Final = Ahead(r"\[\s*+\d{1,4}+(?:\s*+[,–-]\s*+\d{1,4}+)*+\s*+\]")
 _CHECKBOX_OR_LINK: Final = Ahead(r"\[[^\]\n]{0,200}+\]\(")
-_WORD_BEHIND: Final = re.compile(r"[ \t,.;:)]*[^\W\d_]")
+_WORD_BEHIND: Final = expression(r"[ \t,.;:)]*[^\W\d_]")
 _NEAR: Final = 400
-_BULLET: Final = re.compile(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
-_QUOTED_LINE: Final = re.compile(r"[ \t]*>")
+_BULLET: Final = expression(r"\s*(?:(?:[-*•+]|\d{1,3}[.)])[ \t]+)?\Z")
+_QUOTED_LINE: Final = expression(r"[ \t]*>")
 _MATCHING: Final = {'"': '"”', "'": "'’", "“": '”"', "‘": "’'", "«": "»", "„": "“”", "`": ""}
 
 
-FENCED: Final = re.compile(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
+FENCED: Final = expression(r"\s*```[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*```\s*", re.S)
 """A text that is one fence and nothing else; the first group is what is inside."""
 
 
@@ -250,24 +250,24 @@ def ends_line(text: str, end: int) -> bool:
 # value itself often can; but it is not the answer.
 
 _KEY = r"(?:[\"“]{1,2}[^\"“”\n]{1,120}[\"”]{1,2}|['‘]{1,2}[^'‘’\n]{1,120}['’]{1,2})"
-_GOES_ON: Final = re.compile(rf"[\s}}\]]*(?:,\s*)?{_KEY}\s*[:：]")
-_CAME_BEFORE: Final = re.compile(
+_GOES_ON: Final = expression(rf"[\s}}\]]*(?:,\s*)?{_KEY}\s*[:：]")
+_CAME_BEFORE: Final = expression(
     rf"(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*[\"'“\d\[{{tfnTFN-](?:.{{0,400}}[\"'”\]}}\w])?\s*,\s*"
     rf"(?:(?:{_KEY}|^[ \t]*[^\W\d]\w{{0,60}})\s*[:：]\s*)?\Z",
     re.S | re.M,
 )
-_MEMBER_OF: Final = re.compile(r"[{\[]\s*[^\s{}\[\]\"][^{}\[\]\"\n]{0,60}[:=]\s*\Z")
-_LOST_KEY: Final = re.compile(r"\s*\"\w[^\"\n]{0,80}\"?\s*(?::\s*)?")
-_JOINED: Final = re.compile(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*\w{{1,60}}\s*[:：=]\s*)?")
-_CLOSED: Final = re.compile(r"([}\]])(?:\s|\\[nrt])*[,;](?:\s|\\[nrt])*\Z")
-_OPENED: Final = re.compile(r"^[ \t]*\{", re.M)
+_MEMBER_OF: Final = expression(r"[{\[]\s*[^\s{}\[\]\"][^{}\[\]\"\n]{0,60}[:=]\s*\Z")
+_LOST_KEY: Final = expression(r"\s*\"\w[^\"\n]{0,80}\"?\s*(?::\s*)?")
+_JOINED: Final = expression(rf"(?:[\s,}}\]]|\\[nrt])*(?:{_KEY}\s*[:：=]\s*|,\s*\w{{1,60}}\s*[:：=]\s*)?")
+_CLOSED: Final = expression(r"([}\]])(?:\s|\\[nrt])*[,;](?:\s|\\[nrt])*\Z")
+_OPENED: Final = expression(r"^[ \t]*\{", re.M)
 """A brace at the begin of a line that was not taken for the begin of an object."""
-_LABEL: Final = re.compile(r"(?:\A|[,\n])[ \t]*[^\W\d]\w{0,60}[ \t]*[:=][ \t]*\Z")
+_LABEL: Final = expression(r"(?:\A|[,\n])[ \t]*[^\W\d]\w{0,60}[ \t]*[:=][ \t]*\Z")
 _OPENERS: Final = {"}": "{", "]": "["}
 _BESIDE: Final = 600
-KEY_FIRST: Final = re.compile(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
+KEY_FIRST: Final = expression(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
 """The first member of an object whose opening brace was lost."""
-_AFTER_A_MARK: Final = re.compile(
+_AFTER_A_MARK: Final = expression(
     rf"[`<](?:(?P<fence>(?<=`)``[ \t]*[\w+-]*[ \t]*\n)|(?<=<)/(?:{REASONING_TAGS})\s*>)\s*(?={KEY_FIRST.pattern})", re.I
 )  # a set of first characters makes the search ten times as quick
 

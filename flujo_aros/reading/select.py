@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from flujo_aros.contract import (
@@ -47,6 +48,7 @@ from flujo_aros.reading.event import LenientParser, event_of, is_example
 from flujo_aros.reading.fast_path import rewrite, splices
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
 from flujo_aros.reading.lines import read_lines
+from flujo_aros.reading.lookahead import expression
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Edit, Node, RepairLog, moved, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
@@ -74,11 +76,11 @@ from flujo_aros.reading.scanner import (
 T = TypeVar("T")
 
 # Nothing in it is tried twice: a row of slashes can be taken for comments in more ways than anyone can try.
-BETWEEN: Final = re.compile(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+)*+", re.M)
-FENCES: Final = re.compile(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+)*+")
-CLOSER: Final = re.compile(r"\s*[}\]]")
+BETWEEN: Final = expression(r"(?:^[ \t]*+(?:[-*•+]|\d{1,3}[.)])[ \t]|[\s,;]|(?>/\*.*?\*/)|//[^\n]*+)*+", re.M)
+FENCES: Final = expression(r"(?:[\s,;]|(?:```|~~~)[\w+#.-]*+)*+")
+CLOSER: Final = expression(r"\s*[}\]]")
 _CITE_QUOTES: Final = ('"', "'", "“", "‘", "`")
-_DECLINED: Final = re.compile(
+_DECLINED: Final = expression(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|as an AI\b|I'd rather not|lo siento|es tut mir leid"
     r"|I (?:can(?:'|no)t|won't|will not|must decline|apologi[sz]e|refuse)|je (?:ne peux pas|suis désolé)"
     r"|ich kann (?:das |dies |dir |ihnen )?(?:leider )?nicht)\b|抱歉|对不起|申し訳",
@@ -86,17 +88,18 @@ _DECLINED: Final = re.compile(
 )
 _SCALARS: Final = ("string", "integer", "number", "boolean", "null")
 _LONGEST_SCALAR: Final = 20_000
-_ENTITY: Final = re.compile(r"&(?:quot|#34|#x22);")
-_QUOTE_ESCAPED: Final = re.compile(r"\\[\"']|&(?:quot|#34|#x22);")
-_MORE_JSON: Final = re.compile(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
-_CANNOT: Final = re.compile(
+_ENTITY: Final = expression(r"&(?:quot|#34|#x22);")
+_QUOTE_ESCAPED: Final = expression(r"\\[\"']|&(?:quot|#34|#x22);")
+_MORE_JSON: Final = expression(r"\s*(?:,\s*[\"{\[]|[{}\[\]])")
+_CANNOT: Final = expression(
     r"\bI (?:can(?:'|’)?t|cannot|can not|am (?:unable|not able) to|won(?:'|’)t|must decline)\b", re.I
 )
-_EMPTY: Final = re.compile(r"[{}\[\]\s]*")
+_EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
-_KEY_BEGUN: Final = re.compile(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
+_KEY_BEGUN: Final = expression(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
 
+_SPAN_OF: Final = attrgetter("start", "end")
 _QUICK: Final = 2
 """How many candidates are tried the quick way: each look goes to the end of the text."""
 NESTED: Final = 2
@@ -937,7 +940,7 @@ class Search(Generic[T]):
             return self._rejected(Reason.AMBIGUOUS, (rest,), candidate)
         edits = list(candidate.edits)
         code = "fence" if candidate.rank <= FENCE else "prose-around"
-        said = any(edit.start == 0 and edit.end == len(text) for edit in edits)
+        said = (0, len(text)) in map(_SPAN_OF, edits)
         for start, end in ((0, candidate.start), (candidate.end, len(text))):
             outside = text[start:end].strip(" \t\r\n")
             if outside and not said:

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from flujo_aros.contract import Shape
 from flujo_aros.outcome import Risk
-from flujo_aros.reading.grammar import KEY_BEHIND, TAIL
-from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_end, await_mark
+from flujo_aros.reading.grammar import KEY_BEHIND, ODD_BLANK, TAIL
+from flujo_aros.reading.lookahead import NeedMoreInput, Opened, OpenString, await_end, await_mark, expression
 
 _DOUBLE: Final = '"“”„‟«»＂″'
 _SINGLE: Final = "'‘’‚‛′"
@@ -27,42 +27,41 @@ QUOTES: Final[dict[str, str]] = {
     **dict.fromkeys(_BACK, _BACK),
 }
 _SCAN: Final = {closers: re.compile(f"[{closers}\\\\]") for closers in set(QUOTES.values())}
-_BLANK: Final = re.compile(r"[\s\u200b\u200c\u200d\u2060\ufeff]*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
-_BARE_MEMBER: Final = re.compile(
+_BARE_MEMBER: Final = expression(
     r"[A-Za-z_$][\w$]{0,60}\s{0,20}:\s{0,20}(?:-?\d[\d.]{0,30}|true|false|null|True|False|None|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}')"
     r"\s{0,20}(?:\}|,\s{0,20}[\"']?[\w$]{1,60}[\"']?\s{0,20}:)"
 )
 """A whole member whose key has no quotes, and the begin of another or the end behind it."""
-_KEY_WITHOUT_COLON: Final = re.compile(r"[\"'“](\w{1,60})[\"'”]\s*[\"'“\[{\dtfnTFN-]")
-_MEMBER_WITHOUT_COLON: Final = re.compile(
+_KEY_WITHOUT_COLON: Final = expression(r"[\"'“](\w{1,60})[\"'”]\s*[\"'“\[{\dtfnTFN-]")
+_MEMBER_WITHOUT_COLON: Final = expression(
     r"(?:\"\w{1,60}\"|'\w{1,60}'|“\w{1,60}”)[ \t]+"
     r"(?:true|false|null|True|False|None|-?\d[\d.]{0,20}|\"[^\"\\\n]{0,80}\"|'[^'\\\n]{0,80}'|“[^”\\\n]{0,80}”)\s*[,}\n]"
 )
-_KNOWN_KEY: Final = re.compile(r"(\w{1,60})\s*[:：]\s")
-_CUT_KEY: Final = re.compile(r"\"[^\"\n]{0,120}\"?\s*\Z")
-_PLAIN_ELEMENT: Final = re.compile(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
-_LINE_END: Final = re.compile(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])")
+_KNOWN_KEY: Final = expression(r"(\w{1,60})\s*[:：]\s")
+_CUT_KEY: Final = expression(r"\"[^\"\n]{0,120}\"?\s*\Z")
+_PLAIN_ELEMENT: Final = expression(r"[^\"“”,\]\n]{0,80}\s*[,\]]")
+_LINE_END: Final = expression(r"(?:,|(?<![ \t\n])(?<!\n\s))[ \t]*\n\s*(?=[}\]])")
 """Only where the white space begins: a search at each place of it would take work that grows with its square."""
-_OPENING_LOST: Final = re.compile(
+_OPENING_LOST: Final = expression(
     r"\s{0,20},\s{0,20}[^\W\d][^\"“”,\[\]{}:\n]{0,60}\"\s{0,10}[,\]]|(?<=[^\s\"]\")\"[^\s\",\\][^\"\\\n]{0,60}\"\s{0,10}[,\]]"
 )
-_OTHER_END: Final = re.compile(r"[”»](?=[ \t]{0,40}[}\]])")
+_OTHER_END: Final = expression(r"[”»](?=[ \t]{0,40}[}\]])")
 """A typographic quote at the end of a string that began with a plain one."""
-_ONLY_CLOSERS: Final = re.compile(r"[\s}\],;`]*\Z")
+_ONLY_CLOSERS: Final = expression(r"[\s}\],;`]*\Z")
 _ELEMENT_START: Final = frozenset("{[-0123456789") | QUOTES.keys()
 _ENDS_ITEM: Final = frozenset("}],")
-_CLOSERS_BEHIND: Final = re.compile(r"\s*[}\]][\s}\],]*[{\[\s]*")
-_OBJECT_WITH_KEY: Final = re.compile(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,10}[:：]")
-_VALUE: Final = re.compile(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
+_CLOSERS_BEHIND: Final = expression(r"\s*[}\]][\s}\],]*[{\[\s]*")
+_OBJECT_WITH_KEY: Final = expression(r"\{\s{0,40}[\"'“]?\w{1,60}[\"'”]?\s{0,10}[:：]")
+_VALUE: Final = expression(r"[\"'“‘{\[]|-?\d|(?:true|false|null|True|False|None)\b")
 _VALUE_BEGINS: Final = "\"'“„«‘[{-0123456789tfnTFN"
-_JSON_IN_PROSE: Final = re.compile(r"[{}\[\]\"]")
-_COLON_LATER: Final = re.compile(r"(?:\s|(?>/\*.{0,200}?\*/)|//[^\n]{0,200}+\n)*+[:：]", re.S)
-_NO_KEY: Final = re.compile(r"[:\n]")
+_JSON_IN_PROSE: Final = expression(r"[{}\[\]\"]")
+_COLON_LATER: Final = expression(r"(?:\s|(?>/\*.{0,200}?\*/)|//[^\n]{0,200}+\n)*+[:：]", re.S)
+_NO_KEY: Final = expression(r"[:\n]")
 _MAX_KEY: Final = 120
 _LOOK_BACK: Final = 2_000
 """How far back of a quote is looked: to go back to where the string began would be quadratic."""
-_INCH: Final = re.compile(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
+_INCH: Final = expression(r"(?<![\w-])\d+(?:[./]\d+)?\Z")
 """Behind a number a quote means inches or feet."""
 
 
@@ -446,7 +445,7 @@ def _end_at_line(text: str, start: int) -> StringEnd | None:
 
 
 def _skip(text: str, pos: int) -> int:
-    found = _BLANK.match(text, pos)
+    found = ODD_BLANK.match(text, pos)
     return found.end() if found else pos
 
 
@@ -457,7 +456,7 @@ def _next_char(text: str, pos: int) -> str:
 
 # --- where a string could as well have ended elsewhere ----------------------------------------------------------------
 
-_UNSURE: Final = re.compile(
+_UNSURE: Final = expression(
     r"""
       \"\s*[,+]\s*[\"\#]                                        # red", "green         one" + "two
     | \"\s*\"                                                   # red" "green
@@ -482,17 +481,17 @@ _UNSURE: Final = re.compile(
 )
 """A quote that would fit as the end of a string, or as the beginning of the next one: each alternative is found inside
 of what is said to be one string."""
-JSON_MARK: Final = re.compile(r"[{\[:=]")
+JSON_MARK: Final = expression(r"[{\[:=]")
 """What no key holds that has quotes in it."""
-_NO_BEGIN: Final = re.compile(r"\s*[\[{:=]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")
-_LONE: Final = re.compile(r"\"\s*,|,\s*\"")
-_CLOSES_FIRST: Final = re.compile(r"[^\"]*[^\s\d\"(\[{=:>,.-]\"(?:[\s,;.:)\w]|\Z)")
+_NO_BEGIN: Final = expression(r"\s*[\[{:=]|\s+(?:null|true|false|None|True|False|-?\d)|\s+\Z")
+_LONE: Final = expression(r"\"\s*,|,\s*\"")
+_CLOSES_FIRST: Final = expression(r"[^\"]*[^\s\d\"(\[{=:>,.-]\"(?:[\s,;.:)\w]|\Z)")
 """The first quote looks like a closing one, so that the quotes are not pairs."""
-_MORE_BEHIND: Final = re.compile(
+_MORE_BEHIND: Final = expression(
     r",\s{0,40}(?:#|//|/\*)[^\n]{0,200}\Z|,[ \t]{0,40}\n\s{0,80}[\"']?\w{1,60}[\"']?\s{0,40}[:=]"
 )
-_SWALLOWED: Final = re.compile(r"[}\]]\s{0,40},\s{0,40}[{\[]")
-_INCH_MARK: Final = re.compile(r"\d\"")
+_SWALLOWED: Final = expression(r"[}\]]\s{0,40},\s{0,40}[{\[]")
+_INCH_MARK: Final = expression(r"\d\"")
 
 
 def is_doubtful(code: str, text: str, quotes: tuple[str, str], *, element: bool) -> bool:

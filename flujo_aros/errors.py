@@ -117,7 +117,9 @@ class Place:
 class Problem:
     """One error or warning of a blueprint: its kind, message and location.
 
-    `place` is None if it concerns the whole file; `end` is the position just after the key or value, if known.
+    `place` is None if it concerns the whole file; `end` is the position just after the key or value, if known. If the
+    problem is in a blueprint that this one imports, `place` is that of the import, `file` names the imported
+    blueprint, and `cause` is the problem there, with its place in that file; it may have a cause in turn.
     """
 
     message: str
@@ -125,6 +127,8 @@ class Problem:
     code: Code = Code.INVALID
     suggestion: Suggestion | None = None
     end: Place | None = None
+    file: str | None = None
+    cause: Problem | None = None
 
     @property
     def path(self) -> str:

@@ -73,9 +73,10 @@ class Top(Block):
     version: JsonValue = VERSION
     name: str | None = Field(default=None, min_length=1)
     description: str = ""
-    agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = {}
+    agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = Field(default_factory=dict)
     imports: dict[str, Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})]] = Field(
-        default={}, description="Other blueprints by the NAME of `uses: imports.NAME`: the path of a file, or in place."
+        default_factory=dict,
+        description="Other blueprints by the NAME of `uses: imports.NAME`: the path of a file, or in place.",
     )
     steps: list[StepNode] = Field(min_length=1)
     ignored: ClassVar[Mapping[str, str]] = {
@@ -91,7 +92,7 @@ class PromptFile(Block):
     """A prompt that stands in a file of its own, inside the folder of the blueprint."""
 
     from_file: str
-    variables: Members = {}
+    variables: Members = Field(default_factory=dict)
 
 
 class Agent(Block):
@@ -100,12 +101,15 @@ class Agent(Block):
     name: str | None = Field(default=None, description="What traces and the journal call it; else its key.")
     model: str = Field(min_length=1, description="A model name of pydantic-ai, or local:NAME for one on this machine.")
     system_prompt: str | PromptFile = ""
-    tools: list[str] = Field(default=[], description="Functions that the model may call: package.module:name.")
+    tools: list[str] = Field(
+        default_factory=list, description="Functions that the model may call: package.module:name."
+    )
     capabilities: list[JsonValue] = Field(
-        default=[], description="Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}."
+        default_factory=list,
+        description="Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}.",
     )
     output_schema: JsonSchema | None = None
-    model_settings: Members = {}
+    model_settings: Members = Field(default_factory=dict)
     output_mode: OutputMode = "auto"
     timeout: float | None = Field(default=None, gt=0, description="Seconds for a whole run of the agent.")
     max_retries: int = Field(
@@ -124,7 +128,7 @@ class Skill(Block):
 
     id: str | None = None
     path: str | None = None
-    params: Members = {}
+    params: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {
         "name": "it has no effect",
         "description": "it has no effect",
@@ -307,14 +311,14 @@ class StepKeys(Block):
     updates_context: bool = False
     mergeable_output: bool | None = None
     sink_to: str | None = Field(default=None, min_length=1, description="A dotted path of the context for the value.")
-    checks: list[Reference] = []
-    validators: list[Reference] = Field(default=[], description="The same as checks.")
+    checks: list[Reference] = Field(default_factory=list)
+    validators: list[Reference] = Field(default_factory=list, description="The same as checks.")
     fallback: StepNode | None = None
     usage_limits: Limits | None = None
     config: Config | None = None
     retries: int | None = Field(default=None, ge=0, description="The same as config.max_retries.")
     timeout: float | None = Field(default=None, gt=0, description="The same as config.timeout_s.")
-    meta: Members = {}
+    meta: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {
         "description": "it has no effect",
         "validate_fields": "the schema is always enforced",
@@ -345,7 +349,7 @@ class StepBlock(StepKeys):
         Field(description="Where the payload stands, such as tagged:result."),
     ] = None
     output_schema: JsonSchema | None = Field(default=None, description="What the value must satisfy.")
-    model_settings: Members = {}
+    model_settings: Members = Field(default_factory=dict)
     ignored: ClassVar[Mapping[str, str]] = {key: why for key, why in StepKeys.ignored.items() if key != "use_history"}
 
 
@@ -355,7 +359,7 @@ class BodyKeys(Block):
     version: JsonValue = VERSION
     name: str | None = Field(default=None, min_length=1)
     description: str = ""
-    steps: list[StepNode] = Field(default=[], min_length=1)
+    steps: list[StepNode] = Field(default_factory=list, min_length=1)
     ignored: ClassVar[Mapping[str, str]] = Top.ignored
 
 
@@ -397,7 +401,7 @@ class LoopKeys(Block):
 class AgreeBlock(StepKeys):
     """`kind: agree`: several independent readings, and what they agree on."""
 
-    models: list[str] = Field(default=[], description="The models that are asked for the reading.")
+    models: list[str] = Field(default_factory=list, description="The models that are asked for the reading.")
 
 
 class EnsembleBlock(StepKeys):
@@ -406,7 +410,9 @@ class EnsembleBlock(StepKeys):
     cast: list[JsonValue] = Field(min_length=1, description="Manifests, or paths of YAML files with one each.")
     profiles: dict[str, str] = Field(min_length=1, description="The agent, by its name, of each model_profile.")
     log: str | None = Field(default=None, description="A file or URL that keeps the events; the run can be resumed.")
-    inject: dict[str, str] = Field(default={}, description="What the user says before the turn of this number.")
+    inject: dict[str, str] = Field(
+        default_factory=dict, description="What the user says before the turn of this number."
+    )
 
 
 KINDS: Final[dict[str, Kind]] = {

@@ -249,7 +249,7 @@ class _Reading:
         elements: list[Node] = []
         while not isinstance(inner := self.next(), yaml.SequenceEndEvent):
             elements.append(self.value(inner, f"{place.path}[{len(elements)}]", depth + 1))
-        return Node(place, self.closed(event, inner, place), elements)
+        return Node(place, self.closed(event, inner, place), elements, _NO_KEYS)
 
     def mapping(self, event: Any, place: Place, depth: int) -> Node:
         members: dict[str, Node] = {}
@@ -342,7 +342,7 @@ class _Reading:
     def scalar(self, event: Any, place: Place) -> Node:
         mark = event.end_mark
         self.end = (mark.line + 1, mark.column + 1) if event.style not in _BLOCKS else self.block_end(event)
-        return Node(place, Place(*self.end, place.path), self.read(event, place))
+        return Node(place, Place(*self.end, place.path), self.read(event, place), _NO_KEYS)
 
     def block_end(self, event: Any) -> tuple[int, int]:
         """Just behind the last character of a block scalar, without the space below it."""

@@ -65,7 +65,7 @@ def build_steps(loading: Loading, nodes: list[Node], where: Where) -> list[Pipel
     before = where.before
     _refuse_one_name_for_many(loading, nodes)
     for index, node in enumerate(nodes):
-        built.append(build_step(loading, node, replace(where, path=f"{where.path}[{index}]", before=before)))
+        built.append(build_step(loading, node, Where(f"{where.path}[{index}]", where.name, before, where.conversation)))
         before = (*before, name_of(node, index))
     # A stand-in holds the name of a step that could not be built, so that others may still speak of it.
     named = enumerate(zip(nodes, built, strict=True))
@@ -110,7 +110,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
     written, node = node, loading.with_schema_files(node)
     plain = prepared(loading, node, kind)
     name = str(plain.get("name"))
-    where = replace(around, name=f"{around.name}/{name}" if around.name else name)
+    where = around.at(around.path, f"{around.name}/{name}" if around.name else name)
     loading.located.append(Located(None, written, where.path, where.name))
     block = loading.block(blocks.BLOCKS[kind], node, plain)
     making = Making(loading, node, where, _common(loading, node, block, where))
@@ -132,7 +132,7 @@ def build_step(loading: Loading, node: Node, around: Where) -> PipelineStep | No
         return None
     if len(loading.doubts) > doubts:
         step = _unready(loading, name, doubts, making.common)
-    loading.located[at] = replace(loading.located[at], step=step)
+    loading.located[at] = Located(step, written, where.path, where.name)
     return step
 
 
@@ -193,8 +193,9 @@ _NOTHING: Final = Pipeline([Call("nothing", function=str)], body=True)
 def _common(loading: Loading, node: Node, block: blocks.StepKeys | None, where: Where) -> dict[str, Any]:
     """The options that every kind has."""
     fallback = member(node, "fallback")
-    inner = replace(where, path=f"{where.path}.fallback")
-    instead = build_step(loading, fallback, inner) if fallback is not None and fallback.value is not None else None
+    instead = None
+    if fallback is not None and fallback.value is not None:
+        instead = build_step(loading, fallback, where.body("fallback"))
     checks = checks_of(loading, node)
     if block is None:
         return {}

@@ -199,14 +199,22 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     inner = Loading(source, file.parent, loading.allow, lenient=loading.lenient)
     inspected = _inspect(text, inner, (*files, file))
     loading.modules = {**dict.fromkeys(inspected.modules, node.place), **loading.modules}
-    for finding in inspected.findings:
-        code = Code.IMPORT_CYCLE if finding.code is Code.IMPORT_CYCLE else Code.INVALID_IMPORT
-        loading.note(node.place, f"in the imported blueprint {BlueprintError(source, [finding])}", code)
-    loading.unset += [problem(node.place, f"in {BlueprintError(source, [each])}") for each in inspected.unset]
-    for warning in inspected.warnings:
-        kind = Code.IGNORED if warning.code is Code.IGNORED else Code.INVALID_IMPORT
-        loading.warn(node.place, f"in the imported blueprint {BlueprintError(source, [warning])}", kind)
+    for cause in inspected.findings:
+        code = Code.IMPORT_CYCLE if cause.code is Code.IMPORT_CYCLE else Code.INVALID_IMPORT
+        loading.add(_caused(node.place, source, cause, code))
+    loading.unset += [_caused(node.place, source, cause, None, "in") for cause in inspected.unset]
+    for cause in inspected.warnings:
+        code = Code.IGNORED if cause.code is Code.IGNORED else Code.INVALID_IMPORT
+        loading.warnings.append(_caused(node.place, source, cause, code))
     return inspected.pipeline
+
+
+def _caused(
+    place: Place, file: str, cause: Problem, code: Code | None, where: str = "in the imported blueprint"
+) -> Problem:
+    """The problem of an import whose file has a problem."""
+    message = f"{where} {BlueprintError(file, [cause])}"
+    return replace(problem(place, message, code), file=file, cause=cause)
 
 
 def _file(loading: Loading, node: Node, name: str) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, cast
 
@@ -26,9 +26,13 @@ class Where:
     conversation: bool = False
     """Whether a loop around it wants its agents to go on with their conversation."""
 
+    def at(self, path: str, name: str | None = None) -> Where:
+        """Another place with the same names before it."""
+        return Where(path, self.name if name is None else name, self.before, self.conversation)
+
     def body(self, key: str, scope: str = "") -> Where:
         """The place of a body under this key, whose steps are named after this scope."""
-        return replace(self, path=f"{self.path}.{key}", name=f"{self.name}/{scope}" if scope else self.name)
+        return self.at(f"{self.path}.{key}", f"{self.name}/{scope}" if scope else self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,3 +162,10 @@ def test_one_field_is_an_option_in_python_in_yaml_in_the_schema_in_the_dump_and_
         parse_blueprint(with_option(extended, 0), allow=["*"])
     with pytest.raises(UsageError, match="gap must be a number above 0, not 'slow'"):
         replace(cast("Any", step), gap="slow")
+
+
+@pytest.mark.parametrize("word", sorted(OF_EACH))
+def test_every_kind_refuses_an_option_that_it_does_not_have(word: str) -> None:
+    made = KINDS[word].step
+    with pytest.raises(TypeError, match=f"{made.__name__} has no option 'retry'; did you mean 'retries'"):
+        made(name="k", retry=1)

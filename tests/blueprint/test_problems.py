@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from flujo_aros.blueprint.load import inspect_blueprint, parse_blueprint
@@ -58,3 +60,26 @@ def test_an_error_has_the_end_of_the_key_or_value_that_it_is_about() -> None:
 
 def test_each_kind_of_problem_has_one_rule_of_the_linter() -> None:
     assert sorted(rule.about for rule in RULES if issubclass(rule, LoaderRule)) == sorted(Code)
+
+
+def test_a_problem_of_an_imported_blueprint_is_data_with_its_file_and_its_place_there(tmp_path: Path) -> None:
+    main = "imports: {kid: ./kid.yaml}\nsteps: [{name: s, uses: imports.kid}]\n"
+    kid = "imports: {baby: ./baby.yaml}\nsteps: [{name: s, uses: imports.baby}]\n"
+    (tmp_path / "kid.yaml").write_text(kid, encoding="utf-8")
+    (tmp_path / "baby.yaml").write_text("steps: [{name: s, uses: agents.nobody}]\n", encoding="utf-8")
+    (problem,) = inspect_blueprint(main, folder=tmp_path, source=str(tmp_path / "main.yaml")).findings
+    assert (problem.code, problem.path) == (Code.INVALID_IMPORT, "imports.kid")
+    assert Path(problem.file or "") == tmp_path / "kid.yaml"
+    middle = problem.cause
+    assert middle is not None
+    assert (middle.path, Path(middle.file or "")) == ("imports.baby", tmp_path / "baby.yaml")
+    inmost = middle.cause
+    assert inmost is not None
+    assert inmost.place is not None
+    assert (inmost.code, inmost.path, inmost.place.line, inmost.place.column) == (
+        Code.UNKNOWN_AGENT,
+        "steps[0].uses",
+        1,
+        25,
+    )
+    assert inmost.cause is None

@@ -81,7 +81,7 @@ COMMANDS: Final = {
     "health": _Command("health:health_command", "Show which models, steps and schemas cause trouble."),
     "replay": _Command("replay:replay_command", "Read the recorded replies of a run again."),
     "report": _Command("report:report_command", "Write a run as an HTML file, with its replies and repairs."),
-    "ui": _Command("ui:ui_command", "Show the journal in a browser: runs as they happen, reports and health."),
+    "ui": _Command("ui:ui_command", "Show runs, their reports and health in a browser."),
     "submit": _Command(
         "durable:submit_command", "Put durable runs into a queue.", shows_help_alone=True, section="Durable runs"
     ),

@@ -51,10 +51,11 @@ def ui_command(
     ] = False,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Show the journal in a browser: runs as they happen, reports and health.
+    """Show runs, their reports and health in a browser.
 
-    It serves this machine only, and nothing can be changed with it. The address that it prints holds a key of its own
-    for each start, so that nobody else on the machine reads your runs. Ctrl-C ends it.
+    Pages of runs that go on are updated as they happen. It serves this machine only, and nothing can be changed with
+    it. The address that it prints holds a key, new at each start, so that nobody else on the machine reads your runs.
+    Ctrl-C ends it.
 
     Example: aros ui --open
     """

@@ -297,14 +297,15 @@ class _Member:
 
 
 class Spoken(EventContract):
-    """An event of a sentence or two: the schema that a provider enforces bounds the length of its strings.
+    """An event of a sentence or two: the schema that a provider enforces bounds its strings and takes no other fields.
 
-    A small model would otherwise stop after a word, or never. Reading is no stricter than for any event.
+    A small model would otherwise stop after a word, or never: it goes on with fields that nobody has asked for. Reading
+    is no stricter than for any event.
     """
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        """The schema of an event, with bounds on the length of its strings."""
+        """The schema of an event, with bounds on the length of its strings, and without further fields."""
         schema = super().json_schema
         members = cast("dict[str, dict[str, Any]]", schema["properties"])
         bounds = {name: {"maxLength": _MOST_IN_A_FIELD} for name in members if name != "kind"}
@@ -313,7 +314,7 @@ class Spoken(EventContract):
             name: {**part, **bounds.get(name, {})} if part.get("type") == "string" else part
             for name, part in members.items()
         }
-        return {**schema, "properties": bounded}
+        return {**schema, "properties": bounded, "additionalProperties": False}
 
     @classmethod
     def of(cls, contract: EventContract) -> Spoken:

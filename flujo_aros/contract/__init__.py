@@ -48,6 +48,7 @@ from flujo_aros.contract.contracts import (
     WrittenEvent,
     compile_contract,
     contract_from,
+    is_blank,
     with_checks,
     written_contract,
 )
@@ -122,6 +123,7 @@ __all__ = [
     "count_keys",
     "fold",
     "is_async",
+    "is_blank",
     "is_misread",
     "judge",
     "judge_awaiting",

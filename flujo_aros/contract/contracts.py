@@ -50,6 +50,17 @@ class Block:
 
 PLACEHOLDER: Final = "…"
 """The text of an event whose reply contained no usable text."""
+_MARKS: Final = " \n.…-–—_*`\"'“”‘’"
+"""What fills a text that has yet to be written, or is set around it."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text is empty, or has only dots, dashes and quotation marks.
+
+    >>> is_blank("“…”"), is_blank("?")
+    (True, False)
+    """
+    return not text.strip(_MARKS)
 
 
 class Event(BaseModel):
@@ -91,7 +102,7 @@ class Event(BaseModel):
     @property
     def says_nothing(self) -> bool:
         """Whether the text is a placeholder, because the reply contained no usable text."""
-        return self.text.strip(" .…") == ""
+        return is_blank(self.text)
 
 
 class WrittenEvent(BaseModel):

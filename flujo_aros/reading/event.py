@@ -20,6 +20,7 @@ from flujo_aros.contract import (
     WrittenEvent,
     compile_contract,
     fold,
+    is_blank,
     mask_reasoning,
     path_of,
 )
@@ -51,7 +52,7 @@ def read_event(text: str, contract: EventContract, look: Look, *, truncated: boo
         return _of_a_kind(_with_echoes(outcome, text, heard), contract, text)
     prose = mask_reasoning(text, unopened=True).strip()
     if outcome.reason in _NOTHING_READ or (outcome.reason in _NO_EVENT and is_prose(prose)):
-        if heard != text or (prose and is_slot(prose.strip("\"'"), contract.example)):
+        if heard != text or (prose and is_slot(prose, contract.example)):
             return _echoed(text)
         if prose and (cut := cut_prose(text, "$.text", truncated=truncated)) is not None:
             return Rejected(Reason.TRUNCATED, (cut,), text)
@@ -83,7 +84,7 @@ def _echo_of(example: str) -> re.Pattern[str]:
 
 def is_slot(said: str, example: str) -> bool:
     """Whether a text is the example of the prompt, or dots that were to be filled in."""
-    return is_same_line(said, example) or (bool(said.strip()) and not said.strip(" .…"))
+    return is_same_line(said, example) or (bool(said.strip()) and is_blank(said))
 
 
 def _echoed(text: str) -> Rejected:
@@ -143,7 +144,8 @@ _META: Final = (
 _NOTE: Final = expression(
     rf"\b(?:we|I) (?:need to|must|should|have to) {_META}\b|\bJSON\b"
     r"|(?<![\w.])thoughts?\s*:"
-    r"|\bit must be (?:an? |one |two )?(?:short|brief|concise|vivid|vague|specific|sentences?|valid|in character)\b"
+    r"|\bit (?:must|should|has to|needs to) be (?:an? |one |two )?"
+    r"(?:short|brief|concise|vivid|vague|specific|sentences?|valid|in character)\b"
     rf"|\bthe (?:user|prompt)\b(?!'| interface)|\blet(?:'s| me) (?:think|see what|{_META})\b"
     r"|\b(?:we|I) (?:are|am) asked to\b|\bthe (?:output|response|sentence|clue) (?:must|should|has to|needs to)\b",
     re.I,
@@ -155,6 +157,12 @@ _WRITING: Final = expression(
     r"\b(?:sentences?|clues?|hints?|character|persona|format|fields?|instructions?|reply|response|riddle|emotion)\b",
     re.I,
 )
+_PERHAPS: Final = re.compile(
+    r"\b(?:we|I) (?:need|want|must have) (?:an? |one |two |some )?(?:\w+ )?"
+    r"(?:sentences?|clues?|hints?|repl(?:y|ies)|riddles?)\b",
+    re.I,
+)
+"""What people say to each other as well: a note only where a quotation follows that can be meant."""
 _WORDS_SAID: Final = 3
 """A quotation of fewer words is a word that is spoken of."""
 _ANSWER: Final = expression(r"(?:[:：]|```[\w+-]{0,20}|\n)\s{0,80}\{[^{}]+\}[\s`.]*\Z")
@@ -170,14 +178,16 @@ def said_in(prose: str) -> str:
     fence = FENCED.fullmatch(prose)
     text = fence[1].strip() if fence else prose
     is_note = _NOTE.search(text) is not None or (_INTENT.search(text) is not None and _WRITING.search(text) is not None)
-    labelled = (_LABELLED if is_note else _LABELLED_LINE).findall(text)
+    may_be_note = is_note or _PERHAPS.search(text) is not None
+    labelled = (_LABELLED if may_be_note else _LABELLED_LINE).findall(text)
     if labelled:
         return str(labelled[-1]).strip()
     if not text:
         return PLACEHOLDER
-    if not is_note:
-        return text
     quoted = _LAST_QUOTE.search(text)
+    if not is_note:
+        begins = quoted is not None and not quoted[2] and text.count('"', 0, quoted.start()) % 2 == 0
+        return quoted[1].strip() if may_be_note and quoted is not None and begins else text
     is_line = quoted is not None and (not quoted[2] or _stands_alone(text[: quoted.start()], quoted[1]))
     return quoted[1].strip() if quoted is not None and is_line else PLACEHOLDER
 

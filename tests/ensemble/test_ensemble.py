@@ -460,6 +460,15 @@ def test_a_line_that_only_repeats_what_another_has_said_is_asked_for_again_then_
     assert "That has been said already: The bell rings!" in model.asked[2].prompt
 
 
+def test_the_schema_of_a_turn_is_bounded_and_takes_no_field_that_was_not_asked_for() -> None:
+    judge = manifest("judge", ["run.started"], ["judge.verdict"], output_extra_fields=["winner", "mood"])
+    contract = Ensemble("wood", cast=[judge], profiles={"default": MODEL}).step_of(judge).facts.contract
+    assert contract is not None
+    schema = contract.json_schema
+    assert (schema["additionalProperties"], set(schema["properties"])) == (False, {"kind", "text", "winner", "mood"})
+    assert schema["properties"]["text"]["maxLength"] < 300
+
+
 def test_the_seed_of_a_profile_counts_on_with_the_turns() -> None:
     alone = manifest("alone", ["run.started"], ["agent.spoke"], schedule={"tick_every": 1})
     model = Talker()

@@ -18,6 +18,7 @@ from flujo_aros import Accepted, Aros, Output, Reason, Rejected, Runner, RunStat
 from flujo_aros.contract import reasoning_in, scores_of, winner_in
 from flujo_aros.ensemble.log import EventLog
 from flujo_aros.ensemble.manifest import Manifest
+from flujo_aros.ensemble.measures import repetition
 from flujo_aros.ensemble.memory import ReflectionTracker
 from flujo_aros.ensemble.step import Ensemble
 from flujo_aros.testing.scripted import ScriptedModel, ScriptedModels
@@ -45,6 +46,11 @@ RULED = Output.event(["judge.ruled"], ["winner", "scores"], checks=[winner_in(CA
         ),
         ("I must write JSON. Idea: it is a CELLO. I must", "elf.said", "…", True),
         ('It must be brief. "A hammer finds eighty', "elf.said", "A hammer finds eighty", True),
+        ('It should be vivid. Text: "Strings under a', "elf.said", "Strings under a", True),
+        ('We need one sentence. "Breath makes it', "elf.said", "Breath makes it", True),
+        ('Okay, we need a hint. Word: DRUM. Text: "It answers." Good.', "elf.said", "It answers.", True),
+        ("We need a clue, sheriff!", "elf.said", "We need a clue, sheriff!", True),
+        ('"We need a clue," said the owl.', "elf.said", '"We need a clue," said the owl.', True),
     ],
 )
 def test_every_reply_is_an_event_that_says_no_more_than_was_meant(
@@ -55,7 +61,7 @@ def test_every_reply_is_an_event_that_says_no_more_than_was_meant(
 
 
 @pytest.mark.parametrize(
-    "reply", ["…", "...", "A thin, cold line.", '{"kind": "elf.said", "text": "A thin, cold line."}']
+    "reply", ["…", "...", "“…”", "—", "A thin, cold line.", '{"kind": "elf.said", "text": "A thin, cold line."}']
 )
 def test_the_example_of_the_prompt_and_a_placeholder_say_nothing(reply: str) -> None:
     outcome = read(reply, Output.event(["elf.said"], example="A thin, cold line."))
@@ -72,6 +78,24 @@ def test_reasoning_is_apart_from_what_is_said() -> None:
 def test_the_model_of_an_event_takes_no_other_kind_and_needs_a_text(given: dict[str, str]) -> None:
     with pytest.raises(ValidationError):
         SAID.model.model_validate(given)
+
+
+ANY_JSON = [None, True, 0, 0.5, 1e400, "", "ada", [], ["ada"], [{"ada": 1}], {}, {"ada": [1]}, {"ada": {"b": None}}]
+
+
+@pytest.mark.parametrize("name", ["kind", "text", "winner", "scores", "mood", "based_on", "replaces", "_raw_fallback"])
+@pytest.mark.parametrize("value", ANY_JSON, ids=json.dumps)
+def test_no_value_of_a_field_raises_or_fails_a_turn(name: str, value: Any) -> None:
+    said = json.dumps({"kind": "judge.ruled", "text": "So be it.", "winner": "ada", "mood": "grim", name: value})
+    for contract in (RULED, Output.event(["judge.ruled"], ["winner", "scores", "mood"], required=True)):
+        read(said, contract).to_dict()
+    judge = member("judge", "judge.ruled", output_extra_fields=("winner", "scores", "mood"))
+    _, log = played([judge, member("ada")], {"m": ScriptedModel(then=said)}, turns=4)
+    assert not [event for event in log if "Error" in str(event.payload.get("reason"))]
+
+
+def test_the_first_line_of_an_agent_repeats_nothing() -> None:
+    assert repetition("I was charged twice.", []) == 0.0
 
 
 def test_scores_are_numbers_and_may_be_absent() -> None:

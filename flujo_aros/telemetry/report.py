@@ -187,6 +187,8 @@ class Call:
     """A model call."""
 
     ask: JournalAsk
+    by: str = ""
+    """The agent of an ensemble that was asked, and its turn."""
     kind: str = "call"
 
     @property
@@ -312,7 +314,20 @@ def _section(chapter: Chapter, story: Story, anchor: str, *, depth: int, has_ste
     )
 
 
+def _asked(chapter: Chapter) -> Mapping[int, str]:
+    """By the id of each call of an ensemble, the agent that was asked, and its turn."""
+    turns: list[str] = []
+    for note in chapter.notes:
+        if note.note == "ensemble":
+            event = note.data
+            agent = event["payload"].get("agent", event["actor"])
+            turns += [f"{agent}, turn {event['turn']}"] * event["meta"].get("requests", 0)
+    whole = len(turns) == len(chapter.asks)  # calls of a turn that broke off are in no event
+    return {ask.id: turn for ask, turn in zip(chapter.asks, turns, strict=True)} if whole else {}
+
+
 def _entries(chapter: Chapter, anchor: str) -> Iterator[Call | Reply | Rung | Passed]:
+    asked = _asked(chapter)
     found: list[Call | Reply | Rung | Passed] = []
     rung: Rung | None = None
     for part in chapter.parts:
@@ -325,7 +340,7 @@ def _entries(chapter: Chapter, anchor: str) -> Iterator[Call | Reply | Rung | Pa
             else:
                 found.append(Passed([part]))
             continue
-        entry = _entry(part, anchor)
+        entry = _entry(part, anchor, asked)
         if rung is not None and part.stage == rung.stage.stage:
             rung.inside.append(entry)
         else:
@@ -333,9 +348,9 @@ def _entries(chapter: Chapter, anchor: str) -> Iterator[Call | Reply | Rung | Pa
     return iter(found)
 
 
-def _entry(part: Part, anchor: str) -> Call | Reply:
+def _entry(part: Part, anchor: str, asked: Mapping[int, str]) -> Call | Reply:
     if isinstance(part, JournalAsk):
-        return Call(part)
+        return Call(part, asked.get(part.id, ""))
     assert isinstance(part, JournalReading)  # noqa: S101 - the stages were told apart before
     edits = numbered(part.repairs)
     return Reply(part, edits, tuple(pieces(part.text, edits)), f"{anchor}-{part.id}")
@@ -378,12 +393,13 @@ def bars(story: Story, sections: Iterable[Section]) -> Iterator[Bar]:
     total = seconds_of(story)
     for section in sections:
         ran = {stage.stage for stage in section.chapter.stages if stage.outcome != "passed"}
+        asked = _asked(section.chapter)
         for each in _timed(section.chapter):
             since = each.started - story.run.started
             left = min(max(since / total * 100, 0.0), 100 - _NARROWEST)
             lasted = total - since if each.seconds is None else each.seconds
             width = min(max(lasted / total * 100, _NARROWEST), 100 - left)
-            name, kind, ended = _told(each, ran)
+            name, kind, ended = _told(each, ran, asked)
             depth = section.depth + (kind != "step")
             yield Bar(name, section.anchor, depth, kind, ended, round(left, 2), round(width, 2), each.seconds)
 
@@ -394,12 +410,12 @@ def _timed(chapter: Chapter) -> list[_Timed]:
     return [*([chapter.step] if chapter.step else []), *sorted(within, key=attrgetter("id"))]
 
 
-def _told(each: _Timed, ran: set[str]) -> tuple[str, Literal["step", "call", "stage"], str]:
+def _told(each: _Timed, ran: set[str], asked: Mapping[int, str]) -> tuple[str, Literal["step", "call", "stage"], str]:
     if isinstance(each, JournalStep):
         return each.name, "step", each.status
     if isinstance(each, JournalStage):
         return each.stage, "stage", each.outcome
-    words = [each.stage if each.stage in ran else "", f"call {each.attempt}", each.model]
+    words = [each.stage if each.stage in ran else "", asked.get(each.id, f"call {each.attempt}"), each.model]
     ended = "failed" if each.fault else "running" if each.seconds is None else "answered"
     return " ".join(word for word in words if word), "call", ended
 

@@ -27,6 +27,17 @@ class Flight(BaseModel):
     seat: Seat | None = None
 
 
+class OpenSeat(BaseModel):
+    row: int | None = None
+    letter: str | None = None
+
+
+class OpenFlight(BaseModel):
+    number: str
+    status: str
+    seat: OpenSeat
+
+
 GOOD = '{"number": "LH 12", "status": "delayed"}'
 OTHER = '{"number": "LH 12", "status": "cancelled"}'
 
@@ -115,6 +126,22 @@ def test_fields_of_an_object_that_stand_beside_it_are_moved_in() -> None:
         "row": 3,
         "letter": "A",
     }
+
+
+def test_a_field_of_an_object_that_stands_beside_it_is_moved_into_it() -> None:
+    text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3}, "letter": "A"}'
+    assert value(text, OpenFlight)["seat"] == {"row": 3, "letter": "A"}
+    assert codes(text, OpenFlight) == ["moved_key"]
+
+
+def test_what_does_not_fit_the_object_that_has_a_field_for_it_refuses() -> None:
+    refused('{"number": "LH 12", "status": "delayed", "seat": {"letter": "A"}, "row": "window"}', OpenFlight)
+
+
+def test_a_key_whose_field_the_object_beside_it_has_filled_is_ignored() -> None:
+    text = '{"number": "LH 12", "status": "delayed", "seat": {"row": 3, "letter": "A"}, "letter": "A"}'
+    assert value(text, OpenFlight)["seat"] == {"row": 3, "letter": "A"}
+    assert codes(text, OpenFlight) == ["ignored_key"]
 
 
 def test_a_field_that_stands_one_level_too_deep_is_moved_up() -> None:

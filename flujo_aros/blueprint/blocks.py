@@ -105,7 +105,7 @@ class Agent(Block):
         default_factory=list, description="Functions that the model may call: package.module:name."
     )
     capabilities: list[JsonValue] = Field(
-        default_factory=list,
+        default_factory=list[JsonValue],
         description="Capabilities of pydantic-ai, as in its agent specs: NAME, or {NAME: {option: value}}.",
     )
     output_schema: JsonSchema | None = None
@@ -359,7 +359,7 @@ class BodyKeys(Block):
     version: JsonValue = VERSION
     name: str | None = Field(default=None, min_length=1)
     description: str = ""
-    steps: list[StepNode] = Field(default_factory=list, min_length=1)
+    steps: list[StepNode] = Field(default_factory=list[Members], min_length=1)
     ignored: ClassVar[Mapping[str, str]] = Top.ignored
 
 

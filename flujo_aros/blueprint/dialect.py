@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from flujo_aros.blueprint import blocks
 from flujo_aros.blueprint.document import Node
 from flujo_aros.blueprint.loading import Loading, member, problem
-from flujo_aros.blueprint.options import Making, as_template
+from flujo_aros.blueprint.references import Making, as_template
 from flujo_aros.errors import Hint
 from flujo_aros.pipeline.loop import StateUpdate
 from flujo_aros.pipeline.model import STEP_NAME

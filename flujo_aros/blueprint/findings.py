@@ -1,4 +1,4 @@
-"""What is said about a mistake: which keys there are, and what pydantic found in the words of who writes YAML."""
+"""What is said about an error: which keys there are, what pydantic found in plain words, which value was meant."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from flujo_aros.blueprint.blocks import BLOCKS, Block
 from flujo_aros.errors import Code, Hint, Place
+from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.names import nearest
 
 UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
@@ -175,3 +176,63 @@ def _keys(owner: type[Any] | None) -> list[str]:
     if issubclass(owner, BaseModel):
         return list(owner.model_fields)
     return [each.name for each in dataclasses.fields(owner)]
+
+
+_NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?")
+_TRUTH: Final[Mapping[str, bool]] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_WHOLE: Final = ("int_type", "int_from_float", "int_parsing")
+
+
+def meant(detail: ErrorDetails) -> int | float | bool | None:
+    """The number or truth that a value of the wrong type plainly stands for; None where it stands for none.
+
+    >>> meant({"type": "int_type", "input": "3", "loc": (), "msg": ""})
+    3
+    """
+    given, wanted = detail["input"], detail["type"]
+    if isinstance(given, float) and wanted in _WHOLE:
+        return int(given) if given.is_integer() else None
+    if not isinstance(given, str):
+        return None
+    word = given.strip()
+    if wanted == "bool_type":
+        return _TRUTH.get(word.lower())
+    if not _NUMBER.fullmatch(word):
+        return None
+    if wanted == "literal_error" and word in re.split(r", | or ", str(detail.get("ctx", {}).get("expected"))):
+        return int(word)
+    number = float(word)
+    if wanted in _WHOLE:
+        return int(number) if number.is_integer() else None
+    return number if wanted == "float_type" else None
+
+
+def put(data: Any, path: tuple[str | int, ...], value: object) -> bool:
+    """Put a value at this path of plain data; False where the path does not lead anywhere."""
+    holder = _holder(data, path)
+    if holder is None:
+        return False
+    holder[path[-1]] = value
+    return True
+
+
+def drop(data: Any, path: tuple[str | int, ...]) -> bool:
+    """Take what stands at this path out of plain data; False where the path does not lead anywhere."""
+    holder = _holder(data, path)
+    if holder is None:
+        return False
+    del holder[path[-1]]
+    return True
+
+
+def _holder(data: Any, path: tuple[str | int, ...]) -> Any:
+    """The mapping or list that has what stands at this path; None where the path does not lead anywhere."""
+    holder: Any = None
+    here: Any = data
+    for part in path:
+        holder = here
+        known = range(len(here)) if is_list(here) else here if is_dict(here) else ()
+        if part not in known:
+            return None
+        here = holder[part]
+    return holder

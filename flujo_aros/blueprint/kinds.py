@@ -21,9 +21,21 @@ from flujo_aros.blueprint.dialect import (
 )
 from flujo_aros.blueprint.document import MAX_FINDINGS, Node
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem
-from flujo_aros.blueprint.model_settings import check_settings
-from flujo_aros.blueprint.options import Making, Where, as_template, key_node, limits, name_of, said
-from flujo_aros.blueprint.references import NO_AGENT, Shaped, Target, Unready, checks_of, target_of
+from flujo_aros.blueprint.references import (
+    NO_AGENT,
+    Making,
+    Shaped,
+    Target,
+    Unready,
+    Where,
+    as_template,
+    checks_of,
+    key_node,
+    limits,
+    name_of,
+    said,
+    target_of,
+)
 from flujo_aros.contract import WrittenContract, written_contract
 from flujo_aros.ensemble.manifest import Manifest, read_manifest
 from flujo_aros.errors import Code, ContractError, FilterError, Hint, TemplateError, UsageError
@@ -430,7 +442,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         making.loading.note(
             making.node.keys["params"], "`params` are for callable steps; an agent has `model_settings`"
         )
-    sound = check_settings(making.loading, making.member("model_settings"))
+    sound = making.loading.settings(making.member("model_settings"))
     stages = making.member("processing", "stages")
     for node in (making.node, *(stages.elements if stages is not None else [])):
         making.loading.model(member(node, "model"))

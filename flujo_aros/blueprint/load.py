@@ -19,7 +19,7 @@ from flujo_aros.blueprint.document import Node, parse_document
 from flujo_aros.blueprint.environment import Environment
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text, told_of
-from flujo_aros.blueprint.options import Where
+from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.modules import SUFFIX, use_file

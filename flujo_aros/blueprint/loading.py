@@ -20,16 +20,17 @@ from flujo_aros.blueprint.files import not_utf8, why_unread
 from flujo_aros.blueprint.findings import (
     UNKNOWN,
     code_at,
+    drop,
     is_misspelt,
     kept_short,
     may_be_left_out,
+    meant,
+    put,
     sentence,
     unknown_key,
     why_ignored,
 )
-from flujo_aros.blueprint.model_settings import check_settings
 from flujo_aros.blueprint.schemas import schema_errors
-from flujo_aros.blueprint.spelling import drop, meant, put
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, UsageError
 from flujo_aros.host import AgentSpec, capability_names, mistaken
@@ -37,6 +38,7 @@ from flujo_aros.json_data import is_dict, is_list
 from flujo_aros.pipeline.model import Pipeline, PipelineStep
 from flujo_aros.pipeline.modules import SUFFIX, is_allowed, module_file
 from flujo_aros.pipeline.names import nearest, short
+from flujo_aros.pipeline.options import unknown_setting, wrong_setting
 from flujo_aros.pipeline.step import REFERENCE
 
 M = TypeVar("M", bound=BaseModel)
@@ -182,7 +184,7 @@ class Loading:
                 plain["system_prompt"] = self._prompt(prompt) or ""
             self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
         block = self.block(blocks.Agent, node, plain)
-        check_settings(self, node.members.get("model_settings"))
+        self.settings(node.members.get("model_settings"))
         sound = self.schema(node.members.get("output_schema"))
         if block is None or not (sound or self.lenient):
             return None
@@ -191,6 +193,20 @@ class Loading:
             for each in node.members[key].elements if key in node.members else ():
                 check(each)
         return AgentSpec.model_validate({**block.model_dump(), "name": block.name or name})
+
+    def settings(self, node: Node | None) -> dict[str, Any]:
+        """The valid model settings at this node. Unknown ones, and values of a wrong type, are noted and left out."""
+        sound: dict[str, Any] = {}
+        for name, value in (node.members if node is not None else {}).items():
+            plain = value.plain()
+            unknown, wrong = unknown_setting(name), wrong_setting(name, plain)
+            if unknown is not None:
+                (self.warn if self.lenient else self.note)(node.keys[name] if node else value.place, unknown)
+            elif wrong is not None:
+                self.doubt(value.place, wrong)
+            else:
+                sound[name] = plain
+        return sound
 
     def tool(self, node: Node) -> None:
         """Note what is wrong with the function that a tool names, or that it may not be imported."""

@@ -132,10 +132,9 @@ class Agree(Common):
 
     def _models_of(self, given: object) -> tuple[str, ...]:
         """The names of the models to ask. Raises `UsageError` for anything but a list of them."""
-        names = cast("Sequence[object]", given or ())
-        if isinstance(given, (str, Mapping)) or not isinstance(names, Sequence):
+        if isinstance(given, (str, Mapping)) or not isinstance(given, (Sequence, NoneType)):
             self.refuse(f"models must be a list of names of models, not {given!r}")
-        return tuple(cast("Sequence[str]", names))
+        return tuple(cast("Sequence[str]", given or ()))
 
     def _problems(self) -> Iterator[str]:
         if not _are_steps(self.readings):

@@ -81,7 +81,7 @@ _FIGURES: Final[Mapping[str, str]] = {
 
 
 def show_figures(value: Any) -> None:
-    """Print what an ensemble hands on: figures for a person on a terminal, JSON for everything else."""
+    """Print the result of an ensemble: figures for a person on a terminal, JSON for everything else."""
     console = stdout_console()
     if not console.is_terminal or not (is_dict(value) and is_dict(value.get("stats"))):
         print_result(value)

@@ -70,7 +70,7 @@ class Memory(_Strict):
 class Manifest(_Strict):
     """One agent of an ensemble.
 
-    `subscribes_to` are the kinds of events that it hears, and that give it the word; `may_emit` those that it may
+    `subscribes_to` are the kinds of events that it hears, and that give it a turn; `may_emit` those that it may
     emit: nothing else can ever come from it. `output_extra_fields` are further fields of its events; with `winner`
     among them it gives verdicts on the cast. `model_profile` names a profile of the ensemble.
 

@@ -71,7 +71,7 @@ _NEED: Final = "A share of the readings such as 0.66, or a number of them."
 @known_options
 @dataclass(frozen=True)
 class Agree(Common):
-    """Makes several readings of the same input, none of which sees the others, and hands on what they agree on.
+    """Makes several readings of the same input, none of which sees the others, and returns what they agree on.
 
     The readings are steps of your own (`readings`), or one step (`reading`) in several wordings (`wordings`: how many,
     or a list of strings in which `{input}` is its input) or asked of several models (`models`). `by_field` adds a
@@ -239,7 +239,7 @@ class Agree(Common):
         verdict = self.contract.validate(made.draft)
         if self.contested == "accept" and not isinstance(verdict, Invalid):
             return Accepted(verdict.value, Trust.DEGRADED, "agree", (), as_json(made.draft))
-        issues = tuple(Issue(path, "contested", _told(made.fields[path])) for path in made.contested)
+        issues = tuple(Issue(path, "contested", _votes_in_words(made.fields[path])) for path in made.contested)
         return Rejected(Reason.AMBIGUOUS, issues, as_json(made.draft))
 
     def _answered(self, made: Agreement[Any], context: StepContext) -> Outcome[Any]:
@@ -276,7 +276,7 @@ class Agree(Common):
 
 @dataclass(frozen=True)
 class ByField(Common):
-    """Asks for each field of an object in a call of its own, and hands on the object: a reading of an `Agree` step.
+    """Asks for each field of an object in a call of its own, and returns the object: a reading of an `Agree` step.
 
     A field that cannot be read fails the reading.
     """
@@ -386,10 +386,10 @@ def _model_of(body: Pipeline) -> str:
 
 
 def _listed(made: Agreement[Any]) -> str:
-    return "\n".join(f"- {path}: {_told(made.fields[path])}" for path in made.contested)
+    return "\n".join(f"- {path}: {_votes_in_words(made.fields[path])}" for path in made.contested)
 
 
-def _told(field: Field) -> str:
+def _votes_in_words(field: Field) -> str:
     """What the readings say about a contested field, with their votes."""
     said = [(field.value, field.votes), *field.dissent]
     return ", ".join(f"{as_json(value)} ({votes} of {field.of})" for value, votes in said)

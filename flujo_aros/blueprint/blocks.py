@@ -74,6 +74,10 @@ class Top(Block):
     name: str | None = Field(default=None, min_length=1)
     description: str = ""
     agents: dict[str, Annotated[JsonValue, WithJsonSchema({REF: "Agent"})]] = Field(default_factory=dict)
+    profiles: dict[str, str | dict[str, str]] = Field(
+        default_factory=dict,
+        description="Models by the NAME of `--profile NAME`: one for all agents, or by agent, `*` for the others.",
+    )
     imports: dict[str, Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})]] = Field(
         default_factory=dict,
         description="Other blueprints by the NAME of `uses: imports.NAME`: the path of a file, or in place.",

@@ -52,6 +52,8 @@ class Environment:
         for key in ("agents", "steps"):
             if key in members:
                 members[key] = self._filled(members[key], key)
+        if "profiles" in members:
+            members["profiles"] = self._settings(members["profiles"])
         if "imports" in members:
             members["imports"] = self._members(members["imports"], self._imported)
         return root if members == root.members else replace(root, value=members)
@@ -162,6 +164,15 @@ _AS_WRITTEN: Final = frozenset(
     }
 )
 """Parts of a step that are templates, expressions, texts or values: nothing in them is replaced."""
+
+
+def variables_in(text: str) -> list[str]:
+    """The environment variables that a string refers to.
+
+    >>> variables_in("openai:${NAME:-qwen}@${URL}")
+    ['NAME', 'URL']
+    """
+    return [found["name"] for found in _REFERENCE.finditer(text) if found["name"]]
 
 
 def referenced(written: Any, values: Mapping[str, str], *, setting: bool = False) -> Any:

@@ -19,28 +19,50 @@ from flujo_aros.blueprint.document import Node, parse_document
 from flujo_aros.blueprint.environment import Environment
 from flujo_aros.blueprint.kinds import MAX_STEPS, build_steps, too_many_steps
 from flujo_aros.blueprint.loading import EnoughError, Loading, Located, member, problem, read_text, told_of
+from flujo_aros.blueprint.models import Chosen, ModelChoice
 from flujo_aros.blueprint.references import Where
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 from flujo_aros.pipeline.model import Pipeline
 from flujo_aros.pipeline.modules import SUFFIX, use_file
+from flujo_aros.pipeline.names import nearest
 
 MAX_IMPORTS: Final = 20
 
 codecs.lookup("unicode_escape")  # the codec of texts in templates: later on, loading imports nothing, not even that
 
 
-def load_blueprint(path: str | Path, *, allow: Sequence[str] = (), lenient: bool = False) -> Pipeline:
+def load_blueprint(
+    path: str | Path,
+    *,
+    allow: Sequence[str] = (),
+    lenient: bool = False,
+    models: ModelChoice = None,
+    profile: str | None = None,
+) -> Pipeline:
     """The pipeline that a blueprint file describes.
 
     `allow` names the modules or packages whose callables the blueprint may use, Python files (`"./steps.py"`) whose
     modules need not be on Python's path, and folders outside of its own from which it may import blueprints; `["*"]`
     allows all. Nothing is imported from the folder of the blueprint because it lies there. `lenient` passes over
     unknown keys, with a line for each in `Pipeline.warnings`; keys of flujo that change nothing here are warned of in
-    any case. Raises `BlueprintError` with every mistake, `UsageError` for an allowed file that is not there or has
-    the name of another module.
+    any case. `models` replaces the models of its agents: one name for all of them, or a mapping from the name of an
+    agent, or of a model, to the model to use instead. `profile` chooses one of the blueprint's `profiles`; without it
+    the environment variable AROS_PROFILE does. Raises `BlueprintError` with every error of the blueprint,
+    `UsageError` for an allowed file that is not there or has the name of another module, and for a name in `models`
+    that the blueprint does not have.
     """
+    if isinstance(path, str) and "\n" in path:
+        raise UsageError("load_blueprint takes the path of a file, and this is YAML text; use parse_blueprint(text)")
     file = Path(path)
-    return parse_blueprint(read_text(file), source=str(path), folder=file.parent, allow=allow, lenient=lenient)
+    return parse_blueprint(
+        read_text(file),
+        source=str(path),
+        folder=file.parent,
+        allow=allow,
+        lenient=lenient,
+        models=models,
+        profile=profile,
+    )
 
 
 def parse_blueprint(
@@ -50,9 +72,13 @@ def parse_blueprint(
     folder: Path | None = None,
     allow: Sequence[str] = (),
     lenient: bool = False,
+    models: ModelChoice = None,
+    profile: str | None = None,
 ) -> Pipeline:
-    """`load_blueprint` for a text. `folder` is where prompts and other blueprints may be; None: nowhere."""
-    return inspect_blueprint(text, source=source, folder=folder, allow=allow, lenient=lenient).loaded(source)
+    """`load_blueprint` for a string. `folder` is where prompts and other blueprints may be; None: nowhere."""
+    return inspect_blueprint(
+        text, source=source, folder=folder, allow=allow, lenient=lenient, models=models, profile=profile
+    ).loaded(source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +119,8 @@ def inspect_blueprint(
     folder: Path | None = None,
     allow: Sequence[str] = (),
     lenient: bool = False,
+    models: ModelChoice = None,
+    profile: str | None = None,
 ) -> Inspected:
     """What there is to a blueprint, for a linter. Never raises for a blueprint that is wrong.
 
@@ -102,7 +130,11 @@ def inspect_blueprint(
     for each in allowed:
         if each.endswith(SUFFIX):
             use_file(each)
-    return _inspect(text, Loading(source, folder, allowed, lenient=lenient), ())
+    chosen = Chosen.of(models, profile)
+    inspected = _inspect(text, Loading(source, folder, allowed, lenient=lenient, chosen=chosen), ())
+    if inspected.pipeline is not None:
+        chosen.check()
+    return inspected
 
 
 def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
@@ -113,7 +145,8 @@ def _inspect(text: str, loading: Loading, files: tuple[Path, ...]) -> Inspected:
         return Inspected(Node(nowhere, nowhere, None), None, error.findings, text=text)
     environment = Environment(os.environ, loading.note, loading.warn, loading.unset, loading.environment)
     try:
-        pipeline = _pipeline(environment.filled(root) if "${" in text else root, loading, files)
+        filled = environment.filled(root) if "${" in text else root
+        pipeline = _pipeline(filled, loading, files)
     except EnoughError:
         pipeline = None
     findings = sorted(set(loading.findings), key=attrgetter("sort_key"))
@@ -136,6 +169,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         code = Code.UNREADABLE if root.value is None else Code.INVALID
         loading.note(root.place, "a blueprint is a mapping with `steps:`", code)
         return None
+    root = loading.chosen.put_into(root, loading.note)
     agents, imports, steps = member(root, "agents"), member(root, "imports"), member(root, "steps")
     if steps is not None and len(steps.elements) > MAX_STEPS:  # before anything is looked at
         loading.note(steps.place, too_many_steps())
@@ -148,6 +182,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         tell(version.place, f"this version is not known; write version: {VERSION!r}")
     for name, node in (agents.members if agents else {}).items():
         loading.named_agent(name, node)
+    _check_profiles(loading, root)
     for name, node in (imports.members if imports else {}).items():
         loading.imports[name] = _imported(loading, node, files)
     nodes = [node for node in (steps.elements if steps else []) if isinstance(node.value, dict)]
@@ -167,10 +202,22 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
         return None
 
 
+def _check_profiles(loading: Loading, root: Node) -> None:
+    """Note what is wrong with the models of the profiles, and with the agents that they are for."""
+    profiles = member(root, "profiles")
+    for profile in (profiles.members if profiles and isinstance(profiles.value, dict) else {}).values():
+        loading.model(profile)
+        for name, model in (profile.members if isinstance(profile.value, dict) else {}).items():
+            loading.model(model)
+            if name != "*" and name not in loading.agents:
+                loading.note(profile.keys[name], nearest(name, loading.agents).after(f"there is no agent {name!r}"))
+
+
 def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline | None:
     """The pipeline of another blueprint, with the agents and the folder of its own."""
     if isinstance(node.value, dict):
-        inner = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient)
+        chosen = loading.chosen.of_import()
+        inner = Loading(loading.source, loading.folder, loading.allow, lenient=loading.lenient, chosen=chosen)
         inner.environment = loading.environment
         try:
             return _pipeline(node, inner, files)
@@ -196,7 +243,7 @@ def _imported(loading: Loading, node: Node, files: tuple[Path, ...]) -> Pipeline
     except BlueprintError as error:
         loading.note(node.place, f"the imported blueprint {node.value!r} {told_of(error)}")
         return None
-    inner = Loading(source, file.parent, loading.allow, lenient=loading.lenient)
+    inner = Loading(source, file.parent, loading.allow, lenient=loading.lenient, chosen=loading.chosen.of_import())
     inspected = _inspect(text, inner, (*files, file))
     loading.modules = {**dict.fromkeys(inspected.modules, node.place), **loading.modules}
     for cause in inspected.findings:

@@ -30,6 +30,7 @@ from flujo_aros.blueprint.findings import (
     unknown_key,
     why_ignored,
 )
+from flujo_aros.blueprint.models import Chosen, refused_endpoint
 from flujo_aros.blueprint.schemas import schema_errors
 from flujo_aros.contract import compile_contract
 from flujo_aros.errors import BlueprintError, Code, ContractError, Hint, Place, Problem, UsageError
@@ -75,7 +76,10 @@ class EnoughError(Exception):
 class Loading:
     """One blueprint on its way from text to steps."""
 
-    def __init__(self, source: str, folder: Path | None, allow: tuple[str, ...], *, lenient: bool) -> None:
+    def __init__(
+        self, source: str, folder: Path | None, allow: tuple[str, ...], *, lenient: bool, chosen: Chosen | None = None
+    ) -> None:
+        self.chosen = chosen or Chosen()
         self.source = source
         self.folder = folder
         self.allow = allow
@@ -282,9 +286,16 @@ class Loading:
 
     def model(self, node: Node | None) -> None:
         """Note it as a mistake when what stands here is known to be no name of a model."""
-        why = mistaken(node.value) if node is not None and isinstance(node.value, str) else None
-        if node is not None and why is not None:
+        if node is None or not isinstance(node.value, str):
+            return
+        why = mistaken(node.value)
+        if why is not None:
             self.doubt(node.place, why)
+        if node.value in self.chosen.theirs:
+            return
+        refused = refused_endpoint(node.value, self.environment.get(node.value, ""), self.allow)
+        if refused is not None:
+            self.note(node.place, refused)
 
     def permit(self, place: Place, what: str, module: str) -> None:
         """Note it as a mistake when this module is none that may be imported."""

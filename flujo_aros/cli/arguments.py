@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
@@ -57,6 +58,25 @@ Allow: TypeAlias = Annotated[
         metavar="MODULE|FILE|FOLDER",
         help="Let the blueprint import this installed module, e.g. --allow shop.steps, the module in this file, e.g. "
         "--allow ./steps.py, or blueprints from this folder. Repeatable.",
+    ),
+]
+Models: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="NAME|OLD=NEW",
+        show_default=False,
+        help="Another model for all agents, e.g. --model local:smollm2, or for one: OLD is the name of an agent or of "
+        "the model to replace. openai:NAME@URL is a model of an OpenAI-compatible server. Repeatable.",
+    ),
+]
+Profile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        show_default=False,
+        help="Use the models of this profile of the blueprint. [default: the variable AROS_PROFILE]",
     ),
 ]
 ModulePath: TypeAlias = Annotated[
@@ -365,3 +385,40 @@ def _imported(module: str, name: str, folders: Sequence[Path]) -> Any:
             raise UsageError(message)
         found = getattr(found, part)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The models that --model and --profile choose."""
+
+    models: tuple[str, ...] = ()
+    profile: str | None = None
+
+    @classmethod
+    def of(cls, models: Sequence[str] | None, profile: str | None) -> Choice:
+        """What the options say. Raises `typer.BadParameter` for two models that are both for all agents."""
+        every = [each for each in models or () if not _is_pair(each)]
+        if len(every) > 1 or (every and len(models or ()) > 1):
+            raise typer.BadParameter(
+                "give one model for all agents, or OLD=NEW for each that is to be replaced", param_hint="'--model'"
+            )
+        return cls(tuple(models or ()), profile)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments for `load_blueprint`."""
+        if self.models and not _is_pair(self.models[0]):
+            return {"models": self.models[0], "profile": self.profile}
+        pairs = dict(each.split("=", 1) for each in self.models)
+        return {"models": pairs or None, "profile": self.profile}
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """The same as options of a command."""
+        profile = [] if self.profile is None else [("--profile", self.profile)]
+        return [*(("--model", each) for each in self.models), *profile]
+
+
+def _is_pair(model: str) -> bool:
+    """Whether it is OLD=NEW: an address may have `=` in it, too."""
+    return "=" in model.partition("@http")[0]

@@ -19,10 +19,13 @@ from flujo_aros.cli.arguments import (
     AllowDegraded,
     AsJson,
     Blueprint,
+    Choice,
     Input,
     InputJsonl,
+    Models,
     ModulePath,
     Pairs,
+    Profile,
     given_input,
     given_pairs,
 )
@@ -64,17 +67,18 @@ def open_engine(db: str, *, create: bool = False) -> Durable:
     return engine
 
 
-def document_of(blueprint: Path) -> dict[str, Any]:
+def document_of(blueprint: Path, choice: Choice | None = None) -> dict[str, Any]:
     """What is kept of a blueprint, so that any worker can load it."""
     from flujo_aros.blueprint.loading import read_text
 
-    return {"source": str(blueprint.resolve()), "text": read_text(blueprint)}
+    chosen = {key: value for key, value in (choice or Choice()).given.items() if value is not None}
+    return {"source": str(blueprint.resolve()), "text": read_text(blueprint), **chosen}
 
 
-def register(engine: Durable, blueprint: Path, runner: Runner) -> str:
+def register(engine: Durable, blueprint: Path, runner: Runner, choice: Choice) -> str:
     """Let the engine know a blueprint, and keep it with the runs of it."""
     version = engine.register(runner)
-    engine.documents[version] = document_of(blueprint)
+    engine.documents[version] = document_of(blueprint, choice)
     return version
 
 
@@ -106,6 +110,8 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     pairs: Pairs = None,
     allow: Allow = None,
     folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
 ) -> None:
     """Put durable runs into a queue.
 
@@ -116,7 +122,8 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     """
     if (source is None) == (rows is None):
         raise typer.BadParameter("give either --input or --inputs", param_hint="'--input'")
-    loaded = load(blueprint, allow or [], folders or [])
+    choice = Choice.of(models, profile)
+    loaded = load(blueprint, allow or [], folders or [], choice)
     check_modules(blueprint, loaded)
     context = given_pairs(pairs or [])
     if source is not None:
@@ -132,7 +139,7 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
 
     with open_engine(db, create=True) as engine:
         runner = Runner(loaded.pipeline, engine=engine)
-        register(engine, blueprint, runner)
+        register(engine, blueprint, runner, choice)
 
         async def submit() -> None:
             for one, own, name in given:
@@ -219,7 +226,14 @@ def loaded_document(document: Mapping[str, Any], allow: Sequence[str], folders: 
     for folder in folders:
         use_folder(folder)
     source = str(document["source"])
-    inspected = inspect_blueprint(document["text"], source=source, folder=Path(source).parent, allow=allow)
+    inspected = inspect_blueprint(
+        document["text"],
+        source=source,
+        folder=Path(source).parent,
+        allow=allow,
+        models=document.get("models"),
+        profile=document.get("profile"),
+    )
     pipeline = inspected.loaded(source)
     if "ladder" in document:
         from flujo_aros.pipeline.changed import with_ladder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from flujo_aros.cli.arguments import Allow, AsJson, Blueprint, Input, ModulePath, given_input
+from flujo_aros.cli.arguments import Allow, AsJson, Blueprint, Choice, Input, Models, ModulePath, Profile, given_input
 from flujo_aros.cli.execute import execute, finish, watched
 from flujo_aros.cli.plan import check_modules, check_ready, load
 from flujo_aros.cli.render import figure, fitted_table
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # as in `execute`
     from flujo_aros.pipeline.runner import Runner
 
 
-def ensemble_command(
+def ensemble_command(  # noqa: PLR0913 - one parameter for each option
     blueprint: Blueprint,
     *,
     source: Input = None,
@@ -44,6 +44,8 @@ def ensemble_command(
     as_json: AsJson = False,
     allow: Allow = None,
     folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
 ) -> None:
     """Run the ensembles of a blueprint.
 
@@ -53,7 +55,8 @@ def ensemble_command(
 
     Example: aros ensemble blueprints/thousand_token_wood.yaml --turns 50 --input "A clearing at dusk."
     """
-    loaded = load(blueprint, allow or [], folders or [])
+    choice = Choice.of(models, profile)
+    loaded = load(blueprint, allow or [], folders or [], choice)
     check_modules(blueprint, loaded)
     pipeline = _with(loaded.pipeline, blueprint, turns, log, reflection=reflection)
     check_ready(blueprint, pipeline)

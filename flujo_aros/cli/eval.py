@@ -14,12 +14,15 @@ from rich.console import Console
 from flujo_aros.cli.arguments import (
     Allow,
     Blueprint,
+    Choice,
     MaxCost,
     MaxFailures,
     MaxSameFailures,
+    Models,
     ModulePath,
     Pairs,
     PerProvider,
+    Profile,
     UseCache,
     file_text,
     given_pairs,
@@ -127,6 +130,8 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     pairs: Pairs = None,
     allow: Allow = None,
     folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many rows run at once.")] = 4,
     max_cost: MaxCost = None,
     max_failures: MaxFailures = None,
@@ -143,7 +148,7 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if match not in _MATCHES:
         raise typer.BadParameter(f"is exact or fields, not {match!r}", param_hint="'--match'")
-    pipeline = _loaded(blueprint, allow or [], folders or [])
+    pipeline = _loaded(blueprint, allow or [], folders or [], Choice.of(models, profile))
     judging = _judge(judge, allow or [], folders or [])
     others = [(str(each), _other(each, pipeline, allow or [], folders or [])) for each in against or ()]
     cases = _cases(rows, first)
@@ -185,8 +190,8 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.Exit(_MISSED)
 
 
-def _loaded(blueprint: Path, allow: list[str], folders: Sequence[Path]) -> Pipeline:
-    loaded = load(blueprint, allow, folders)
+def _loaded(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Pipeline:
+    loaded = load(blueprint, allow, folders, choice)
     check_modules(blueprint, loaded)
     check_ready(blueprint, loaded.pipeline)
     return loaded.pipeline

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from flujo_aros.cli.arguments import Choice
 from flujo_aros.cli.interrupt import INTERRUPTED, Interrupted, run_until_signal
 from flujo_aros.cli.plan import blamed
 from flujo_aros.cli.progress import Board, progress
@@ -177,9 +178,10 @@ def _write_private(file: Path, text: str) -> None:
         new.unlink(missing_ok=True)
 
 
-def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None) -> str:
-    """The options that allow the same once more, to stand in a command."""
+def allowing(allow: Sequence[str] | None, folders: Sequence[Path] | None, choice: Choice) -> str:
+    """The options that allow and choose the same once more, to stand in a command."""
     options = [*(("--allow", each) for each in allow or ()), *(("--path", str(each)) for each in folders or ())]
+    options += choice.options
     return "".join(f" {option} {shlex.quote(value)}" for option, value in options)
 
 

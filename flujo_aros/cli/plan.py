@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from flujo_aros.cli.arguments import Allow, Blueprint, ModulePath
+from flujo_aros.cli.arguments import Allow, Blueprint, Choice, Models, ModulePath, Profile
 from flujo_aros.cli.screen import Text, print_json, stderr_console, stdout_console
 from flujo_aros.errors import BlueprintError, Problem, UsageError
 from flujo_aros.json_data import is_dict, is_list
@@ -35,6 +35,8 @@ def plan_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON document.")] = False,
     allow: Allow = None,
     folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
 ) -> None:
     """Show what a blueprint would run, without running it.
 
@@ -44,7 +46,9 @@ def plan_command(
 
     Example: aros plan blueprints/ticket_triage.yaml
     """
-    loaded = load(blueprint, ["*", *(allow or [])], folders or [])  # loading imports nothing: nothing need be refused
+    choice = Choice.of(models, profile)
+    # Loading imports nothing: nothing need be refused.
+    loaded = load(blueprint, ["*", *(allow or [])], folders or [], choice)
     print_plan(blueprint, loaded, as_json=as_json)
 
 
@@ -56,7 +60,7 @@ class Loaded:
     modules: dict[str, str | None]
 
 
-def load(blueprint: Path, allow: list[str], folders: Sequence[Path]) -> Loaded:
+def load(blueprint: Path, allow: list[str], folders: Sequence[Path], choice: Choice | None = None) -> Loaded:
     """The pipeline of a blueprint file. Modules are installed ones, or those in files and folders that were named.
 
     Raises `UsageError` where a module is in a named place and among the installed ones too.
@@ -75,7 +79,9 @@ def load(blueprint: Path, allow: list[str], folders: Sequence[Path]) -> Loaded:
         use_folder(folder)
     current_settings()  # what is wrong with a setting is no mistake of the blueprint
     text, source = read_text(blueprint), str(blueprint)
-    inspected = inspect_blueprint(text, source=source, folder=blueprint.parent, allow=allow)
+    inspected = inspect_blueprint(
+        text, source=source, folder=blueprint.parent, allow=allow, **(choice or Choice()).given
+    )
     pipeline = inspected.loaded(source)
     for module in inspected.modules:
         refuse_two(module)
@@ -110,7 +116,9 @@ def _check_modules(allow: list[str]) -> None:
     from flujo_aros.pipeline.modules import SUFFIX, is_module_name
 
     for module in allow:
-        if module == "*" or module.endswith(SUFFIX) or is_module_name(module) or Path(module).is_dir():
+        if module == "*" or module.startswith(("http://", "https://")) or Path(module).is_dir():
+            continue
+        if module.endswith(SUFFIX) or is_module_name(module):
             continue
         meant = module.strip("./").replace("/", ".").partition(":")[0]
         near = f"; did you mean {meant!r}?" if is_module_name(meant) else ""

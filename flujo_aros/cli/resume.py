@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from flujo_aros.cli.arguments import Allow, AllowDegraded, AsJson, ModulePath, RunDb, file_text, given_input
+from flujo_aros.cli.arguments import (
+    Allow,
+    AllowDegraded,
+    AsJson,
+    Choice,
+    Models,
+    ModulePath,
+    Profile,
+    RunDb,
+    file_text,
+    given_input,
+)
 from flujo_aros.cli.execute import EXIT_CODES, Task, allowing, execute, finish, keep_paused, watched
 from flujo_aros.cli.plan import check_modules, load
 from flujo_aros.cli.question import ask, asked, at_a_terminal
@@ -26,7 +37,7 @@ if TYPE_CHECKING:  # as in `execute`
 _STILL_PAUSED: Final = EXIT_CODES[RunStatus.PAUSED]
 
 
-def resume_command(
+def resume_command(  # noqa: PLR0913 - one parameter for each option
     state: Annotated[
         Path,
         typer.Argument(
@@ -35,6 +46,7 @@ def resume_command(
             help="The state file of the paused run; with --db, the id of a run.",
         ),
     ],
+    *,
     answer: Annotated[
         str | None,
         typer.Option(
@@ -48,6 +60,8 @@ def resume_command(
     as_json: AsJson = False,
     allow: Allow = None,
     folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
     allow_degraded: AllowDegraded = False,
     again: Annotated[
         Path | None,
@@ -72,8 +86,9 @@ def resume_command(
         result, question = _resume_durably(str(state), answer, db, allow or [], folders or [], as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
+    choice = Choice.of(models, profile)
     blueprint, paused, row = _saved(state)
-    loaded = load(blueprint, allow or [], folders or [])
+    loaded = load(blueprint, allow or [], folders or [], choice)
     check_modules(blueprint, loaded)
     if answer is None and not at_a_terminal():
         raise typer.BadParameter("is required: a string, @FILE, or - for stdin", param_hint="'--answer'")
@@ -83,7 +98,7 @@ def resume_command(
     while True:
         text = _answer_to(waiting, kept) if answer is None else given_input(answer, "--answer")
         result = execute(blueprint, loaded.pipeline, _answering(waiting, text), as_json=as_json)
-        question = keep_paused(result, blueprint, again or state, allowing(allow, folders), row)
+        question = keep_paused(result, blueprint, again or state, allowing(allow, folders, choice), row)
         _put_away(result, kept, again)
         if answer is not None or result.paused is None:
             break

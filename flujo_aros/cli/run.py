@@ -15,6 +15,7 @@ from flujo_aros.cli.arguments import (
     AllowDegraded,
     AsJson,
     Blueprint,
+    Choice,
     Concurrency,
     DryRun,
     Durably,
@@ -23,10 +24,12 @@ from flujo_aros.cli.arguments import (
     MaxCost,
     MaxFailures,
     MaxSameFailures,
+    Models,
     ModulePath,
     Output,
     Pairs,
     PerProvider,
+    Profile,
     RetryFailed,
     RunDb,
     State,
@@ -59,6 +62,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     pairs: Pairs = None,
     allow: Allow = None,
     folders: ModulePath = None,
+    models: Models = None,
+    profile: Profile = None,
     allow_degraded: AllowDegraded = False,
     dry_run: DryRun = False,
     state: State = None,
@@ -84,8 +89,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
 
     Example: aros run blueprints/ticket_triage.yaml --input @ticket.txt
     """
-    context = given_pairs(pairs or [])
-    loaded = load(blueprint, allow or [], folders or [])
+    context, choice = given_pairs(pairs or []), Choice.of(models, profile)
+    loaded = load(blueprint, allow or [], folders or [], choice)
     if dry_run:
         print_plan(blueprint, loaded, as_json=as_json, with_bound=True)
         return
@@ -110,7 +115,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
                 stop,
                 allow_degraded,
                 retry_failed,
-                allowing(allow, folders),
+                allowing(allow, folders, choice),
             )
             raise typer.Exit(run_batch(batch, rows))
     if output is not None:
@@ -132,23 +137,23 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         return watched(board, lambda: runner.run(given, context), lambda: runner.stream(given, context))
 
     if durable or db is not None:
-        result, question = _run_durably(blueprint, pipeline, task, db, as_json=as_json)
+        result, question = _run_durably(blueprint, pipeline, task, db, choice, as_json=as_json)
         finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
         return
     with open_cache(cache) as kept:
         result = execute(blueprint, pipeline, task, as_json=as_json, cache=kept)
-    question = keep_paused(result, blueprint, state, allowing(allow, folders))
+    question = keep_paused(result, blueprint, state, allowing(allow, folders, choice))
     finish(result, as_json=as_json, allow_degraded=allow_degraded, question=question)
 
 
 def _run_durably(
-    blueprint: Path, pipeline: Pipeline, task: Task, db: str | None, *, as_json: bool
+    blueprint: Path, pipeline: Pipeline, task: Task, db: str | None, choice: Choice, *, as_json: bool
 ) -> tuple[RunResult, str]:
     """Run with an engine that keeps the run. How it ended, and what it asks if it has paused."""
     from flujo_aros.cli.durable import DEFAULT_DB, open_engine, register
 
     def kept(runner: Runner, board: Board | None) -> Coroutine[Any, Any, RunResult]:
-        register(engine, blueprint, runner)
+        register(engine, blueprint, runner, choice)
         return task(runner, board)
 
     url = db or os.environ.get("AROS_DB") or DEFAULT_DB

@@ -32,6 +32,7 @@ from flujo_aros.host.ladder_run import fitted as fitted
 from flujo_aros.host.limits import CallsPerMinute as CallsPerMinute, PerMinute as PerMinute
 from flujo_aros.host.model_facts import (
     counted as counted,
+    endpoint_of as endpoint_of,
     made_model as made_model,
     mistaken as mistaken,
     mistaken_local as mistaken_local,

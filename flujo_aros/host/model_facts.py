@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import re
 from collections.abc import Mapping
@@ -35,6 +36,8 @@ _PROVIDERS: Final = tuple(
     )
 )
 """What may stand before the colon. Found when this is imported: loading a blueprint looks into no folder."""
+
+_ENDPOINT: Final = re.compile(r"@(https?://.+)")
 
 _FAMILIES: Final = (
     (re.compile(r"gpt-|chatgpt-|o[134](-|$)"), "openai"),
@@ -91,10 +94,38 @@ def unowned(name: str) -> str | None:
     return mistaken(name) or f"the model {name!r} names no provider; write PROVIDER:{name}, or local:NAME"
 
 
+def endpoint_of(name: str) -> str | None:
+    """The address behind the name of a model of an OpenAI-compatible server; None where there is none.
+
+    >>> endpoint_of("openai:qwen3@http://127.0.0.1:8000/v1"), endpoint_of("openai:gpt-4o-mini")
+    ('http://127.0.0.1:8000/v1', None)
+    """
+    found = _ENDPOINT.search(name)
+    return None if found is None else found[1]
+
+
+def _at_endpoint(name: str, url: str) -> Model:
+    """The model of an OpenAI-compatible server. The client wants a key, which servers on this machine mostly do not."""
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # here: `openai` may be missing
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider, _, rest = name.removesuffix(f"@{url}").partition(":")
+    served = OpenAIProvider(base_url=url, api_key=os.environ.get("OPENAI_API_KEY") or "none")
+    if provider in ("openai", "openai-chat"):
+        return OpenAIChatModel(rest, provider=served)
+    if provider == "openai-responses":
+        return OpenAIResponsesModel(rest, provider=served)
+    raise UsageError(f"the model {name!r} has an address; write openai:NAME@URL or openai-responses:NAME@URL")
+
+
 def made_model(name: str) -> Model:
-    """The model of a name that pydantic-ai knows. Raises `UsageError` where a key, a package or a provider lacks."""
+    """The model of a name that pydantic-ai knows, or of `openai:NAME@URL`.
+
+    Raises `UsageError` where a key, a package or a provider lacks.
+    """
+    url = endpoint_of(name)
     try:
-        return infer_model(name)
+        return infer_model(name) if url is None else _at_endpoint(name, url)
     except (UserError, ImportError) as error:
         raise UsageError(unowned(name) or mistaken(name) or _unusable(name, str(error))) from error
 

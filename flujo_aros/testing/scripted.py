@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
@@ -68,6 +68,10 @@ class ScriptedModel(FunctionModel):
         self._then = then
         self._ended: FinishReason | None = None
         self.asked: list[Asked] = []
+
+    async def model(self, name: str) -> Self:  # noqa: ARG002 - the signature of a `ModelSource`
+        """Itself, in the place of every model that a pipeline names: `Runner(pipeline, models=ScriptedModel(...))`."""
+        return self
 
     @property
     def calls(self) -> int:

@@ -1,61 +1,200 @@
-"""The names of models: what is known to be wrong with one is said with its place, before anything runs."""
+"""Which models a blueprint uses, and where their addresses may come from."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from flujo_aros import AgentSpec
-from flujo_aros.blueprint.load import parse_blueprint
-from flujo_aros.errors import BlueprintError, UsageError
-from flujo_aros.pipeline.runner import Runner
-from flujo_aros.pipeline.step import Call, Step
+from flujo_aros import BlueprintError, UsageError
+from flujo_aros.blueprint.load import load_blueprint, parse_blueprint
+from flujo_aros.host import made_model
+
+SHOP = """
+agents:
+  reader: {model: "openai:gpt-4o"}
+  writer: {model: "${WRITER:-anthropic:claude-haiku-4-5}"}
+profiles:
+  test: local:smollm2
+  cheap: {reader: "openai:gpt-4o-mini", "*": "${CHEAP:-local:smollm2}"}
+steps:
+  - {name: read, uses: agents.reader}
+  - {name: write, uses: agents.writer}
+  - kind: map
+    name: each
+    map: {iterable_input: input, body: [{name: again, agent: {model: "mistral:small"}}]}
+  - {name: pick, uses: flujo.builtins.extract_from_text, params: {schema: {type: integer}, model: "openai:gpt-4o"}}
+"""
+OWN = {"openai:gpt-4o", "anthropic:claude-haiku-4-5", "mistral:small"}
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AROS_PROFILE", "WRITER", "CHEAP"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def models(**choice: Any) -> set[str]:
+    """The models of the agents, without that of the built-in, which knows its own."""
+    pipeline = parse_blueprint(SHOP, **choice)
+    return {model for step in pipeline.steps for model in step.models}
+
+
+def test_a_blueprint_uses_its_own_models() -> None:
+    assert models() == OWN
+
+
+def test_one_model_takes_the_place_of_all() -> None:
+    assert models(models="local:smollm2") == {"local:smollm2"}
+
+
+def test_a_model_is_replaced_by_the_name_of_an_agent_or_its_own() -> None:
+    assert models(models={"writer": "local:smollm2"}) == OWN - {"anthropic:claude-haiku-4-5"} | {"local:smollm2"}
+    assert models(models={"openai:gpt-4o": "local:smollm2"}) == OWN - {"openai:gpt-4o"} | {"local:smollm2"}
+
+
+def test_a_name_that_is_not_there_is_an_error_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"no agent and no model .* 'readr'; did you mean 'reader'"):
+        models(models={"readr": "local:smollm2"})
+
+
+def test_a_profile_names_the_model_of_each_agent_or_of_all() -> None:
+    assert models(profile="test") == {"local:smollm2"}
+    assert models(profile="cheap") == {"openai:gpt-4o-mini", "local:smollm2"}
+
+
+def test_the_environment_chooses_a_profile_and_fills_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AROS_PROFILE", "cheap")
+    monkeypatch.setenv("CHEAP", "groq:llama")
+    assert models() == {"openai:gpt-4o-mini", "groq:llama"}
+    assert models(profile="test") == {"local:smollm2"}
+
+
+def test_a_model_that_is_named_wins_over_the_profile() -> None:
+    assert models(profile="test", models={"reader": "openai:gpt-5"}) == {"local:smollm2", "openai:gpt-5"}
+
+
+def test_a_profile_that_is_not_there_is_an_error_with_its_place() -> None:
+    with pytest.raises(BlueprintError, match=r"blueprint:6:3: there is no profile 'tset'; did you mean 'test'\?"):
+        models(profile="tset")
+
+
+def test_a_profile_of_the_environment_means_nothing_to_a_blueprint_without_profiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AROS_PROFILE", "test")
+    plain = "steps: [{name: a, agent: {model: 'openai:gpt-4o'}}]"
+    assert parse_blueprint(plain).models == {"openai:gpt-4o"}
+    with pytest.raises(BlueprintError, match="there is no profile 'test'"):
+        parse_blueprint(plain, profile="test")
+
+
+def test_an_imported_blueprint_uses_the_chosen_models_too(tmp_path: Path) -> None:
+    (tmp_path / "inner.yaml").write_text("steps: [{name: a, agent: {model: 'openai:gpt-4o'}}]")
+    outer = "imports: {inner: inner.yaml}\nprofiles: {test: local:smollm2}\nsteps: [{name: b, uses: imports.inner}]"
+    (tmp_path / "outer.yaml").write_text(outer)
+    assert load_blueprint(tmp_path / "outer.yaml", profile="test").models == {"openai:gpt-4o"}  # it has no such profile
+    assert load_blueprint(tmp_path / "outer.yaml", models="local:smollm2").models == {"local:smollm2"}
+    one = load_blueprint(tmp_path / "outer.yaml", models={"openai:gpt-4o": "local:smollm2"})
+    assert one.models == {"local:smollm2"}
+
+
+def one_step(model: str) -> str:
+    return f"agents: {{a: {{model: '{model}'}}}}\nsteps: [{{name: a, uses: agents.a}}]"
+
+
+def test_the_address_of_a_model_is_taken_from_a_blueprint_only_if_it_is_this_machine() -> None:
+    near = "openai:qwen@http://127.0.0.1:8000/v1"
+    assert parse_blueprint(one_step(near)).models == {near}
+    for far in ("openai:qwen@https://evil.example/v1", "openai:qwen@http://127.0.0.1.evil.example/v1"):
+        with pytest.raises(BlueprintError, match=r"evil\.example of the model is written in the blueprint"):
+            parse_blueprint(one_step(far))
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("allow", "allowed"),
     [
-        (
-            "agents: {a: {model: gpt-4o-mini}}",
-            "1:21: the model 'gpt-4o-mini' names no provider; did you mean 'openai:",
-        ),
-        ("agents: {a: {model: claude-sonnet-4-5}}", "did you mean 'anthropic:claude-sonnet-4-5'?"),
-        ("agents: {a: {model: Gemini-2.5-pro}}", "did you mean 'google:Gemini-2.5-pro'?"),
-        (
-            "agents: {a: {model: 'opnai:gpt-4o'}}",
-            "no provider of models for 'opnai:gpt-4o'; did you mean 'openai:gpt-4o'?",
-        ),
-        ("agents: {a: {model: 'openai:'}}", "the model 'openai:' has no name behind its provider; write openai:NAME"),
-        ("agents: {a: {model: ':gpt-4o'}}", "the model ':gpt-4o' names no provider; write PROVIDER:gpt-4o"),
-        ("agents: {a: {model: anthropic/claude-3}}", "did you mean 'anthropic:claude-3'?"),
-        ("agents: {a: {model: 'gpt-4o '}}", "did you mean 'openai:gpt-4o'?"),
-        ("steps: [{name: s, agent: {model: m}, model: o3-mini}]", "1:45: the model 'o3-mini' names no provider"),
-        (
-            "steps: [{name: s, agent: {model: m}, processing: {stages: [{stage: escalate, model: gpt-5}]}}]",
-            "1:85: the model 'gpt-5' names no provider",
-        ),
-        (
-            "steps: [{name: s, uses: flujo.builtins.extract_from_text, params: {schema: {}, model: gpt-5}}]",
-            "1:87: the model 'gpt-5' names no provider",
-        ),
+        ("https://llm.example", True),
+        ("*", True),
+        ("http://llm.example", False),
+        ("https://llm.example.com", False),
+        ("https://llm", False),
     ],
 )
-def test_a_model_without_its_provider_is_a_mistake_with_its_place(text: str, message: str) -> None:
-    whole = text if "steps" in text else f"{text}\nsteps: [{{name: s, uses: agents.a}}]"
-    with pytest.raises(BlueprintError) as caught:
-        parse_blueprint(whole)
-    assert message in str(caught.value)
+def test_an_address_is_allowed_by_its_host(allow: str, allowed: bool) -> None:
+    far = "openai:qwen@https://llm.example/v1"
+    if allowed:
+        assert parse_blueprint(one_step(far), allow=[allow]).models == {far}
+    else:
+        with pytest.raises(BlueprintError, match=r"pass --allow https://llm\.example"):
+            parse_blueprint(one_step(far), allow=[allow])
 
 
-def test_a_lenient_blueprint_with_such_a_model_loads_and_is_refused_before_anything_starts() -> None:
-    text = "agents: {a: {model: gpt-4o}}\nsteps: [{name: s, uses: agents.a}]"
-    pipeline = parse_blueprint(text, lenient=True)
-    with pytest.raises(BlueprintError, match=r"1:21: step 's' cannot run: the model 'gpt-4o' names no provider"):
-        Runner(pipeline).run_sync("x")
+@pytest.mark.parametrize(
+    ("written", "variable", "value", "allowed"),
+    [
+        ("openai:qwen@${URL}", "URL", "https://llm.example/v1", True),
+        ("${MODEL}", "MODEL", "openai:qwen@https://llm.example/v1", True),
+        ("openai:qwen@https://${HOST}/v1", "HOST", "llm.example", True),
+        ("openai:qwen@${URL:-https://evil.example/v1}", "OTHER", "x", False),
+        ("openai:${NAME}@https://evil.example/v1", "NAME", "qwen", False),
+        ("openai:qwen@https://evil.example/${PART}", "PART", "v1", False),
+        ("openai:qwen@https://${HOST}.evil.example/v1", "HOST", "llm", False),
+    ],
+)
+def test_an_address_comes_from_the_environment_and_never_from_a_default(
+    written: str,
+    variable: str,
+    value: str,
+    allowed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("URL", raising=False)
+    monkeypatch.setenv(variable, value)
+    if allowed:
+        assert parse_blueprint(one_step(written)).models
+    else:
+        with pytest.raises(BlueprintError, match=r"evil\.example of the model is written in the blueprint"):
+            parse_blueprint(one_step(written))
 
 
-def test_a_model_that_nobody_can_have_is_refused_before_any_step_runs() -> None:
-    ran: list[str] = []
-    pipeline = Call("first", ran.append) >> Step("s", AgentSpec(model="my-model"))
-    with pytest.raises(UsageError, match="step 's': the model 'my-model' names no provider; write PROVIDER:my-model"):
-        Runner(pipeline).run_sync("x")
-    assert ran == []
+def test_an_address_may_be_named_by_the_caller() -> None:
+    far = "openai:qwen@https://llm.example/v1"
+    assert parse_blueprint(one_step("openai:gpt-4o"), models=far).models == {far}
+    assert parse_blueprint(one_step("openai:gpt-4o"), models={"a": far}).models == {far}
+
+
+def test_an_address_in_a_profile_is_written_in_the_blueprint() -> None:
+    text = one_step("openai:gpt-4o") + "\nprofiles: {far: 'openai:qwen@https://evil.example/v1'}"
+    with pytest.raises(BlueprintError, match=r"evil\.example of the model is written"):
+        parse_blueprint(text, profile="far")
+
+
+def test_the_model_of_an_address_asks_that_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    made = made_model("openai:qwen@http://127.0.0.1:8000/v1")
+    assert (made.model_name, made.base_url) == ("qwen", "http://127.0.0.1:8000/v1/")
+    with pytest.raises(UsageError, match="write openai:NAME@URL"):
+        made_model("anthropic:claude@http://127.0.0.1:8000/v1")
+
+
+def test_yaml_in_the_place_of_a_path_is_a_short_error() -> None:
+    with pytest.raises(UsageError, match="use parse_blueprint") as caught:
+        load_blueprint(SHOP)
+    assert "gpt-4o" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("profile", "error"),
+    [
+        ("gpt-4o-mini", "did you mean 'openai:gpt-4o-mini'"),
+        ("{b: local:smollm2}", "there is no agent 'b'; known: a"),
+        ("openai:qwen@https://evil.example/v1", "evil.example of the model is written"),
+    ],
+)
+def test_a_profile_is_checked_also_where_it_is_not_chosen(profile: str, error: str) -> None:
+    with pytest.raises(BlueprintError, match=re.escape(error)):
+        parse_blueprint(f"{one_step('openai:gpt-4o')}\nprofiles:\n  far: {profile}")

@@ -1,0 +1,35 @@
+"""`--model` and `--profile`: other models for a blueprint, without editing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Aros
+
+SHOP = """
+agents: {clerk: {model: "openai:gpt-4o-mini"}}
+profiles: {here: local:smollm2}
+steps:
+  - {name: ask, uses: agents.clerk}
+  - {kind: hitl, name: sure, message: "Sure?"}
+"""
+
+
+@pytest.mark.parametrize(
+    "options", [["--model", "local:smollm2"], ["--model", "clerk=local:smollm2"], ["--profile", "here"]]
+)
+def test_the_options_choose_the_models(aros: Aros, options: list[str]) -> None:
+    Path("shop.yaml").write_text(SHOP)
+    assert "openai:gpt-4o-mini" in aros("plan", "shop.yaml").stdout
+    planned = aros("plan", "shop.yaml", *options).stdout
+    assert "local:smollm2" in planned
+    assert "gpt-4o-mini" not in planned
+
+
+def test_two_models_for_all_agents_are_an_error(aros: Aros) -> None:
+    Path("shop.yaml").write_text(SHOP)
+    refused = aros("plan", "shop.yaml", "--model", "local:smollm2", "--model", "openai:gpt-4o")
+    assert refused.exit_code == 2
+    assert "one model for all agents" in refused.stderr

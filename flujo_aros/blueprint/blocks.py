@@ -43,7 +43,10 @@ Members: TypeAlias = dict[str, JsonValue]
 StepNode: TypeAlias = Annotated[Members, WithJsonSchema({REF: "Step"})]
 Body: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Body"})]
 JsonSchema: TypeAlias = Annotated[
-    Members, WithJsonSchema({"type": "object", "description": "A JSON Schema, or {from_file: NAME} of one."})
+    Members,
+    WithJsonSchema(
+        {"type": "object", "description": "A JSON Schema, {from_file: NAME} of one, or {from: package.module:Type}."}
+    ),
 ]
 Operations: TypeAlias = Annotated[JsonValue, WithJsonSchema({REF: "Operations"})]
 Reference: TypeAlias = Annotated[str, Field(description="A callable, as package.module:name.")]

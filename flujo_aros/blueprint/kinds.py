@@ -423,7 +423,8 @@ def build_plain(making: Making, block: blocks.StepBlock | None) -> PipelineStep 
     name = member(node, "name")
     target = target_of(loading, node, f"step {name.plain()!r}" if name else "this step")
     schemas = (making.member("processing", "schema"), making.member("output_schema"))
-    sound = [loading.schema(each) for each in schemas]
+    is_agent = target is None or not (target.alias or target.function or target.builtin or target.context)
+    sound = [loading.schema(each, typed=is_agent) for each in schemas]
     if block is None or target is None or not all(sound):
         _check_input(making)
         return None
@@ -489,6 +490,7 @@ def _call(making: Making, block: blocks.StepBlock, target: Target) -> PipelineSt
         common["checks"] = (Shaped.by(schema), *common["checks"])
     params = {**target.params, **(block.params or {})}
     if target.builtin is not None:
+        making.loading.schema(making.member("params", "schema") or making.member("agent", "params", "schema"))
         making.loading.model(making.member("params", "model") or making.member("agent", "params", "model"))
     if target.context is not None:
         return _context_step(making, block, target.context, params, common)

@@ -189,7 +189,7 @@ class Loading:
             self._literal(prompt, cast("dict[str, object]", plain).get("system_prompt"))
         block = self.block(blocks.Agent, node, plain)
         self.settings(node.members.get("model_settings"))
-        sound = self.schema(node.members.get("output_schema"))
+        sound = self.schema(node.members.get("output_schema"), typed=True)
         if block is None or not (sound or self.lenient):
             return None
         self.model(node.members.get("model"))
@@ -230,10 +230,15 @@ class Loading:
         else:
             self.permit(node.place, f"the capability {name!r}", "pydantic_ai.capabilities")
 
-    def schema(self, node: Node | None) -> bool:
-        """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted."""
+    def schema(self, node: Node | None, *, typed: bool = False) -> bool:
+        """Whether the JSON Schema at this node, if there is one, compiles; if not, that is noted.
+
+        With `typed` it may be `{from: package.module:Type}`.
+        """
         if node is None or not isinstance(node.value, dict):
             return True
+        if "from" in node.members and not node.members.keys() & {"type", "properties", "enum", "anyOf"}:
+            return self._type(node.members["from"], alone=typed and len(node.members) == 1, typed=typed)
         try:
             compile_contract(node.plain())
         except ContractError as error:
@@ -243,6 +248,19 @@ class Loading:
         for place, message in wrong:
             self.doubt(place, message)
         return not wrong
+
+    def _type(self, node: Node, *, alone: bool, typed: bool) -> bool:
+        """Whether the Python type that a schema names may be imported."""
+        found = REFERENCE.fullmatch(node.value) if isinstance(node.value, str) else None
+        if not typed:
+            self.note(node.place, "{from: …} is for the output_schema of an agent; write a JSON Schema")
+        elif found is None or not alone:
+            self.note(node.place, "`from` stands alone, with the name of a type: {from: package.module:Type}")
+        else:
+            known = len(self.findings)
+            self.permit(node.place, f"the schema {node.value!r}", found["module"])
+            return len(self.findings) == known
+        return False
 
     def with_schema_files(self, node: Node) -> Node:
         """An agent or a step with each schema that is written as `{from_file: NAME}` read from its file.

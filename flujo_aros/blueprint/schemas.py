@@ -72,5 +72,8 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
                 yield part.keys.get(word, part.place), Hint(words, Suggestion(word, near[0]))
     if not misspelt and not _ASSERTIONS & schema.members.keys():
         said = f"it says only {', '.join(map(short, schema.members))}" if schema.members else "it is empty"
-        cure = "write `type: object` with `properties`, or {from_file: NAME}; leave it out if any text will do"
+        cure = (
+            "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; "
+            "leave it out if any text will do"
+        )
         yield schema.place, f"this schema accepts every value, since {said}; {cure}"

@@ -55,15 +55,19 @@ def _compiles(subject: Subject, schema: Node) -> bool:
     return tried[place]
 
 
+_ELSEWHERE: Final = frozenset({"from", "from_file"})
+"""Keys that say where a schema is, in place of the schema."""
+
+
 def _all(subject: Subject) -> Iterator[WrittenSchema]:
     """Every schema that is written in the blueprint itself; one in a file of its own has no place here."""
     for name, agent in subject.inspected.agents.items():
-        if "output_schema" in agent.members and "from_file" not in agent.members["output_schema"].members:
+        if "output_schema" in agent.members and not _ELSEWHERE & agent.members["output_schema"].members.keys():
             yield WrittenSchema(agent.members["output_schema"], f"agent {name!r}")
     for located in subject.steps:
         for keys in (("output_schema",), ("processing", "schema"), ("agent", "output_schema")):
             found = under(located.node, *keys)
-            if found is not None and "from_file" not in found.members:
+            if found is not None and not _ELSEWHERE & found.members.keys():
                 yield WrittenSchema(found, f"step {located.name!r}", located.name)
 
 

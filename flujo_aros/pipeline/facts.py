@@ -14,10 +14,12 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, TypeAdapter
 
 from flujo_aros.contract import Contract, JsonSchema, SchemaValues, WrittenContract, compile_contract, compile_shape
+from flujo_aros.errors import ContractError, UsageError
 from flujo_aros.host import AgentSpec
-from flujo_aros.json_data import SCHEMAS_BY_NAME
+from flujo_aros.json_data import SCHEMAS_BY_NAME, is_dict
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Risk
 from flujo_aros.pipeline.model import PipelineStep
+from flujo_aros.pipeline.modules import imported
 from flujo_aros.pipeline.processing import Enforcement, Processing
 from flujo_aros.pipeline.results import StepResult
 from flujo_aros.recovery import PLAIN_TEXT, Degrade, Ladder, Retry, ladder_for
@@ -85,15 +87,26 @@ class AgentStep(PipelineStep, Protocol):
         ...
 
 
-def effective(step: AgentStep) -> Facts:
+def type_reference(like: Any) -> str | None:
+    """The `package.module:Type` of a schema that is written as `{from: package.module:Type}`."""
+    found: Any = like.get("from") if is_dict(like) and len(like) == 1 else None
+    return found if isinstance(found, str) else None
+
+
+def effective(step: AgentStep, *, importing: bool = False) -> Facts:
     """What holds for an agent step, after all defaults.
 
+    With `importing` the type of a schema `{from: package.module:Type}` is imported, which raises `UsageError` if that
+    is not possible; otherwise such a schema counts as any JSON value.
     The schema is that of the step's contract, else its `processing.schema`, else (promotion) the agent's
     `output_schema`, unless `structured_output: off` keeps that away. A `structured_output` that asks for JSON without
     any schema means any JSON value. `enforcement: off` asks for nothing, and neither does a schema that says no more
     than `type: string`.
     """
     like, source = _like(step)
+    reference = type_reference(like)
+    if reference is not None:
+        like = _imported_type(reference, step.name) if importing else {}
     contract = _contract(step, like)
     own = not isinstance(step.agent, AgentSpec)
     return Facts(
@@ -150,6 +163,15 @@ def takes_mapping(function: object) -> bool:
     return isinstance(kind, type) and (issubclass(kind, Mapping) or typing.is_typeddict(cast("object", kind)))
 
 
+def _imported_type(reference: str, step: str) -> Any:
+    found = imported(reference, step=step)
+    try:
+        compile_contract(found)
+    except (ContractError, TypeError) as error:
+        raise UsageError(f"step {step!r}: {reference} is not a type for a value: {error}", step=step) from error
+    return found
+
+
 def _like(step: AgentStep) -> tuple[Any, SchemaSource | None]:
     if step.contract is not None and not isinstance(step.contract, WrittenContract):
         return step.contract, "contract"
@@ -182,7 +204,8 @@ def _contract(step: AgentStep, like: Any) -> Contract[Any] | None:
 
 def contract_of(step: AgentStep) -> Contract[Any] | None:
     """What the reply of an agent step must satisfy; None: any text."""
-    return _contract(step, _like(step)[0])
+    like = _like(step)[0]
+    return _contract(step, like if type_reference(like) is None else {})
 
 
 def warnings_of(step: AgentStep) -> Iterator[tuple[str, str]]:

@@ -90,7 +90,7 @@ def _contracts(pipeline: Pipeline, prefix: str = "") -> list[tuple[str, Contract
     found: list[tuple[str, Contract[Any]]] = []
     for step in pipeline.steps:
         name = f"{prefix}{step.name}"
-        contract = effective(step).contract if is_agent_step(step) else None
+        contract = effective(step, importing=True).contract if is_agent_step(step) else None
         if contract is not None:
             found.append((name, contract))
         for scope, body in step.bodies.items():

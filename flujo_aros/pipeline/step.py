@@ -28,7 +28,15 @@ from flujo_aros.events import TextReplaced
 from flujo_aros.host import AbstractAgent, AgentSpec, unowned
 from flujo_aros.outcome import Accepted, Degraded, Issue, Outcome, Reason, Rejected, Trust
 from flujo_aros.pipeline.approval import decided, paused_for
-from flujo_aros.pipeline.facts import Facts, contract_of, effective, missing_keys, returns_mapping, takes_mapping
+from flujo_aros.pipeline.facts import (
+    Facts,
+    contract_of,
+    effective,
+    missing_keys,
+    returns_mapping,
+    takes_mapping,
+    type_reference,
+)
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.modules import imported, resolved
@@ -110,7 +118,7 @@ class Step(Common[T]):
         if self.contract is not None and self.processing.schema is not None and not where:
             raise UsageError(f"step {self.name!r} has both a contract and processing.schema; give one of them")
         for like in (None if where else self.contract, self.processing.schema):
-            if like is not None:
+            if like is not None and type_reference(like) is None:
                 compile_contract(like)
         object.__setattr__(self, "_input", _compiled(self.name, self.input))
         self._check_iterations()
@@ -155,6 +163,7 @@ class Step(Common[T]):
             why = unowned(name)
             if why is not None:
                 raise UsageError(f"step {self.name!r}: {why}", step=self.name)
+        self.__dict__["facts"] = effective(self, importing=True)
         self._tools()
         super().prepare()
 

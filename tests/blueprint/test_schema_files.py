@@ -129,7 +129,7 @@ def test_a_link_that_leads_out_of_the_folder_is_named_with_where_it_leads(tmp_pa
         ("{type: object, properties: {a: {type: string, maxlength: 3}}}", "did you mean 'maxLength'?"),
         ("{type: array, items: {anyOf: [{typ: string}]}}", "'typ' is not a keyword"),
         ("{}", "3:45: this schema accepts every value, since it is empty; write `type: object` with `properties`"),
-        ("{title: Order, from: 'shop:Order'}", "accepts every value, since it says only 'title', 'from'; write"),
+        ("{title: Order, example: 1}", "accepts every value, since it says only 'title', 'example'; write"),
     ],
 )
 def test_a_schema_that_cannot_be_intended_is_an_error_and_a_finding(tmp_path: Path, schema: str, said: str) -> None:

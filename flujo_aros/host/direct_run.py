@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
 
@@ -277,6 +277,11 @@ class DirectRun(Generic[T]):
             cut, written = was_cut(response.finish_reason), record.exchange.raw_arguments
             meant = CallsMeant(parameters, record.exchange.wanted, _any, written, record.exchange.passed_over, cut)
             revised = meant.applied(response)
+        unknown = no_output_in(revised, parameters) if revised.tool_calls and not text_in(revised).strip() else None
+        if unknown is not None and unknown.reason is Reason.NO_JSON and self._asks_after_silence():
+            record.exchange.unknown_tool = unknown.issues[0]
+            # No provider takes back a call without its result: the model is told in words.
+            revised = replace(revised, parts=[part for part in revised.parts if not isinstance(part, ToolCallPart)])
         nothing = says_nothing(revised) and not text_in(revised)  # white space may have been shown
         if record.exchange.fault is None and nothing and self._asks_after_silence():
             revised = with_blank(revised, parameters, record.exchange.raw_arguments, is_text_read=True)

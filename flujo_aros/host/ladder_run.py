@@ -244,6 +244,9 @@ class Climb:
         else:
             reply = replace(reply_of(fault, text), objections=objections)
         reply = replace(reply, model=self.run.model.model_name, finish_reason=finish)
+        unknown = record.exchange.unknown_tool
+        if unknown is not None and not objections:
+            reply = replace(reply, objections=(unknown,))
         if self.awaited is not None:
             reply = await self.awaited.heard(reply, self.contract)
         examples = Examples(self._prompt)
@@ -534,6 +537,7 @@ def _with_silence(outcome: Outcome[Any], text: str, record: RunRecord) -> Outcom
         or response is None
         or parameters is None
         or record.exchange.fault
+        or record.exchange.unknown_tool
     ):
         return outcome
     silent = no_output_in(response, parameters)

@@ -22,7 +22,7 @@ from flujo_aros.events import AskFinished, Event, StageFinished
 from flujo_aros.host.faults import Fault
 from flujo_aros.host.model_facts import is_form_sent, wants_output
 from flujo_aros.host.partial_output import PartialOutput
-from flujo_aros.outcome import Attempt, Degraded, Outcome, OutputError, Rejected
+from flujo_aros.outcome import Attempt, Degraded, Issue, Outcome, OutputError, Rejected
 from flujo_aros.recovery import Evidence, Ladder
 from flujo_aros.usage import Allowance, Usage
 
@@ -127,6 +127,8 @@ class Exchange:
 
     thought: bool = False
     """Whether the reply was empty, and its thinking is read in its place."""
+    unknown_tool: Issue | None = None
+    """What is wrong with a reply that only calls tools which do not exist."""
     raw_arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What the model really wrote, by the id of the tool call that was made of it."""
     passed_over: set[str] = field(default_factory=set[str])

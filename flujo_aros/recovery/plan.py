@@ -111,10 +111,10 @@ class Reply:
     error, if anything), `fault_code` its kind (`http_400`), and `retry_after` the seconds that the provider wants to be
     left alone. `in_words`: the error was about the form that was asked for, so that words alone may do.
     `objections` is what a judge beyond the contract, such as the validator of a host framework, has against a text
-    that the contract accepts. `refused`: the provider says that its filter ended the reply. `thought`: the text is what
-    the model has put into its thinking, and its reply is empty. `unmade` says why there was
-    no call at all: then there is nothing to read, and the stage is over. With `used_up` no stage may make a call any
-    more, since a limit of the caller's is reached.
+    that the contract accepts, or why there is no text. `refused`: the provider says that its filter ended the reply.
+    `thought`: the text is what the model has put into its thinking, and its reply is empty. `unmade` says why there
+    was no call at all: then there is nothing to read, and the stage is over. With `used_up` no stage may make a call
+    any more, since a limit of the caller's is reached.
     """
 
     text: str
@@ -270,6 +270,8 @@ def read_reply(reply: Reply, contract: Contract[T]) -> Outcome[T]:
     outcome = _read(reply, contract)
     if isinstance(outcome, Accepted) and reply.objections:
         return Rejected(Reason.INVALID, reply.objections, reply.text)
+    if isinstance(outcome, Rejected) and reply.objections and not reply.text.strip():
+        return replace(outcome, issues=reply.objections)  # why there is nothing to read
     made_up = isinstance(outcome, Accepted) and outcome.trust is Trust.SYNTHESIZED
     if made_up and reply.fault is not None and reply.in_words:
         return Rejected(Reason.NO_JSON, (Issue("$", reply.fault_code, reply.fault),), reply.text)

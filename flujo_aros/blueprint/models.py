@@ -62,6 +62,8 @@ class Chosen:
     def put_into(self, root: Node, note: Callable[[Place, str], None]) -> Node:
         """The blueprint with the chosen models in place of its own."""
         profile = self._profile(root, note)
+        if not (profile or self.every or self.instead):
+            return root  # as it is: an editor of the document knows each node
         members = dict(root.members)
         agents = members.get("agents")
         if agents is not None and isinstance(agents.value, dict):

@@ -287,6 +287,11 @@ NESTED: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "name": (whole(ASK, top="name: one\n"), whole(ASK, top="name: two\n"), (GOOD,)),
     "description": (whole(ASK), whole(ASK, top="description: What it is for.\n"), (GOOD,)),
     "agents": (whole(ASK), whole(ASK).replace("  a:", "  z:"), (GOOD,)),
+    "profiles": (
+        whole(ASK, top="profiles: {x: local:x}\n"),
+        whole(ASK, top="profiles: {x: {nobody: local:x}}\n"),
+        (GOOD,),
+    ),
     "imports": (imported(""), imported("").replace("child.yaml", "absent.yaml"), (GOOD,)),
     "steps": (whole(ASK), whole(ASK, ECHO), (GOOD,)),
     # of a part

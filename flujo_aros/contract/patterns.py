@@ -49,21 +49,14 @@ _MOST_STATES: Final = 1 << 26
 def contains(source: str) -> Callable[[str], bool]:
     """Says whether a text contains a match of an expression, in one pass and some hundred times faster than `re`.
 
-    The expression has no look-around. Compiling it takes milliseconds.
+    The expression has no look-around. Compiling it takes milliseconds. What is asked raises `UnicodeEncodeError` for a
+    text with half of a surrogate pair, which the engine cannot read.
 
     >>> contains(r"\\b(?:wrong|incorrect)\\b")("that is wrong")
     True
     """
     engine = jsonschema_rs.RegexOptions(size_limit=_MOST_STATES)
-    validator = jsonschema_rs.validator_for({"pattern": source}, pattern_options=engine)
-
-    def found(text: str) -> bool:
-        try:
-            return validator.is_valid(text)
-        except UnicodeEncodeError:  # half of a surrogate pair, which the engine cannot read
-            return True
-
-    return found
+    return jsonschema_rs.validator_for({"pattern": source}, pattern_options=engine).is_valid
 
 
 _BOUNDS: Final = (

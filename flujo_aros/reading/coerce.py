@@ -161,7 +161,9 @@ class Coercion:
         if node.kind == ARRAY:
             listed = shape.allows("array") and not (path is None and means_object(shape))
             return self._array(node, shape, path) if listed else self._misplaced_array(node, shape, path)
-        return self._scalar(node, shape, path)
+        if node.kind == NUMBER:
+            return self._number(node, shape, path)
+        return (self._literal if node.kind == LITERAL else self._text)(node, shape, path)
 
     def _stays(self, node: Scanned, shape: Shape) -> bool:
         """Whether a container of valid JSON stays as it is."""
@@ -527,32 +529,22 @@ class Coercion:
 
     # --- scalars ----------------------------------------------------------------------------------------------
 
-    def _scalar(self, node: Node, shape: Shape, path: Path) -> Any:
-        if node.kind == NUMBER:
-            return self._number(node, shape, path)
-        if node.kind == LITERAL:
-            return self._literal(node, shape, path)
-        return self._text(node, shape, path)
-
     def _number(self, node: Node, shape: Shape, path: Path) -> Any:
         value: int | float = node.value
         if shape.allows("number") or (shape.allows("integer") and isinstance(value, int)):
             return value
         source = self.text[node.start : node.end]
         if shape.allows("integer"):
-            return self._whole(float(value), node, path, source, risk_of(shape, self.ceiling))
+            if float(value).is_integer():
+                return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
+            if risk_of(shape, self.ceiling) >= Risk.LOSSY:
+                return self._convert("rounded", node, round(value), path, Risk.LOSSY)
+            return self._issue(path, "type", f"expected a whole number, found {source}", node)
         if shape.allows("string") and shape.format not in TIMES:
             return self._convert("number-to-string", node, source, path)
         if shape.allows("boolean") and value in (0, 1):
             return self._convert("number-to-boolean", node, bool(value), path)
         return self._wrapped(node, shape, path) or self._type_issue(node, shape, path, f"the number {source}")
-
-    def _whole(self, value: float, node: Node, path: Path, source: str, allowed: Risk) -> Any:
-        if value.is_integer():
-            return self._convert("whole-number", node, int(value), path, Risk.LOSSLESS)
-        if allowed >= Risk.LOSSY:
-            return self._convert("rounded", node, round(value), path, Risk.LOSSY)
-        return self._issue(path, "type", f"expected a whole number, found {source}", node)
 
     def _literal(self, node: Node, shape: Shape, path: Path) -> Any:
         value = node.value

@@ -599,7 +599,7 @@ class Parser:
         """Read one value; False when a container opened (or the text ended) and the caller must look at the stack."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
-        if char in ("{", "[") and char:
+        if char in ("{", "["):
             whole = self._scan(shape)
             if whole is not None:
                 self._add(whole, whole.plain)
@@ -870,7 +870,7 @@ class Parser:
         after = self._blank_end(quote + 1)
         self._need(after)
         char = self.text[after : after + 1]
-        return char in (("}", ",") if member else ("]", ",")) and bool(char)
+        return char in (("}", ",") if member else ("]", ","))
 
     # --- between items ------------------------------------------------------------------------------------------------
 
@@ -884,12 +884,12 @@ class Parser:
         char = text[pos : pos + 1]
         if char == closer:
             return self._end_here(closer)
-        if char in (",", "，", "、", "،", ";") and char:
+        if char in (",", "，", "、", "،", ";"):
             if char != ",":
                 self._log("odd-comma", LOSSLESS, pos, pos + 1, ",")
             self.pos, self.comma = pos + 1, pos
             return self._after_comma(closer, pos)
-        if char in ("}", "]") and char:
+        if char in ("}", "]"):
             return self._mismatch(char)
         if char == "`":
             self._need(pos + 2)
@@ -942,7 +942,7 @@ class Parser:
         self._skip()
         self._extra_commas()
         char = self.text[self.pos : self.pos + 1]
-        if char in ("}", "]") and char:
+        if char in ("}", "]"):
             self._log("trailing-comma", LOSSLESS, comma, comma + 1, "")
             return self._end_here(closer) if char == closer else self._mismatch(char)
         if not char:
@@ -1024,7 +1024,7 @@ class Parser:
         kind, plain = (OBJECT, cast("Any", {})) if bracket == "{" else (ARRAY, cast("Any", []))
         self.stack.append(Frame(kind, self.pos, shape, plain))
         self.pos += 1
-        if self.doubled and self.text.startswith(bracket, self.pos) and bracket == "{":
+        if self.doubled and bracket == "{" and self.text.startswith("{", self.pos):
             self.pos += 1
         if self.growing:
             self._settle()

@@ -42,7 +42,12 @@ class Phrases:
 
     def may_match(self, text: str) -> bool:
         """Whether a match is possible: never wrong where it says no."""
-        return self._in_ascii(text) if text.isascii() else self._in_any(text)
+        if text.isascii():
+            return self._in_ascii(text)
+        try:
+            return self._in_any(text)
+        except UnicodeEncodeError:
+            return True
 
     @cached_property
     def _in_ascii(self) -> Callable[[str], bool]:

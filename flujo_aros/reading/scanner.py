@@ -111,7 +111,11 @@ class Scanner:
         if self.ended_at is not None:
             return None
         pos = max(pos, self.seen)
-        while (pos := self._behind_reasoning(pos)) >= 0 and (found := self._mark(pos)) is not None:
+        while True:
+            if self.inside is not None and (pos := self._behind_reasoning(self.inside, pos)) < 0:
+                return None
+            if (found := self._mark(pos)) is None:
+                break
             self.seen, pos = found.start(), found.end()
             if found["open"]:
                 try:
@@ -131,9 +135,8 @@ class Scanner:
             elif self._ends_turn(found):
                 return None
             self.seen = pos
-        if pos >= 0:
-            begun = self._mark(max(pos, len(text) - _LONGEST_MARK), begun=True) if self.growing else None
-            self.seen = begun.start() if begun else len(text)
+        begun = self._mark(max(pos, len(text) - _LONGEST_MARK), begun=True) if self.growing else None
+        self.seen = begun.start() if begun else len(text)
         return None
 
     def _mark(self, pos: int, *, begun: bool = False) -> re.Match[str] | None:
@@ -158,11 +161,9 @@ class Scanner:
             return True
         return False
 
-    def _behind_reasoning(self, pos: int) -> int:
+    def _behind_reasoning(self, inside: re.Pattern[str], pos: int) -> int:
         """The position behind the reasoning block that is open, or -1 where it does not end."""
-        if self.inside is None:
-            return pos
-        close = self.inside.search(self.text, pos)
+        close = inside.search(self.text, pos)
         if close is None:
             self.unclosed = True
             self.seen = max(pos, len(self.text) - _LONGEST_MARK)
@@ -276,7 +277,7 @@ _OPENED: Final = expression(r"^[ \t]*\{", re.M)
 _LABEL: Final = expression(r"(?:\A|[,\n])[ \t]*[^\W\d]\w{0,60}[ \t]*[:=][ \t]*\Z")
 _OPENERS: Final = {"}": "{", "]": "["}
 _BESIDE: Final = 600
-KEY_FIRST: Final = expression(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
+KEY_FIRST: Final = Ahead(r"(?:\"[^\"\n{}]{1,80}\"|'[^'\n{}]{1,80}'|“[^”\n{}]{1,80}”)\s*:")
 """The first member of an object whose opening brace was lost."""
 _IN_A_FENCE: Final = "```", expression(rf"```[ \t]*[\w+-]*[ \t]*\n\s*(?={KEY_FIRST.pattern})")
 _BEHIND_REASONING: Final = "</", expression(rf"</(?:{REASONING_TAGS})\s*>\s*(?={KEY_FIRST.pattern})", re.I)
@@ -294,7 +295,7 @@ class Opening(NamedTuple):
 def key_without_opener(text: str) -> Opening | None:
     """Members that no brace opens, at the begin of the text, of its first such fence, or behind reasoning."""
     start = len(text) - len(text.lstrip())
-    if KEY_FIRST.match(text, start):
+    if KEY_FIRST.matches(text, start, growing=False):
         return Opening(start, LINES, first=True)
     fence, tag = _behind(_IN_A_FENCE, text), _behind(_BEHIND_REASONING, text)
     if fence is not None and (tag is None or fence.start() < tag.start()):
@@ -311,9 +312,11 @@ def _behind(place: tuple[str, re.Pattern[str]], text: str, start: int = 0) -> re
     """The first match of an expression that begins with a mark: the mark alone is found a hundred times as fast."""
     mark, pattern = place
     at = text.find(mark, start)
-    while at >= 0 and (found := pattern.match(text, at)) is None:
+    while at >= 0:
+        if (found := pattern.match(text, at)) is not None:
+            return found
         at = text.find(mark, at + 1)
-    return None if at < 0 else found
+    return None
 
 
 def _is_open(text: str, end: int) -> bool:

@@ -48,7 +48,7 @@ from flujo_aros.reading.event import LenientParser, event_of, is_example
 from flujo_aros.reading.fast_path import rewrite, splices
 from flujo_aros.reading.json_scan import JsonExtent, find_json_end, json_extent
 from flujo_aros.reading.lines import read_lines
-from flujo_aros.reading.lookahead import expression
+from flujo_aros.reading.lookahead import NeedMoreInput, expression
 from flujo_aros.reading.node import ARRAY, LITERAL, NUMBER, OBJECT, STRING, Edit, Node, RepairLog, moved, worst
 from flujo_aros.reading.parser import DEPTH, Failure, Parsed, Parser
 from flujo_aros.reading.partial import NOTHING, JsonPreview, Preview, Rules, TextPreview, as_json, rewritten_fields
@@ -97,7 +97,6 @@ _CANNOT: Final = expression(
 _EMPTY: Final = expression(r"[{}\[\]\s]*")
 
 _QUOTES: Final = "\"'“”‘’«»„"
-_KEY_BEGUN: Final = expression(r'"[^"\n{}]{0,80}(?:"\s*)?\Z')
 
 _SPAN_OF: Final = attrgetter("start", "end")
 _QUICK: Final = 2
@@ -521,8 +520,11 @@ class Search(Generic[T]):
     def _begins(self) -> bool:
         """Whether the text has begun, and with something that can be followed."""
         body = self.text.lstrip()
-        self.blind = self.blind or KEY_FIRST.match(body) is not None
-        self.begun = bool(body) and _KEY_BEGUN.match(body) is None
+        try:
+            self.blind = self.blind or KEY_FIRST.matches(body, 0, growing=True)
+        except NeedMoreInput:
+            return False
+        self.begun = bool(body)
         return self.begun
 
     def _followed(self, candidate: Candidate[T]) -> Candidate[T]:
@@ -640,10 +642,10 @@ class Search(Generic[T]):
         """A contract for text takes the text as it was written; one for a scalar takes nothing but the whole text."""
         if not self._is_scalar():
             return None
+        if self.truncated is True and not (self._is_text() and self.ceiling >= Risk.LOSSY):
+            return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         if self._is_text():
             return self._text_as_written()
-        if self.truncated is True:
-            return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         body, edits = _bare_scalar(mask_reasoning(self.text, unopened=True))
         return None if body[:1] in ("{", "[") and body else self._scalar(body, edits)
 
@@ -655,8 +657,6 @@ class Search(Generic[T]):
         return self.shape.types == frozenset({"string"}) and self.shape.choices is None
 
     def _text_as_written(self) -> Reading[T]:
-        if self.truncated is True and self.ceiling < Risk.LOSSY:
-            return Rejected(Reason.TRUNCATED, (Issue("$", "truncated", "the text is cut off"),), self.text)
         if self.shape.format in TIMES:
             return self._scalar(*_bare_scalar(mask_reasoning(self.text, unopened=True)))
         verdict = self.contract.validate(self.text)
@@ -708,8 +708,7 @@ class Search(Generic[T]):
         if isinstance(value, float) and not isfinite(value):
             return None
         if isinstance(value, str) and not value.isascii() and SURROGATE.search(value):
-            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a character")
-            return Rejected(Reason.MALFORMED, (issue,), self.text)
+            return _half_a_character(self.text)
         kind = STRING if isinstance(value, str) else LITERAL if value is None or isinstance(value, bool) else NUMBER
         return self._one_scalar(Node(kind, value, *self._place(body)), [])
 
@@ -752,8 +751,7 @@ class Search(Generic[T]):
 
     def _again(self, inner: str) -> Reading[T]:
         if not inner.isascii() and SURROGATE.search(inner):
-            issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a character")
-            return Rejected(Reason.MALFORMED, (issue,), inner)
+            return _half_a_character(inner)
         return Search(inner, self.contract, self.options._replace(refused=False), nested=self.nested + 1).run()
 
     def _encoded(self) -> Reading[T] | None:
@@ -1033,6 +1031,11 @@ class Search(Generic[T]):
         draft = nearest.draft if nearest else None
         seen = tuple(candidate.words() for candidate in self.found)
         return Rejected(reason, issues, self.text, draft=draft, seen=seen)
+
+
+def _half_a_character(text: str) -> Rejected:
+    issue = Issue("$", "lone_surrogate", "half of a surrogate pair is not a character")
+    return Rejected(Reason.MALFORMED, (issue,), text)
 
 
 def _value_of(candidate: Candidate[T]) -> T | None:

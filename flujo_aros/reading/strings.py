@@ -253,7 +253,7 @@ def _closes_key(around: Surroundings, start: int, at: int, after: int) -> bool:
     char = text[after : after + 1]
     if not char:
         return True
-    if char in (":", "：", "=") and char:
+    if char in (":", "：", "="):
         return True
     if char == text[at] and after == at + 1:
         await_end(text, _skip(text, after + 1), growing=around.growing)

@@ -464,8 +464,11 @@ class _Run:
         if why is not None:
             skipped = {"agent": member.name, "reason": why, "unsaid": event.text}
             return "turn.skipped", _CONDUCTOR, skipped, {**meta, "repetition": 0.0, "drift": 0.0}
-        unasked = {"kind"} if "winner" in member.manifest.output_extra_fields else {"kind", *_VERDICT}
+        judges = "winner" in member.manifest.output_extra_fields
+        unasked = {"kind"} if judges else {"kind", *_VERDICT}
         payload = {key: value for key, value in event.model_dump().items() if key not in unasked}
+        if judges:
+            payload.setdefault("winner", None)  # a verdict in prose names nobody, and is one
         return event.kind, member.name, payload, meta
 
     def _why_skipped(self, member: _Member, event: Event, repeated: float) -> str | None:

@@ -139,6 +139,13 @@ def test_a_verdict_counts_also_in_words_that_others_have_said() -> None:
     assert result.output["verdict"]["winner"] == "triager"
 
 
+def test_a_verdict_in_prose_is_a_verdict_without_a_winner() -> None:
+    judge = manifest("judge", ["run.started"], ["judge.verdict"], output_extra_fields=["winner"])
+    result, _ = played([judge, CHAIN[0]], ScriptedModel(then="Both of them did well today."), turns=1)
+    verdict = result.output["verdict"]
+    assert (verdict["actor"], verdict["text"], verdict["winner"]) == ("judge", "Both of them did well today.", None)
+
+
 def test_an_agent_that_reflects_still_answers_what_it_has_heard() -> None:
     fox = manifest("fox", ["owl.said"], ["fox.said"], memory={"reflection_threshold": 3})
     owl = manifest("owl", ["run.started", "user.injected"], ["owl.said"])

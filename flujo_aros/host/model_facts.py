@@ -64,6 +64,8 @@ def mistaken(name: str) -> Hint | None:
     >>> mistaken("openai:")
     "the model 'openai:' has no name behind its provider; write openai:NAME"
     """
+    if "{{" in name or "{%" in name:
+        return Hint(f"the name of a model cannot be a template: {name!r}; ${{NAME}} takes it from the environment")
     provider, colon, model = name.strip().partition(":")
     if colon and not provider:
         return Hint(f"the model {name!r} names no provider; write PROVIDER{name.strip()}")

@@ -117,19 +117,19 @@ def test_an_agent_reads_what_a_server_at_an_address_replies(page: SimpleNamespac
 
 
 @pytest.mark.parametrize(
-    ("model", "address"), [("ollama:qwen3", "OLLAMA_BASE_URL"), ("openai-chat:Qwen/Qwen3-8B", "OPENAI_BASE_URL")]
+    ("model", "address"), [("ollama:qwen3", "OLLAMA_BASE_URL"), ("openai:Qwen/Qwen3-8B@ADDRESS", "SOME_BASE_URL")]
 )
-def test_a_blueprint_finds_a_server_by_the_variables_of_the_recipe(
+def test_a_blueprint_finds_a_server_as_the_recipe_says(
     serve: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, address: str
 ) -> None:
     server = serve(("Alma, three days", "stop"))
     monkeypatch.setenv(address, str(server.client().base_url))
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    model = model.replace("ADDRESS", str(server.client().base_url).rstrip("/"))
     file = tmp_path / "b.yaml"
     file.write_text(f'name: b\nsteps: [{{name: ask, agent: {{model: "{model}"}}, input: "{{{{ input }}}}"}}]\n')
     result = Runner(load_blueprint(file), journal=None).run_sync("Which boat?")
     assert result.output == "Alma, three days"
-    assert server.asked[0]["model"] == model.partition(":")[2]
+    assert server.asked[0]["model"] == model.partition(":")[2].partition("@")[0]
 
 
 INSTRUCTOR = """

@@ -133,10 +133,8 @@ class RunRecording:
             for step in steps
             if slots[step.name].result.status is StepStatus.PAUSED
         }
-        paused = None if run.paused is None or run.answer is None else run.paused
-        self.deferred: Mapping[str, DeferredWork] = {
-            name: DeferredWork.model_validate(work) for name, work in ((paused or {}).get("deferred") or {}).items()
-        }
+        left: Mapping[str, Any] = {} if run.paused is None or run.answer is None else run.paused.get("deferred", {})
+        self.deferred = {name: DeferredWork.model_validate(work) for name, work in left.items()}
         self._written = {name: _state(slot.result) for name, slot in self.recorded.items()}
         self._left_open = {row.name for row in rows if row.status is None}
         self._known = {row.name for row in rows}

@@ -116,8 +116,8 @@ def deferring(agent: Agent[Any, Any]) -> Agent[Any, Any]:
 
 def without_deferral(like: Any) -> Any:
     """An output type without `DeferredToolRequests` beside it; itself where that is not all that is left."""
-    several = like if isinstance(like, (list, tuple)) else get_args(like)
+    several = cast("Sequence[Any]", like) if isinstance(like, (list, tuple)) else get_args(like)
     if DeferredToolRequests not in several:
-        return like
-    others = [each for each in cast("Sequence[Any]", several) if each is not DeferredToolRequests]
+        return cast("Any", like)
+    others = [each for each in several if each is not DeferredToolRequests]
     return others[0] if len(others) == 1 else others

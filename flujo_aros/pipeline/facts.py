@@ -106,7 +106,7 @@ def effective(step: AgentStep, *, importing: bool = False) -> Facts:
     like, source = _like(step)
     reference = type_reference(like)
     if reference is not None:
-        like = _imported_type(reference, step.name) if importing else {}
+        like = _imported_type(reference, step.name) if importing else cast("Any", {})
     contract = _contract(step, like)
     own = not isinstance(step.agent, AgentSpec)
     return Facts(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flujo_aros import Accepted, Reason, Rejected, Trust, read
-from flujo_aros.contract import Output
+from flujo_aros.contract import Output, compile_contract
 from flujo_aros.errors import ContractError
 
 TAGS: dict[str, Any] = {"type": "object", "properties": {"tags": {"type": "array", "minItems": 2, "maxItems": 1}}}
@@ -116,3 +116,12 @@ def test_a_schema_that_takes_the_validator_exponential_time_is_refused() -> None
     assert isinstance(read("1", _ladder(10)), Accepted)
     with pytest.raises(ContractError, match="more than 100,000 steps to validate one place"):
         read("1", _ladder(60))
+
+
+def test_a_schema_that_comes_back_to_itself_in_many_ways_at_one_place_is_refused() -> None:
+    def schema(ways: int) -> dict[str, Any]:
+        return {"$ref": "#/$defs/n", "$defs": {"n": {"allOf": [{"$ref": "#/$defs/n"}] * ways}}}
+
+    compile_contract(schema(2))
+    with pytest.raises(ContractError, match="more than 100,000 steps to validate one place"):
+        compile_contract(schema(12))

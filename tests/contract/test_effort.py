@@ -28,6 +28,13 @@ ANY_JSON: dict[str, Any] = {
 }
 
 
+NODE: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/n"}}
+LISTS: dict[str, Any] = {
+    "$ref": "#/$defs/n",
+    "$defs": {"n": {"anyOf": [NODE, NODE | {"maxItems": 9}, {"type": "string"}]}},
+}
+
+
 class Leaf(BaseModel):
     """One of two models that hold each other."""
 
@@ -65,6 +72,13 @@ def nested(depth: int, leaf: str) -> str:
 def test_a_deep_value_that_fits_no_alternative_is_refused_in_bounded_work(contract: Any, leaf: str) -> None:
     """Each level doubles the ways to read it, and none of them fits."""
     assert isinstance(read(nested(120, leaf), contract), Rejected)
+
+
+def test_lists_in_lists_that_two_alternatives_take_cost_more_with_each_level() -> None:
+    deep: Any = "x"
+    for _ in range(40):
+        deep = [deep]
+    assert Effort(compile_shape(LISTS)).exceeds(10_000, deep)
 
 
 def test_a_deep_value_that_fits_a_schema_is_clean() -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from flujo_aros import Accepted, Constrain, Degrade, Degraded, Ladder, LlmRepair, Output
+from flujo_aros import Accepted, Constrain, Degrade, Degraded, Ladder, LlmRepair, Output, Reason, Rejected
 from flujo_aros.outcome import Outcome
 from flujo_aros.recovery import (
     AnyStage,
@@ -21,6 +21,7 @@ from flujo_aros.recovery import (
     Simplify,
     Synthesize,
     Task,
+    read_reply,
 )
 
 from .given import BAD, GOOD, Item, climbed
@@ -97,3 +98,13 @@ def test_a_verdict_without_a_winner_is_of_synthesize() -> None:
     outcome = climbed((Retry(), Synthesize()), told, told, task=Task(contract))[1]
     assert isinstance(outcome, Accepted)
     assert (outcome.origin, outcome.trust.value) == ("synthesize", "synthesized")
+
+
+def test_what_an_error_broke_off_is_taken_where_it_has_ended_and_what_a_limit_cut_is_not() -> None:
+    contract = Output.json(Item)
+    broken = read_reply(Reply(GOOD, truncated=True, fault="HTTP 503"), contract)
+    assert isinstance(broken, Accepted)
+    assert [repair.code for repair in broken.repairs] == ["broken-off"]
+    cut = read_reply(Reply(GOOD, truncated=True), contract)
+    assert isinstance(cut, Rejected)
+    assert cut.reason is Reason.TRUNCATED

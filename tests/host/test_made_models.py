@@ -1,0 +1,41 @@
+"""Models that cannot be made say why, and models that were made are kept, but not without end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from flujo_aros import UsageError
+from flujo_aros.host import made_model, named_model
+
+
+def test_a_model_without_its_key_says_which_key_and_what_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError) as caught:
+        made_model("openai:gpt-4o")
+    said = str(caught.value)
+    assert said.startswith("the model 'openai:gpt-4o' cannot be used: ")
+    assert "OPENAI_API_KEY" in said
+    assert said.endswith(". The model `local:smollm2` runs on this machine and needs no key")
+    assert "To try Pydantic AI" not in said
+
+
+def test_the_models_made_last_are_kept_and_the_first_is_made_again() -> None:
+    pytest.importorskip("openai")
+
+    async def main() -> None:
+        def name(number: int) -> str:
+            return f"openai:m{number}@http://127.0.0.1:9/v1"
+
+        first = await named_model(name(0), None)
+        for number in range(1, 128):
+            await named_model(name(number), None)
+        assert await named_model(name(0), None) is first
+        second = await named_model(name(1), None)
+        await named_model(name(128), None)  # one too many: the oldest goes, and no other
+        assert await named_model(name(1), None) is second
+        assert await named_model(name(0), None) is not first
+
+    asyncio.run(main())

@@ -41,12 +41,12 @@ from flujo_aros.ensemble.views import Stats, stats
 from flujo_aros.errors import UsageError
 from flujo_aros.host import USED_UP, AgentSpec, CallMade, CallRecorder, Question, Record, recorded_by, recorder
 from flujo_aros.outcome import Accepted, Degraded, Rejected, Trust
+from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.names import Where, nearest
 from flujo_aros.pipeline.options import Option, known_options
 from flujo_aros.pipeline.step import PREVIOUS, Step
-from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
 from flujo_aros.pipeline.values import as_text
 from flujo_aros.reading.payload import judged_awaiting

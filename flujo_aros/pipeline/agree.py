@@ -18,12 +18,12 @@ from flujo_aros.host import USED_UP, AgentSpec
 from flujo_aros.json_data import is_dict
 from flujo_aros.outcome import Accepted, Issue, Outcome, Reason, Rejected, Repair, Trust
 from flujo_aros.pipeline.concurrency import FanOut
+from flujo_aros.pipeline.instrumentation import tell_note
 from flujo_aros.pipeline.ledger import PauseRun, Settlement
 from flujo_aros.pipeline.model import STEP_NAME, Common, Pipeline, PipelineStep, StepContext, as_body
 from flujo_aros.pipeline.options import Option, anything, known_options
 from flujo_aros.pipeline.results import BodyResult
 from flujo_aros.pipeline.step import Step
-from flujo_aros.pipeline.telling import tell_note
 from flujo_aros.pipeline.values import as_json, as_plain
 from flujo_aros.reading.payload import judged_awaiting
 

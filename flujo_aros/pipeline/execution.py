@@ -19,6 +19,7 @@ from flujo_aros.pipeline.cached import Cached
 from flujo_aros.pipeline.facts import handed_on
 from flujo_aros.pipeline.human import Human
 from flujo_aros.pipeline.idempotency import keyed_by
+from flujo_aros.pipeline.instrumentation import step_span, tell_step
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Settlement, Slot, sentence_of
 from flujo_aros.pipeline.model import Answer, Pipeline, PipelineStep, StepContext
 from flujo_aros.pipeline.names import Read
@@ -27,7 +28,6 @@ from flujo_aros.pipeline.results import BodyResult, DeferredWork, StepResult, St
 from flujo_aros.pipeline.sandbox import kind_of
 from flujo_aros.pipeline.shared import SharedContext, Write, members_of, path_of
 from flujo_aros.pipeline.step import Step
-from flujo_aros.pipeline.telling import step_span, tell_step
 from flujo_aros.reading.payload import judged_awaiting
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from flujo_aros.errors import UsageError
 from flujo_aros.events import UNHEARD, Finish, LiveEvent, Observer, is_heard, observing
 from flujo_aros.pipeline.budget import Budget
 from flujo_aros.pipeline.execution import Execution, Frame, LiveOf, Sleep
+from flujo_aros.pipeline.instrumentation import run_span, tell_run
 from flujo_aros.pipeline.ledger import PauseRun, RunLedger, Slot
 from flujo_aros.pipeline.model import Answer, Common, Pipeline, PipelineStep, StepLimits
 from flujo_aros.pipeline.options import Option, has, is_a, known_options, refuse_wrong
@@ -24,7 +25,6 @@ from flujo_aros.pipeline.recording import Recording
 from flujo_aros.pipeline.results import DeferredWork, PausedRun, RunResult, RunStatus, T, Work
 from flujo_aros.pipeline.shared import SharedContext
 from flujo_aros.pipeline.streaming import EventChannel, StreamEvent
-from flujo_aros.pipeline.telling import run_span, tell_run
 from flujo_aros.redaction import secrets_among
 from flujo_aros.settings import current_settings
 

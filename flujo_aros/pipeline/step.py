@@ -37,6 +37,7 @@ from flujo_aros.pipeline.facts import (
     takes_mapping,
     type_reference,
 )
+from flujo_aros.pipeline.instrumentation import tell_call
 from flujo_aros.pipeline.ledger import Settlement
 from flujo_aros.pipeline.model import Common, StepContext
 from flujo_aros.pipeline.modules import imported, resolved
@@ -44,7 +45,6 @@ from flujo_aros.pipeline.names import Where
 from flujo_aros.pipeline.options import Option, anything, has, is_a, known_options
 from flujo_aros.pipeline.processing import Processing
 from flujo_aros.pipeline.results import T
-from flujo_aros.pipeline.telling import tell_call
 from flujo_aros.pipeline.template import Input, InputLike, InputTemplate, compile_input
 from flujo_aros.reading.payload import judged_awaiting
 from flujo_aros.reading.read import read

@@ -12,7 +12,7 @@ PACKAGE = Path(str(flujo_aros.__file__)).parent
 EMITTING = {
     "host/direct.py",  # a call of a model
     "host/reporting.py",  # a run of an agent, and what was read
-    "pipeline/telling.py",  # a run of a pipeline, and its steps
+    "pipeline/instrumentation.py",  # a run of a pipeline, and its steps
     "recovery/ladder.py",  # a stage
 }
 REPLAYING = {"durable/handle.py"}

@@ -5,7 +5,6 @@ asked in words. What cannot work is refused before the first call."""
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -44,13 +43,10 @@ class SchemaRequest:
 
     def put_into(self, parameters: ModelRequestParameters) -> ModelRequestParameters:
         """The parameters of a request, with the schema asked for."""
-        asking = copy(parameters)  # `replace` takes three times as long
-        asking.output_mode = self.mode
+        # Not a copy: that would keep the table of tools which these parameters have derived before.
         if self.mode == "tool":
-            asking.output_tools, asking.allow_text_output = [self._tool()], False
-        else:
-            asking.output_object = self.asked
-        return asking
+            return replace(parameters, output_mode="tool", output_tools=[self._tool()], allow_text_output=False)
+        return replace(parameters, output_mode=self.mode, output_object=self.asked)
 
     def _tool(self) -> ToolDefinition:
         described = self.asked.description or "The final response which ends this conversation"

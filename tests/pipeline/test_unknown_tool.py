@@ -46,3 +46,10 @@ def test_a_step_without_a_contract_fails_with_the_reason() -> None:
     run = Runner(Step("count", AgentSpec(model="openai:x")), models=model).run_sync("How many pens?")
     assert run.error is not None
     assert "called lookup, which it does not have" in run.error["message"]
+
+
+def test_the_call_of_an_unknown_tool_leaves_nothing_behind_for_the_tools_of_later_runs() -> None:
+    text = Step("count", AgentSpec(model="openai:x"))
+    assert Runner(text, models=ScriptedModel(ToolCallPart("lookup", {"what": "pens"}))).run_sync("?").error is not None
+    model = ScriptedModel(ToolCallPart("final_result", {"n": 3}))
+    assert Runner(step("tool"), models=model).run_sync("How many pens?").output == {"n": 3}

@@ -53,14 +53,16 @@ Reference: TypeAlias = Annotated[str, Field(description="A callable, as package.
 Template: TypeAlias = Annotated[
     JsonValue,
     WithJsonSchema({"type": ["string", "object", "array"]}),
-    Field(description="A template, or an object or list with templates in it. Default: what came before."),
+    Field(
+        description="A template, or an object or list that contains templates. Default: the output of the step before."
+    ),
 ]
 Expression: TypeAlias = Annotated[
     JsonValue,
     WithJsonSchema({"type": ["string", "boolean"]}),
     Field(description="An expression, such as previous_step.ok == true."),
 ]
-Name: TypeAlias = Annotated[str, Field(min_length=1, description="Unique among its neighbours.")]
+Name: TypeAlias = Annotated[str, Field(min_length=1, description="Unique within its list of steps.")]
 
 
 class Block(BaseModel):
@@ -83,7 +85,7 @@ class Top(Block):
     )
     imports: dict[str, Annotated[JsonValue, WithJsonSchema({"type": ["string", "object"]})]] = Field(
         default_factory=dict,
-        description="Other blueprints by the NAME of `uses: imports.NAME`: the path of a file, or in place.",
+        description="Other blueprints, by the NAME in `uses: imports.NAME`: the path of a file, or a blueprint.",
     )
     steps: list[StepNode] = Field(min_length=1)
     ignored: ClassVar[Mapping[str, str]] = {
@@ -105,7 +107,7 @@ class PromptFile(Block):
 class Agent(Block):
     """An agent: a model, what it is told, and the schema that its answer must satisfy."""
 
-    name: str | None = Field(default=None, description="What traces and the journal call it; else its key.")
+    name: str | None = Field(default=None, description="The name in traces and in the journal. Default: the key.")
     model: str = Field(min_length=1, description="A model name of pydantic-ai, or local:NAME for one on this machine.")
     system_prompt: str | PromptFile = ""
     tools: list[str] = Field(
@@ -118,12 +120,14 @@ class Agent(Block):
     output_schema: JsonSchema | None = None
     model_settings: Members = Field(default_factory=dict)
     output_mode: OutputMode = "auto"
-    timeout: float | None = Field(default=None, gt=0, description="Seconds for a whole run of the agent.")
+    timeout: float | None = Field(
+        default=None, gt=0, description="The timeout for a whole run of the agent, in seconds."
+    )
     max_retries: int = Field(
-        default=0, ge=0, le=100, description="How often the stage `retry` asks after a wrong reply."
+        default=0, ge=0, le=100, description="How many times the stage `retry` asks again after a rejected reply."
     )
     ignored: ClassVar[Mapping[str, str]] = {
-        "id": "an agent is known by its key",
+        "id": "an agent is identified by its key",
         "description": "it has no effect",
         "retries": "write max_retries",
         "temperature": "write it in model_settings",
@@ -292,7 +296,9 @@ def _member(option: Declared) -> Any:
 class Config(Block):
     """How a step is run."""
 
-    max_retries: int = Field(default=0, ge=0, description="After errors of the provider or network, never bad data.")
+    max_retries: int = Field(
+        default=0, ge=0, description="Retries after errors of the provider or network, never after bad data."
+    )
     timeout_s: float | None = Field(default=None, gt=0)
     timeout: float | None = Field(default=None, gt=0, description="The same as timeout_s.")
     temperature: float | None = None
@@ -330,7 +336,7 @@ class StepKeys(Block):
         "description": "it has no effect",
         "validate_fields": "the schema is always enforced",
         "use_history": "it is for steps with an agent",
-        "input_schema": "what a step is given is not checked; the step before has a schema",
+        "input_schema": "the input of a step is not checked; give the step before it a schema",
         "input_keys": "it has no effect",
         "output_keys": "it has no effect; `sink_to` and `updates_context` say where a value goes",
         "plugins": "they are not run; write `checks`",
@@ -353,7 +359,7 @@ class StepBlock(StepKeys):
     contract: Annotated[
         JsonValue,
         WithJsonSchema({"type": ["string", "object"]}),
-        Field(description="Where the payload stands, such as tagged:result."),
+        Field(description="Where the payload is, such as tagged:result."),
     ] = None
     output_schema: JsonSchema | None = Field(default=None, description="What the value must satisfy.")
     model_settings: Members = Field(default_factory=dict)
@@ -394,13 +400,15 @@ class LoopKeys(Block):
     propagation: JsonValue = None
     output: JsonValue = None
     output_template: str | None = None
-    conversation: bool = Field(default=False, description="Every agent in the body has use_history, unless it says no.")
+    conversation: bool = Field(
+        default=False, description="Sets use_history for every agent in the body that does not set it to false."
+    )
     ignored: ClassVar[Mapping[str, str]] = {
         "stop_when": "write exit_expression",
         "history_management": "the whole conversation is kept",
-        "history_template": "a model sees the conversation itself",
+        "history_template": "models see the conversation itself",
         "ai_turn_source": "every agent with use_history takes part in the conversation",
-        "user_turn_sources": "what an agent is asked, its `input`, is the turn of the user",
+        "user_turn_sources": "the `input` of an agent is the user's turn",
         "named_steps": "it has no effect",
     }
 
@@ -408,17 +416,19 @@ class LoopKeys(Block):
 class AgreeBlock(StepKeys):
     """`kind: agree`: several independent readings, and what they agree on."""
 
-    models: list[str] = Field(default_factory=list, description="The models that are asked for the reading.")
+    models: list[str] = Field(default_factory=list, description="The models that do the reading.")
 
 
 class EnsembleBlock(StepKeys):
     """`kind: ensemble`: agents that take turns over an event log."""
 
-    cast: list[JsonValue] = Field(min_length=1, description="Manifests, or paths of YAML files with one each.")
-    profiles: dict[str, str] = Field(min_length=1, description="The agent, by its name, of each model_profile.")
-    log: str | None = Field(default=None, description="A file or URL that keeps the events; the run can be resumed.")
+    cast: list[JsonValue] = Field(min_length=1, description="Manifests, or paths of YAML files that hold one each.")
+    profiles: dict[str, str] = Field(min_length=1, description="The name of the agent for each model_profile.")
+    log: str | None = Field(
+        default=None, description="A file or URL that stores the events, so that the run can be resumed."
+    )
     inject: dict[str, str] = Field(
-        default_factory=dict, description="What the user says before the turn of this number."
+        default_factory=dict, description="What the user says before the turn with this number."
     )
 
 

@@ -73,7 +73,7 @@ def with_meta(loading: Loading, node: Node, kind: str) -> Node:
         if meta is None or value is None:
             continue
         if key in node.members:
-            loading.warn(meta.keys[key], f"'meta.{key}' is passed over: the step has a `{key}` of its own")
+            loading.warn(meta.keys[key], f"'meta.{key}' is ignored: the step has a `{key}` of its own")
             continue
         keys = {**node.keys, key: meta.keys[key]}
         node = Node(node.place, node.end, {**node.members, key: value}, keys)
@@ -90,8 +90,8 @@ def prepared(loading: Loading, node: Node, kind: str) -> dict[str, Any]:
     precheck = member(node, "processing", "reasoning_precheck")
     for key, place in precheck.keys.items() if precheck is not None else ():
         if key in _PRECHECK_KEYS:
-            why = "a plan is not judged here; judge it in a step of its own"
-            loading.warn(place, f"{key!r} is passed over: {why}")
+            why = "plans are not evaluated; evaluate it in a separate step"
+            loading.warn(place, f"{key!r} is ignored: {why}")
             del plain["processing"]["reasoning_precheck"][key]
     return plain
 
@@ -101,7 +101,7 @@ def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -
     name = plain.get("name")
     if isinstance(name, str) and not STEP_NAME.fullmatch(name):
         plain["name"] = " ".join(_NO_NAME.sub(" ", name).split()) or "step"
-        loading.warn(node.place, f"not a name for a step: {name!r}; it is called {plain['name']!r} here")
+        loading.warn(node.place, f"not a valid step name: {name!r}; it is called {plain['name']!r} here")
     if kind == "hitl" and not plain.get("message"):
         plain["message"] = str(plain.get("name"))
         loading.warn(node.place, f"step {name!r} asks nothing; write a `message`")
@@ -110,7 +110,7 @@ def _filled_in(loading: Loading, node: Node, kind: str, plain: dict[str, Any]) -
 def no_such_kind(kind: str) -> Hint:
     """The error for an unknown kind of step, with what to write instead."""
     if kind in REFUSED:
-        return Hint(f"`kind: {kind}` is not run here; {REFUSED[kind]}")
+        return Hint(f"`kind: {kind}` is not supported; {REFUSED[kind]}")
     meant = OTHER_KINDS.get(kind.lower())
     return (Hint(f"; {meant}") if meant else nearest(kind, blocks.BLOCKS)).after(f"there is no kind of step {kind!r}")
 
@@ -121,9 +121,7 @@ def operation_nodes(making: Making, node: Node) -> Node:
     `- set: context.note` with a `value` is a step that puts the value there; `output: …` is a step whose value that is.
     """
     if "history" in node.members:
-        making.loading.warn(
-            node.keys["history"], "'history' is passed over: a conversation begins with the first `input`"
-        )
+        making.loading.warn(node.keys["history"], "'history' is ignored: a conversation begins with the first `input`")
         return _listed(node, [])
     if not node.elements:
         steps = _short(making, node, 1)
@@ -187,7 +185,7 @@ def _without_words(making: Making, node: Node, output: Any) -> Any:
         members = cast("dict[str, Any]", output).items()
         return {key: _without_words(making, node, value) for key, value in members}
     if output == _TALK:
-        why = "no conversation is kept here; `append` the turns to a list in `state`, and hand that on"
+        why = "conversations are not kept; `append` the turns to a list in `state` and pass that list on"
         making.loading.doubts.append(problem(node.place, why))
     return _WORDS.get(output, output) if isinstance(output, str) else output
 
@@ -200,7 +198,7 @@ def next_input_of(making: Making, node: Node | None) -> str:
     if found is not None and isinstance(found.value, str):
         return found.value
     if found is None and making.loading.lenient:
-        making.loading.warn(node.place, "propagation is passed over: it has no `next_input`")
+        making.loading.warn(node.place, "propagation is ignored: it has no `next_input`")
         return _NEXT_INPUT
     making.loading.note(node.place, "propagation should be `next_input: previous_output`, `context` or a template")
     return _NEXT_INPUT

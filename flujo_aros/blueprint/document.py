@@ -19,17 +19,17 @@ from yaml.reader import ReaderError
 from flujo_aros.errors import BlueprintError, Code, Place, Problem, UsageError
 
 _LEVEL: Final = (
-    "this line does not go on with what stands above: indent it exactly like its neighbours, and look for a quote or "
-    "a bracket above that is not closed"
+    "this line does not continue the lines above: indent it exactly like its neighbours, and look "
+    "for an unclosed quote or bracket above"
 )
 
 _COLON: Final = (
-    "a `:` too many, or a line that is indented too far: put a text with `: ` in it in quotes, and indent a key "
-    "exactly like its neighbours"
+    "an extra `:`, or a line that is indented too far: put a string that contains `: ` in quotes, and "
+    "indent a key exactly like its neighbours"
 )
-_LIST: Final = "the lines above are a list, and this is a key: begin it with `- ` too, or take that away above"
-_BEHIND: Final = "nothing can stand behind a value in quotes, brackets or braces: put the whole text in quotes"
-_DIRECTIVE: Final = "lines that begin with % are not read here; take this one away"
+_LIST: Final = "the lines above are a list, but this is a key: begin it with `- ` too, or remove that above"
+_BEHIND: Final = "nothing can follow a value in quotes, brackets or braces: put the whole string in quotes"
+_DIRECTIVE: Final = "lines that begin with % (YAML directives) are not supported; remove this one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +50,32 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
     for pattern, words, at_beginning in (
         (
             r"a tab character|cannot start any token.*\n\t",
-            "a tab stands here; indent with spaces",
+            "this is a tab; indent with spaces",
             False,
         ),
         (
             r"cannot start any token.*\n(?P<it>.)",
-            "a text cannot begin with {it}; put it in quotes",
+            "a string cannot begin with {it}; put it in quotes",
             False,
         ),
         (r"\A[^\n]*(directive|incompatible YAML)", _DIRECTIVE, False),
         (r"mapping values are not allowed", _COLON, False),
-        (r"mapping keys are not allowed", "a text that begins with `? ` must be in quotes", False),
-        (r"found unexpected ':'", "put a space behind this `:`, or the text in quotes", False),
-        (r"could not find expected ':'", "a key without `:` and a value begins here", True),
+        (r"mapping keys are not allowed", "a string that begins with `? ` must be in quotes", False),
+        (r"found unexpected ':'", "put a space after this `:`, or put the string in quotes", False),
+        (r"could not find expected ':'", "this key has no `:` and no value", True),
         (
             r"quoted scalar.*(unexpected end of stream|document (separator|indicator))",
-            "a quote opens here and never closes",
+            "this quote is never closed",
             True,
         ),
-        (r"flow (sequence|mapping|node).*\n$", "a bracket opens here and never closes", True),
+        (r"flow (sequence|mapping|node).*\n$", "this bracket is never closed", True),
         (r"expected ',' or '(?P<it>[\]}])'", "a `,` or the closing `{it}` is missing before this", False),
         (r"expected (the )?node content.*\n(?P<it>.)", "a value is missing before {it}", False),
         (r"expected (the )?node content", "a value is missing here", False),
-        (r"expected alphabetic or numeric character", "a text that begins with `*` or `&` must be in quotes", False),
+        (r"expected alphabetic or numeric character", "a string that begins with `*` or `&` must be in quotes", False),
         (
             r"found unknown escape character.*\n\\?(?P<it>.)",
-            "there is no escape \\{it}; write \\\\, or single quotes",
+            "unknown escape \\{it}; write \\\\, or single quotes",
             False,
         ),
         (
@@ -85,7 +85,7 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
         ),
         (
             r"invalid Unicode character escape code",
-            "half of a character (a lone surrogate) stands in this text",
+            "this string contains a lone surrogate (half of a character)",
             False,
         ),
         (
@@ -95,11 +95,11 @@ _SAID: Final[Sequence[tuple[re.Pattern[str], str, bool]]] = tuple(
         ),
         (
             r"scanning a block scalar",
-            "behind `|` or `>` nothing stands in the line but `+`, `-` or a digit; the text begins in the next line",
+            "after `|` or `>` only `+`, `-` or a digit may follow in the line; the text begins in the next line",
             False,
         ),
         (r"expected '?<?document start>?.*\n(?P<it>[\]}])", "a closing `{it}` too many", False),
-        (r"\A[^\n]*(a|undefined) tag\b", "a text that begins with `!` must be in quotes", False),
+        (r"\A[^\n]*(a|undefined) tag\b", "a string that begins with `!` must be in quotes", False),
         (r"expected '?<?(block end|document start|key|'-')", _LEVEL, False),
     )
 )  # fmt: skip
@@ -109,7 +109,7 @@ def syntax_words(complaint: Complaint) -> tuple[str, bool]:
     """What a complaint of the parser means, and whether it is about the place where the thing begins.
 
     >>> syntax_words(Complaint("while scanning a simple key, could not find expected ':'"))
-    ('a key without `:` and a value begins here', True)
+    ('this key has no `:` and no value', True)
     """
     text = f"{complaint.message}\n{complaint.at}"
     for pattern, words, at_beginning in _SAID:
@@ -215,7 +215,7 @@ class Node:
         return here.keys.get(str(path[-1]), here.place) if path else here.place
 
 
-TOO_MANY: Final = f"these are {MAX_FINDINGS} errors, and the rest is not looked at; fix these first"
+TOO_MANY: Final = f"these are {MAX_FINDINGS} errors; the rest was not checked. Fix these first"
 """The last problem of a blueprint that has very many."""
 
 
@@ -235,7 +235,7 @@ def parse_document(text: str, source: str) -> Node:
     except (ReaderError, UnicodeEncodeError) as error:
         found = _NOT_ALLOWED.search(reading.text)
         place = _place_of_offset(reading.text, found.start() if found else 0)
-        message = "a control character stands here that YAML does not allow"
+        message = "YAML does not allow this control character"
         raise _unreadable(source, [*reading.findings, (place, message)]) from error
     if node is None:
         raise _unreadable(source, [(None, "the file is empty")])
@@ -330,7 +330,9 @@ class _Reading:
         place = Place(mark.line + 1, mark.column + 1, path)
         self.count += 1
         if self.count > MAX_NODES:
-            raise _StoppedError(place, f"a blueprint holds at most {MAX_NODES} values, and here is one more{_SPLIT}")
+            raise _StoppedError(
+                place, f"a blueprint holds at most {MAX_NODES} values, and this one exceeds that{_SPLIT}"
+            )
         if depth > MAX_DEPTH:
             raise _StoppedError(place, f"nested more than {MAX_DEPTH} levels deep")
         if kind is yaml.AliasEvent:
@@ -350,7 +352,7 @@ class _Reading:
 
     def open_anchor(self, anchor: str, place: Place) -> None:
         if anchor in self.anchors:
-            self.note(place, f"not valid YAML: this anchor stands above already: &{anchor[:_SHOWN]}")
+            self.note(place, f"not valid YAML: this anchor is already defined above: &{anchor[:_SHOWN]}")
         self.anchors[anchor] = None
 
     def sequence(self, event: Any, place: Place, depth: int) -> Node:
@@ -376,7 +378,7 @@ class _Reading:
                 self.note(*self.no_key(mark.index, here))
             elif name in keys:
                 hint = "; another step begins with `- `" if name in _FIRST_OF_STEPS else ""
-                again = f"duplicate key {_short(name)}; it stands in line {keys[name].line} already{hint}"
+                again = f"duplicate key {_short(name)}; it is already defined in line {keys[name].line}{hint}"
                 self.note(here, again)
             else:
                 keys[name], members[name] = here, value
@@ -409,7 +411,7 @@ class _Reading:
             line = self.text[outer : end if end >= 0 else None].strip()
             shown = f": '{line}'" if len(line) <= _SHOWN and "'" not in line else ""
             return (Place(here.line, here.column - 1, here.path), f"put a template in quotes{shown}")
-        return (here, "a key must be a text, not a list or a mapping")
+        return (here, "a key must be a string, not a list or a mapping")
 
     def merge(self, source: Node, members: dict[str, Node], keys: dict[str, Place]) -> None:
         """`<<: *defaults`: the members of another mapping, or of several, where this one has none of its own."""
@@ -426,7 +428,7 @@ class _Reading:
         node = self.anchors.get(event.anchor)
         if node is not None:
             return self.copied(node, place, place.path, depth)
-        why = "it stands inside of what it is an alias for" if event.anchor in self.anchors else "it is not there"
+        why = "it is inside the node that it refers to" if event.anchor in self.anchors else "it is not there"
         name = event.anchor[:_SHOWN]
         missing = f"not valid YAML: there is no anchor `&{name}` above"
         self.note(place, f"the alias `*{name}` cannot be read: {why}" if event.anchor in self.anchors else missing)
@@ -471,12 +473,12 @@ class _Reading:
         if kind not in _READERS:
             self.note(place, f"the tag {_short(tag or '')} is not allowed")
         elif _SURROGATE.search(text):
-            self.note(place, "not valid YAML: half of a character (a lone surrogate) stands in this text")
+            self.note(place, "not valid YAML: this string contains a lone surrogate (half of a character)")
         else:
             try:
                 return _READERS[kind](text)
             except ValueError:
-                self.note(place, f"not a {kind} that JSON can hold: {text[:40]}")
+                self.note(place, f"JSON cannot represent this {kind}: {text[:40]}")
         return None
 
 
@@ -571,7 +573,7 @@ def write_document(value: Any, *, comment: str = "") -> str:
     text = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
     written = f"# {comment}\n{text}" if comment else text
     if not _same(parse_document(written, "what was written").plain(), value):
-        raise UsageError("a text or a number in it cannot be written as YAML")
+        raise UsageError("it contains a string or a number that cannot be written as YAML")
     return written
 
 

@@ -88,7 +88,7 @@ class _Writing:
         elif isinstance(step, Extraction):
             written = _extraction(step)
         else:
-            raise UsageError(f"step {step.name!r}: a blueprint has no word for a {type(step).__name__}")
+            raise UsageError(f"step {step.name!r}: a blueprint cannot express a {type(step).__name__}")
         kind: Plain = {} if step.kind in ("step", "imports") else {"kind": step.kind}
         return {**kind, "name": step.name, **written, **self.common(cast("Common", step))}
 
@@ -151,7 +151,9 @@ class _Writing:
     def agent(self, step: Step) -> str:
         """The name of a step's agent: equal agents have one name."""
         if not isinstance(step.agent, AgentSpec):
-            raise UsageError(f"step {step.name!r}: an agent made in Python cannot be written; give it an AgentSpec")
+            raise UsageError(
+                f"step {step.name!r}: an agent built in Python cannot be written to YAML; use an AgentSpec"
+            )
         return self.named(step.name, step.agent)
 
     def named(self, wanted: str, agent: AgentSpec) -> str:
@@ -236,7 +238,7 @@ def _ensemble(writing: _Writing, step: Ensemble) -> Plain:
     if step.inject:
         plain["inject"] = {str(turn): text for turn, text in step.inject.items()}
     if isinstance(step.log, EventLog):
-        raise UsageError(f"step {step.name!r}: an EventLog cannot be written; give its file or URL as `log`")
+        raise UsageError(f"step {step.name!r}: an EventLog cannot be written to YAML; give its file or URL as `log`")
     return plain if step.log is None else {**plain, "log": str(step.log)}
 
 
@@ -307,7 +309,7 @@ def _function(step: Any, function: Any) -> str:
         return builtin or function
     named = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
     if not REFERENCE.fullmatch(named):
-        raise UsageError(f"step {step.name!r}: {function!r} has no name that a blueprint could say")
+        raise UsageError(f"step {step.name!r}: {function!r} has no importable name to write in a blueprint")
     return named
 
 
@@ -315,5 +317,5 @@ def _number(value: Any) -> Any:
     if not isinstance(value, Decimal):
         return value
     if Decimal(str(float(value))) != value:
-        raise UsageError(f"{value} cannot be written without being rounded")
+        raise UsageError(f"{value} cannot be written without rounding")
     return float(value)

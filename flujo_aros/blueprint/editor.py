@@ -36,7 +36,7 @@ def blueprint_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A blueprint of flujo_aros",
         **{key: value for key, value in top.items() if key != "title"},
-        "patternProperties": {f"^{SHARED}": {"description": "For anchors: what several parts share."}},
+        "patternProperties": {f"^{SHARED}": {"description": "A place for anchors that several parts share."}},
         "$defs": {"Step": _any_step(), "Body": _body(), "Operations": _operations(), **defs},
     }
     return cast("dict[str, Any]", _referring(whole))
@@ -92,7 +92,7 @@ def _operations() -> dict[str, Any]:
 
 def _add_ignored(schema: dict[str, Any], block: type[Block]) -> None:
     for key, why in block.ignored.items():
-        schema.setdefault("properties", {})[key] = {"deprecated": True, "description": f"Passed over: {why}."}
+        schema.setdefault("properties", {})[key] = {"deprecated": True, "description": f"Ignored: {why}."}
 
 
 def _name_or_step(schema: dict[str, Any], kind: str) -> None:

@@ -1,8 +1,8 @@
 """`${NAME}` and `${NAME:-default}` in a blueprint: what differs from one environment to another.
 
-They are read in the settings of a blueprint alone: names of models, model settings, limits, names of files. A prompt, a
-template, a schema or a parameter may hold `${…}` for reasons of its own, and it stays as it is written: nobody's
-environment ends up in a prompt because a blueprint says so.
+They are replaced only in the settings of a blueprint: model names, model settings, limits and file names. A prompt, a
+template, a schema or a parameter may contain `${…}` with a meaning of its own, so there it is left as it is, and a
+blueprint cannot copy the environment into a prompt.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Environment:
         wrong = next((each[0] for each in _BEGUN.finditer(text) if not _WHOLE.fullmatch(each[0])), None)
         if wrong is not None:
             hint = "write ${NAME} or ${NAME:-default}, and $${ for a dollar sign before a brace"
-            self.note(node.place, f"{wrong!r} names no environment variable; {hint}")
+            self.note(node.place, f"{wrong!r} is not the name of an environment variable; {hint}")
             return node, False
         missing: list[str] = []
 
@@ -132,7 +132,7 @@ class Environment:
         filled = _REFERENCE.sub(value, text)
         for name in missing:
             why = "is empty" if name in self.known else "is not set"
-            cure = f"set it, or write what counts without it: ${{{name}:-VALUE}}"
+            cure = f"set it, or give a default: ${{{name}:-VALUE}}"
             message = f"{text!r} cannot run here: the environment variable {name} {why}; {cure}"
             self.unset.append(Problem(message, node.place, code_at(node.place)))
         return (node, False) if missing else (replace(node, value=filled), True)
@@ -145,7 +145,7 @@ class Environment:
             words = (
                 "the environment is read in settings only, such as `model` and `model_settings`; for a text put the "
             )
-            self.warn(node.place, f"{node.value!r} stays as it is written: {words}value into the context (`--set`)")
+            self.warn(node.place, f"{node.value!r} is used literally: {words}value into the context (`--set`)")
         return node
 
 

@@ -35,15 +35,15 @@ def not_utf8(data: bytes, at: int) -> Problem:
     """Where bytes stop to be UTF-8, and what that means and how to mend it, to be told behind the name of the file.
 
     >>> not_utf8("name: Grüße".encode("latin-1"), 8).message
-    'not in UTF-8: the byte 0xfc stands here, as in Windows-1252; save the file as UTF-8'
+    'not in UTF-8: the byte 0xfc looks like Windows-1252; save the file as UTF-8'
     """
     before = data[:at]
     place = Place(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return _not_text(Place(1, 1), "not in UTF-8, but in UTF-16; save the file as UTF-8")
     if b"\0" in data:
-        return _not_text(place, f"not a text: the byte {data[at]:#04x} stands here; is it the right file?")
-    message = f"not in UTF-8: the byte {data[at]:#04x} stands here, as in Windows-1252; save the file as UTF-8"
+        return _not_text(place, f"not a text file: the byte {data[at]:#04x} is not text; is it the right file?")
+    message = f"not in UTF-8: the byte {data[at]:#04x} looks like Windows-1252; save the file as UTF-8"
     return _not_text(place, message)
 
 

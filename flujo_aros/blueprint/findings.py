@@ -121,7 +121,7 @@ _PLAINER: Final = (
     ("Input should be a valid array", "should be a list"),
     ("Input should be a valid dictionary", "should be a mapping"),
     ("Input should be an object", "should be a mapping"),
-    ("Input should be a valid string", "should be a text; put it in quotes"),
+    ("Input should be a valid string", "should be a string; put it in quotes"),
     ("Input should be a valid", "should be a"),
     ("Input should be", "should be"),
 )

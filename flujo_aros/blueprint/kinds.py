@@ -320,7 +320,7 @@ def _parallel(making: Making, block: Any) -> PipelineStep | None:
     if block.reduce not in _JUDGES:
         return build_kind(making, block)
     _branches(making, blocks.KINDS["parallel"])
-    why = f"reduce: {block.reduce} is not run here; judge the values in a step after this one"
+    why = f"reduce: {block.reduce} is not supported; evaluate the values in a later step"
     place = making.node.members["reduce"].place
     making.loading.cannot_run(place, f"step {block.name!r}", why)
     return Unready(block.name, why=why, source=making.loading.source, place=place, **making.common)
@@ -370,7 +370,7 @@ def _agree(_making: Making, block: Any) -> dict[str, Any]:
 def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
     """The cast with its agents, its log, and what the user says."""
     if "retries" in making.node.members:
-        why = "an agent that fails loses its turn, and the others go on"
+        why = "an agent that fails loses its turn, and the others continue"
         making.loading.warn(making.node.keys["retries"], f"`retries` has no effect on an ensemble: {why}")
     profiles: dict[str, AgentSpec | str] = {}
     for name, agent in block.profiles.items():
@@ -386,7 +386,9 @@ def _ensemble(making: Making, block: Any) -> dict[str, Any] | None:
     members = [each for node in nodes if (each := _manifest(making, node)) is not None]
     turns = [turn for turn in block.inject if not turn.isdecimal()]
     for turn in turns:
-        making.loading.note((making.member("inject", turn) or making.node).place, f"{turn!r} is no number of a turn")
+        making.loading.note(
+            (making.member("inject", turn) or making.node).place, f"{turn!r} is not the number of a turn"
+        )
     if len(members) < len(block.cast) or len(profiles) < len(block.profiles) or turns:
         return None
     return {
@@ -455,7 +457,7 @@ def _agent_step(making: Making, block: blocks.StepBlock, agent: AgentSpec) -> Pi
         contract = block.output_schema
     elif block.output_schema is not None:
         place = making.node.keys["output_schema"]
-        making.loading.warn(place, "'output_schema' is passed over: `processing.schema` says what the value must be")
+        making.loading.warn(place, "'output_schema' is ignored: `processing.schema` defines the value")
     special = {
         "agent": agent,
         "contract": contract,
@@ -474,7 +476,9 @@ def _contract(making: Making) -> WrittenContract | None:
     """Where the payload is: a string such as `tagged:result`, or `{tagged: result, strict: false}`."""
     node = making.member("contract")
     if node is None or not isinstance(node.value, (str, dict)):
-        making.loading.note((node or making.node).place, "contract is a text such as tagged:result, or a mapping")
+        making.loading.note(
+            (node or making.node).place, "contract must be a string such as tagged:result, or a mapping"
+        )
         return None
     try:
         return written_contract(node.plain())
@@ -566,11 +570,11 @@ def _check_keys(making: Making, target: Target) -> None:
         written = holder.keys if holder is not None else {}
         for key, place in written.items():
             if key in useless and not (key == "processing" and word == "call"):
-                making.loading.warn(place, f"'{where}{key}' is passed over: it is for {whose}")
+                making.loading.warn(place, f"'{where}{key}' is ignored: it is for {whose}")
     config = making.member("config")
     for key in _SETTINGS if word != "step" and config is not None else ():
         if config is not None and key in config.members:
-            making.loading.warn(config.keys[key], f"'config.{key}' is passed over: it is for {_WHOSE['step']}")
+            making.loading.warn(config.keys[key], f"'config.{key}' is ignored: it is for {_WHOSE['step']}")
 
 
 def _check_input(making: Making) -> None:

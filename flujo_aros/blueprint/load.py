@@ -179,7 +179,7 @@ def _pipeline(root: Node, loading: Loading, files: tuple[Path, ...]) -> Pipeline
     version = member(root, "version")
     if version is not None and str(version.plain()) != VERSION:
         tell = loading.warn if loading.lenient else loading.note
-        tell(version.place, f"this version is not known; write version: {VERSION!r}")
+        tell(version.place, f"this version is not supported; write version: {VERSION!r}")
     for name, node in (agents.members if agents else {}).items():
         loading.named_agent(name, node)
     _check_profiles(loading, root)

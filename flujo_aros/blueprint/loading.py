@@ -166,7 +166,7 @@ class Loading:
             self.warn(node.at(path), f"{'.'.join(map(str, path))} is {what}; write {shown} without quotes")
             return True
         if self.lenient and kind is blocks.Agent and path[-1] in _COUNTS and len(path) == 1:
-            self.warn(node.at(path), f"{sentence(detail)}; it is passed over")
+            self.warn(node.at(path), f"{sentence(detail)}; it is ignored")
             return drop(data, path)
         return False
 
@@ -283,7 +283,7 @@ class Loading:
         place, name = node.members["from_file"].place, node.members["from_file"].value
         nothing = _all_at(node, {"type": "object"})
         if len(node.members) > 1 or not isinstance(name, str):
-            self.note(place, "`from_file` stands alone, with the name of a file: {from_file: schema.json}")
+            self.note(place, "`from_file` must be the only key, with the name of a file: {from_file: schema.json}")
             return nothing
         file = self.inside(name)
         if file is None:
@@ -346,9 +346,8 @@ class Loading:
             return f"{name!r} is not the name of a file: it holds a NUL character"
         if self.folder is None:
             hint = "load it from its file, or in Python pass parse_blueprint(…, folder=…)"
-            return (
-                f"{name!r} cannot be found: a blueprint that is only text has no folder to read a {what} from; {hint}"
-            )
+            where = "a blueprint loaded from a string has no folder"
+            return f"{name!r} cannot be found: {where} to read a {what} from; {hint}"
         folder = self.folder.resolve()
         return (
             f"{name!r} is the file {(folder / name).resolve()}, outside the folder of the blueprint, {folder}; "
@@ -373,7 +372,7 @@ class Loading:
         left = next((each for each in _VARIABLE.finditer(filled) if not _TEMPLATED.match(each[0])), None)
         if left is not None:
             what = f"the prompt {block.from_file!r} has {left[0]!r}, and `variables` has no {left[1]!r}"
-            self.warn(place, f"{what}: the model reads it as it stands")
+            self.warn(place, f"{what}: the model sees it literally")
         return filled
 
     def _literal(self, node: Node | None, prompt: object) -> None:
@@ -383,8 +382,8 @@ class Loading:
             shown = " ".join(found[0].split())
             self.warn(
                 node.place,
-                f"`system_prompt` is no template: the model reads {short(shown)} as it stands; "
-                "put what changes into the `input` of the step",
+                f"`system_prompt` is not a template: the model sees {short(shown)} "
+                "literally; put what changes into the `input` of the step",
             )
 
     def _filled(self, text: str, variables: Mapping[str, Any], node: Node) -> str:
@@ -403,7 +402,7 @@ class Loading:
         why = why_ignored(kind, path)
         if why is None and not self.lenient:
             return False
-        said = unknown_key(kind, path) if why is None else f"{str(path[-1])!r} is passed over: {why}"
+        said = unknown_key(kind, path) if why is None else f"{str(path[-1])!r} is ignored: {why}"
         self.warn(node.key_at(path), said)
         return True
 

@@ -165,7 +165,7 @@ def _builtin(loading: Loading, node: Node, name: str, who: str) -> Target | None
     if short in ("context_set", "context_get"):
         return Target(builtin="passthrough", context="set" if short == "context_set" else "get")
     if short in FLUJO_BUILTINS:
-        why = f"{name} is not run here; write a function of your own, and `uses: package.module:function`"
+        why = f"{name} is not supported; write your own function and `uses: package.module:function`"
         loading.cannot_run(node.place, who, why)
         return Target(unready=why, place=node.place)
     loading.doubt(node.place, nearest(short, BUILTINS).after(f"there is no built-in {name!r}"))

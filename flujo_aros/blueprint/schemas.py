@@ -73,7 +73,7 @@ def schema_errors(schema: Node) -> Iterator[tuple[Place, str]]:
     if not misspelt and not _ASSERTIONS & schema.members.keys():
         said = f"it says only {', '.join(map(short, schema.members))}" if schema.members else "it is empty"
         cure = (
-            "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; "
-            "leave it out if any text will do"
+            "write `type: object` with `properties`, {from_file: NAME} or {from: package.module:Type}; leave "
+            "it out if any text is acceptable"
         )
         yield schema.place, f"this schema accepts every value, since {said}; {cure}"

@@ -39,7 +39,7 @@ Input: TypeAlias = Annotated[
         metavar="TEXT|@FILE|-",
         help="The input of the run: a string, @FILE for the content of a file (an image, audio "
         "or a PDF goes to the model as such), - for stdin. "
-        "A string that begins with @ is written @@…",
+        "Write @@… for a string that begins with @.",
     ),
 ]
 AsJson: TypeAlias = Annotated[
@@ -88,7 +88,7 @@ ModulePath: TypeAlias = Annotated[
     ),
 ]
 AllowDegraded: TypeAlias = Annotated[
-    bool, typer.Option("--allow-degraded", help="Exit with 0 when a step gave text instead of a value.")
+    bool, typer.Option("--allow-degraded", help="Exit with 0 even if a step returned text instead of a value.")
 ]
 DryRun: TypeAlias = Annotated[
     bool,
@@ -126,7 +126,7 @@ Output: TypeAlias = Annotated[
     ),
 ]
 Concurrency: TypeAlias = Annotated[
-    int, typer.Option("--concurrency", min=1, help="How many rows of --inputs run at once.")
+    int, typer.Option("--concurrency", min=1, help="How many rows of --inputs run at the same time.")
 ]
 RetryFailed: TypeAlias = Annotated[
     bool,
@@ -137,19 +137,19 @@ RetryFailed: TypeAlias = Annotated[
 MaxCost: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        "--max-cost", metavar="USD", min=0.0, show_default=False, help="Begin no further row once this much is spent."
+        "--max-cost", metavar="USD", min=0.0, show_default=False, help="Start no more rows once this much is spent."
     ),
 ]
 MaxFailures: TypeAlias = Annotated[
     int | None,
-    typer.Option("--max-failures", min=1, show_default=False, help="Begin no further row once so many have failed."),
+    typer.Option("--max-failures", min=1, show_default=False, help="Start no more rows once this many have failed."),
 ]
 MaxSameFailures: TypeAlias = Annotated[
     int,
     typer.Option(
         "--max-same-failures",
         min=0,
-        help="Begin no further row once so many in a row have failed for the same reason; 0: never stop for that.",
+        help="Start no more rows once this many in succession have failed for the same reason; 0 disables the limit.",
     ),
 ]
 PerProvider: TypeAlias = Annotated[
@@ -162,10 +162,10 @@ PerProvider: TypeAlias = Annotated[
 ]
 UseCache: TypeAlias = Annotated[
     bool,
-    typer.Option("--cache", help="Keep replies in .aros/cache.sqlite, and take those of the same requests from there."),
+    typer.Option("--cache", help="Cache replies in .aros/cache.sqlite, and answer identical requests from there."),
 ]
 Durably: TypeAlias = Annotated[
-    bool, typer.Option("--durable", help="Keep the run in a database, so that a crash loses nothing.")
+    bool, typer.Option("--durable", help="Store the run in a database, so that a crash loses nothing.")
 ]
 RunDb: TypeAlias = Annotated[
     str | None,
@@ -251,7 +251,9 @@ def given_text(source: str, option: str = "--input") -> str:
     if source.startswith("@@"):
         return source[1:]
     if source == "@":
-        raise UsageError(f"{option}: @ needs the name of a file behind it; a string that begins with @ is written @@…")
+        raise UsageError(
+            f"{option}: @ must be followed by the name of a file; write @@… for a string that begins with @"
+        )
     if source.startswith("@"):
         return file_text(source[1:], option)
     return source
@@ -381,7 +383,7 @@ def _imported(module: str, name: str, folders: Sequence[Path]) -> Any:
         ) from error
     for part in name.split("."):
         if not hasattr(found, part):
-            message = f"--schema {module}:{name}: {getattr(found, '__name__', module)!r} has nothing called {part!r}"
+            message = f"--schema {module}:{name}: {getattr(found, '__name__', module)!r} has no attribute {part!r}"
             raise UsageError(message)
         found = getattr(found, part)
     return found

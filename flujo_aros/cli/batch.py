@@ -245,8 +245,8 @@ def _kept(batch: Batch, rows: CaseFile, done: Mapping[str, Done]) -> tuple[Count
             continue
         if known.mark not in ("", row.mark) and batch.is_right(known.status):
             message = (
-                f"--inputs: row {row.key} is not the one whose result is in {str(batch.output)!r}: it has changed "
-                "since; give another --output, and rows an `id`, which stays theirs when lines move"
+                f"--inputs: row {row.key} is not the row whose result is in {str(batch.output)!r}: it has "
+                "changed since. Give another --output, and give rows an `id`, so that they can be found when lines move"
             )
             raise UsageError(message)
         tally[known.status] += 1

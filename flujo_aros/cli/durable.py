@@ -89,22 +89,26 @@ def submit_command(  # noqa: PLR0913 - one parameter for each option
     rows: InputJsonl = None,
     db: Db = DEFAULT_DB,
     queue: Annotated[
-        str, typer.Option("--queue", metavar="NAME", help="The queue that workers take it from.")
+        str, typer.Option("--queue", metavar="NAME", help="The queue from which workers take it.")
     ] = "default",
     priority: Annotated[
         int | None,
-        typer.Option("--priority", min=1, metavar="N", help="1 comes first; a run without one is before all."),
+        typer.Option(
+            "--priority", min=1, metavar="N", help="1 is the highest; a run without a priority comes before all others."
+        ),
     ] = None,
     partition: Annotated[
         str | None,
         typer.Option(
-            "--partition", metavar="KEY", help="What it shares the limit of --per-partition with, such as a customer."
+            "--partition", metavar="KEY", help="The partition that --per-partition limits, such as a customer."
         ),
     ] = None,
     run_id: Annotated[
         str | None,
         typer.Option(
-            "--run-id", metavar="ID", help="The id of the run, and before that of each row: twice the same is one run."
+            "--run-id",
+            metavar="ID",
+            help="The id of the run, or the prefix of the id of each row: the same id submitted twice is one run.",
         ),
     ] = None,
     pairs: Pairs = None,
@@ -169,12 +173,12 @@ def worker_command(
         typer.Option(
             "--limit",
             metavar="LIMIT",
-            help="What all workers may use of a provider per minute, e.g. openai:requests=500,tokens=200000,cost=2. "
+            help="The limits per minute of a provider for all workers, e.g. openai:requests=500,tokens=200000,cost=2. "
             "Repeatable.",
         ),
     ] = None,
     grace: Annotated[
-        float, typer.Option("--grace", metavar="SECONDS", help="How long runs may go on after SIGTERM or Ctrl-C.")
+        float, typer.Option("--grace", metavar="SECONDS", help="How long runs may continue after SIGTERM or Ctrl-C.")
     ] = 30.0,
     allow: Allow = None,
     folders: ModulePath = None,
@@ -250,7 +254,7 @@ def status_command(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print steps and replies as they come, until the run ends or waits.")
     ] = False,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="With --follow: only what comes behind it.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="With --follow: print only what comes after it.")] = 0,
     as_json: AsJson = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many runs, newest first.")] = 20,
 ) -> None:
@@ -391,7 +395,7 @@ def fork_command(
     at: Annotated[str, typer.Option("--at", metavar="STEP", help="The first step that runs again.")],
     ladder: Annotated[
         Path | None,
-        typer.Option("--ladder", metavar="FILE", help="A ladder as JSON, in place of those of the agent steps."),
+        typer.Option("--ladder", metavar="FILE", help="A ladder as JSON that replaces those of the agent steps."),
     ] = None,
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
@@ -410,7 +414,7 @@ def fork_command(
         row = engine.store.run(run)
         document = engine.store.document(row.version)
         if document is None:
-            raise UsageError(f"run {row.run_id} was begun by a program, which has to fork it: durable.fork(...)")
+            raise UsageError(f"run {row.run_id} was started by a program, so fork it from there: durable.fork(...)")
         file = Path(str(document["source"]))
         if file.is_file():
             document = document_of(file)
@@ -448,6 +452,6 @@ def check_command(run: RunId, db: Db = DEFAULT_DB, as_json: AsJson = False) -> N
     if as_json:
         print_json({"violations": found})
     else:
-        print_lines("\n".join([*(found or ["the run obeys all laws"]), ""]))
+        print_lines("\n".join([*(found or ["the record of the run is consistent"]), ""]))
     if found:
         raise typer.Exit(1)

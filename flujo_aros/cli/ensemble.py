@@ -30,16 +30,16 @@ def ensemble_command(  # noqa: PLR0913 - one parameter for each option
     *,
     source: Input = None,
     turns: Annotated[
-        int | None, typer.Option("--turns", "-t", min=1, help="How many turns. By default those of the blueprint.")
+        int | None, typer.Option("--turns", "-t", min=1, help="How many turns. Default: the number in the blueprint.")
     ] = None,
     log: Annotated[
         str | None,
         typer.Option(
-            "--log", metavar="FILE|URL", help="Keep the events here; a run that was stopped resumes from them."
+            "--log", metavar="FILE|URL", help="Store the events here; a run that was stopped resumes from them."
         ),
     ] = None,
     reflection: Annotated[
-        bool, typer.Option("--reflection/--no-reflection", help="Whether agents form beliefs out of memories.")
+        bool, typer.Option("--reflection/--no-reflection", help="Whether agents form beliefs from their memories.")
     ] = True,
     as_json: AsJson = False,
     allow: Allow = None,
@@ -124,7 +124,7 @@ def _with(pipeline: Pipeline, blueprint: Path, turns: int | None, log: str | Non
     if not found:
         raise UsageError(f"{str(blueprint)!r} has no step of `kind: ensemble`; run it with `aros run`")
     if log is not None and len(found) > 1:
-        raise UsageError("--log is for a blueprint with one ensemble; give each a `log` of its own there")
+        raise UsageError("--log is for a blueprint with one ensemble; set `log` for each of them there")
 
     def changed(step: Ensemble) -> Ensemble:
         kept = step.log if log is None else log

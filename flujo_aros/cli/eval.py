@@ -83,7 +83,7 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--match",
             metavar="exact|fields",
-            help="exact: the output equals `expected`. fields: the fields in `expected` do, others are not compared.",
+            help="exact: the output equals `expected`. fields: only the fields in `expected` are compared.",
         ),
     ] = "exact",
     check: Annotated[
@@ -92,7 +92,7 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "--check",
             metavar="EXPRESSION",
             show_default=False,
-            help="What must hold as well, e.g. --check 'output.total >= expected.total'. A row may have its own.",
+            help="A condition for every row, e.g. --check 'output.total >= expected.total'. A row may have its own.",
         ),
     ] = None,
     judge: Annotated[
@@ -101,18 +101,24 @@ def eval_command(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "--judge",
             metavar="MODEL|BLUEPRINT",
             show_default=False,
-            help="Who decides about outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
+            help="The judge of outputs that differ from `expected`: a model such as openai:gpt-4o, or a blueprint "
             'that is given {"input", "output", "expected"} and returns {"right": …, "why": …}.',
         ),
     ] = None,
     min_right: Annotated[
         float | None,
-        typer.Option("--min-right", min=0.0, max=1.0, show_default=False, help="Exit with 1 if fewer are right."),
+        typer.Option(
+            "--min-right", min=0.0, max=1.0, show_default=False, help="Exit with 1 if less than this share is right."
+        ),
     ] = None,
     max_wrong: Annotated[
         float | None,
         typer.Option(
-            "--max-wrong", min=0.0, max=1.0, show_default=False, help="Exit with 1 if more are wrong; refused are not."
+            "--max-wrong",
+            min=0.0,
+            max=1.0,
+            show_default=False,
+            help="Exit with 1 if more than this share is wrong; refusals do not count as wrong.",
         ),
     ] = None,
     as_json: Annotated[
@@ -235,7 +241,7 @@ def _cases(rows: str, first: int | None) -> list[Case]:
         raise UsageError(f"ROWS: there are no rows in {rows!r}")
     if not any(case.labelled for case in cases):
         raise UsageError(
-            'ROWS: nothing is expected of any row; write {"input": …, "expected": …} or {"input": …, "check": "…"}'
+            'ROWS: no row says what is expected; write {"input": …, "expected": …} or {"input": …, "check": "…"}'
         )
     return cases
 

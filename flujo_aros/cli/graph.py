@@ -33,7 +33,7 @@ def graph_command(
     blueprint: Blueprint,
     format: Annotated[  # noqa: A002 (the name of the option)
         Format | None,
-        typer.Option("--format", help="Mermaid text, or a drawing. By default what the file's name says."),
+        typer.Option("--format", help="Mermaid text, or a drawing. Default: by the suffix of the file's name."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")

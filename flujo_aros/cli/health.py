@@ -37,7 +37,9 @@ def health_command(
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far to look back: 30m, 24h, 7d …")] = "24h",
     step: Annotated[str | None, typer.Option("--step", help="Only this step and the steps inside it.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="Only replies of this model.")] = None,
-    trend: Annotated[int, typer.Option("--trend", min=0, max=100, help="Divide the time into this many pieces.")] = 0,
+    trend: Annotated[
+        int, typer.Option("--trend", min=0, max=100, help="Divide the time into this many intervals.")
+    ] = 0,
     written: Annotated[Format, typer.Option("--format", help="How to write the report.")] = Format.text,
     fail_over: Annotated[
         list[str] | None,

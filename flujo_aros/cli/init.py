@@ -90,7 +90,7 @@ def init_command(
     if file.suffix not in (".yaml", ".yml"):
         raise typer.BadParameter(f"a blueprint ends in .yaml, not {str(file)!r}", param_hint="'FILE'")
     if file.exists():
-        raise UsageError(f"{str(file)!r} is there already; give another name")
+        raise UsageError(f"{str(file)!r} already exists; give another name")
     text = TEMPLATE.format(schema=SCHEMA_FILE, file=file, name=file.stem, model=model, given=_INPUT)
     parse_blueprint(text, source=str(file))  # so that what is written is right, whatever the model is called
     schema = file.with_name(SCHEMA_FILE)

@@ -41,9 +41,7 @@ def lint_command(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         list[Path], typer.Argument(metavar="FILE…", show_default=False, help="Blueprints, or folders of them.")
     ],
     fix: Annotated[bool, typer.Option("--fix", help="Apply safe fixes.")] = False,
-    unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="Also apply fixes that a person should review.")
-    ] = False,
+    unsafe_fixes: Annotated[bool, typer.Option("--unsafe-fixes", help="Also apply fixes that need a review.")] = False,
     diff: Annotated[
         bool, typer.Option("--diff", "--fix-dry-run", help="Print the fixes as a patch instead of applying them.")
     ] = False,

@@ -118,7 +118,7 @@ class _Blueprints:
                 continue
             unsafe = fix.applicability < Applicability.SAFE
             edits = [_edit(document, each.start, each.end, each.text) for each in fix.edits]
-            title = f"{fix.title}{' (look at it)' if unsafe else ''}"
+            title = f"{fix.title}{' (review it)' if unsafe else ''}"
             found.append(
                 types.CodeAction(
                     title,

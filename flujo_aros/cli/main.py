@@ -70,7 +70,7 @@ COMMANDS: Final = {
     ),
     "init": _Command("init:init_command", "Write a first blueprint.", section="Write blueprints"),
     "lint": _Command("lint:lint_command", "Find errors in blueprints before a token is spent.", shows_help_alone=True),
-    "rule": _Command("rule:rule_command", "Explain a rule of `aros lint`, or list them all."),
+    "rule": _Command("rule:rule_command", "Explain a rule of `aros lint`, or list all rules."),
     "graph": _Command("graph:graph_command", "Draw a blueprint as Mermaid or SVG.", shows_help_alone=True),
     "schema": _Command("schema:schema_command", "Print the JSON Schema of blueprints."),
     "lsp": _Command("lsp:lsp_command", "Serve editors: findings, fixes, hovers and completion."),

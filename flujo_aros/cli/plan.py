@@ -93,9 +93,8 @@ def check_modules(blueprint: Path, loaded: Loaded) -> None:
     for module, file in loaded.modules.items():
         named = None if file else _unnamed(blueprint, module)
         if named is not None:
-            message = (
-                f"the module {module!r} is not installed, and modules are not taken from a folder unasked; {named}"
-            )
+            missing = f"the module {module!r} is not installed"
+            message = f"{missing}, and a module is imported from a folder only if you name it; {named}"
             raise UsageError(message)
 
 
@@ -324,7 +323,7 @@ def _print_for_a_person(plan: dict[str, Any], console: Console, blueprint: Path)
         console.print()
         console.print(Text.assemble("a run makes ", plan["bound"]["words"]))
         if plan["bound"]["unpriced"]:
-            console.print("what it costs at most is not known:")
+            console.print("its maximum cost is unknown:")
         for why in plan["bound"]["unpriced"]:
             console.print(Padding(Text(why), (0, 0, 0, 3), expand=False))
     for warning in plan["warnings"]:

@@ -171,7 +171,7 @@ def _cure(checks: Sequence[str]) -> str:
 def _now(each: Replayed) -> Text:
     if each.outcome is None:
         stage = each.missing.stage if each.missing else "the ladder"
-        return Text(f"unknown: {stage} would ask for a reply that was not recorded", style="yellow")
+        return Text(f"unknown: {stage} would need a reply that was not recorded", style="yellow")
     if each.failed_a_check:  # what is read now is what a check has rejected: no success
         return Text("accepted, but a check rejected it", style="yellow")
     return _worth(each.verdict)

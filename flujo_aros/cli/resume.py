@@ -54,7 +54,7 @@ def resume_command(  # noqa: PLR0913 - one parameter for each option
             "-a",
             metavar="TEXT|@FILE|-",
             show_default=False,
-            help="The answer; JSON if an object is asked for. In a terminal you are asked if this option is missing.",
+            help="The answer; JSON if the run asks for an object. Without this option you are prompted in a terminal.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -117,10 +117,10 @@ def _resume_durably(
     with open_engine(db) as engine:
         row = engine.store.run(run)
         if row.status != "paused" or row.paused is None:
-            raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
+            raise UsageError(f"run {row.run_id} is {row.status}, and is not waiting for an answer")
         document = engine.store.document(row.version)
         if document is None:
-            raise UsageError(f"run {row.run_id} was begun by a program, which has to answer it: handle.answer(...)")
+            raise UsageError(f"run {row.run_id} was started by a program, so answer it from there: handle.answer(...)")
         if answer is None:
             raise typer.BadParameter(f"missing; the run asks: {row.paused['message']}", param_hint="'--answer'")
         text = given_input(answer, "--answer")

@@ -16,7 +16,7 @@ def rule_command(
     code: Annotated[str | None, typer.Argument(metavar="CODE", show_default=False, help="A code such as V-A8.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Explain a rule of `aros lint`, or list them all.
+    """Explain a rule of `aros lint`, or list all rules.
 
     Shows what it finds, why that is bad, and what to write instead. Without a code: every rule in one line.
 

@@ -30,7 +30,9 @@ _MOST_TROUBLES: Final = 5
 def show_command(
     run: RunArgument = "last",
     steps_only: Annotated[bool, typer.Option("--steps", help="Only the steps, without calls and stages.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that the journal has of it.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything that the journal holds about the run.")
+    ] = False,
 ) -> None:
     """Show a run from the journal.
 

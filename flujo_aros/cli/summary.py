@@ -133,7 +133,7 @@ def _replaced_lines(result: RunResult) -> Iterator[Text]:
     """Which fallbacks ran, and why: a value that one of them gave looks like any other in the table."""
     for step in result.steps:
         if step.replaced is not None:
-            yield Text(without_secrets(f"{step.name}: its fallback ran, because it failed: {step.replaced}"))
+            yield Text(without_secrets(f"{step.name}: its fallback ran because it failed: {step.replaced}"))
 
 
 def _excused_line(step: StepResult[object]) -> Text:
@@ -165,5 +165,5 @@ def _closing(result: RunResult) -> Text:
     status = result.status.value
     line = Text.assemble((status, f"bold {STYLES[status]}"), (f"  run {result.run_id}", "dim"))
     if result.status is RunStatus.DEGRADED:
-        line.append("\nA step gave back its text instead of a value; --allow-degraded lets that pass.", style="dim")
+        line.append("\nA step returned its text instead of a value; --allow-degraded accepts that.", style="dim")
     return line

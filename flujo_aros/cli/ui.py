@@ -80,7 +80,7 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
     try:
         family, _, _, _, (address, *_) = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"--host {host!r} is no address of this machine") from error
+        raise UsageError(f"--host {host!r} is not an address of this machine") from error
     if not ipaddress.ip_address(address).is_loopback and not public:
         raise UsageError(
             f"--host {host!r} would show the journal to other machines, without encryption; "
@@ -91,7 +91,7 @@ def serve(host: str, port: int | None, *, public: bool = False) -> Server:
             return Server(family, host, (str(address), each), public=public)
         except OSError as error:
             if port is not None or error.errno != errno.EADDRINUSE:
-                raise UsageError(f"{host}:{each} cannot be listened on: {error.strerror or error}") from error
+                raise UsageError(f"{host}:{each} cannot be bound: {error.strerror or error}") from error
     raise AssertionError("a free port was asked for")
 
 

@@ -472,7 +472,7 @@ class Durable:
     def answer(self, row: RunRow, value: Any) -> None:
         """Let a paused run go on with an answer, on any worker. Raises `UsageError` where it does not wait for one."""
         if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
+            raise UsageError(f"run {row.run_id} is {row.status}, and is not waiting for an answer")
         self.prepare()
         with self.store.connection() as connection:
             if not self.store.take_segment(connection, row, status="queued", answer={"value": value}, takeovers=0):
@@ -483,7 +483,7 @@ class Durable:
         """Answer a paused run, and go on with it in this process."""
         await asyncio.to_thread(self.launch)
         if row.status != "paused":
-            raise UsageError(f"run {row.run_id} is {row.status}, and waits for no answer")
+            raise UsageError(f"run {row.run_id} is {row.status}, and is not waiting for an answer")
         if self.register(runner) != row.version:
             raise UsageError(_other_version(row))
 

@@ -525,7 +525,7 @@ class TemporalHandle:
         """Answer what the run asks. Raises `UsageError` where it asks nothing."""
         status = await self.status()
         if status != "paused":
-            raise UsageError(f"run {self._run_id} is {status}, and waits for no answer")
+            raise UsageError(f"run {self._run_id} is {status}, and is not waiting for an answer")
         await (await self._workflow()).signal("answer", {"value": value})
 
     async def check(self) -> list[str]:

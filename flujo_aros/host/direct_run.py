@@ -52,8 +52,8 @@ from flujo_aros.settings import current_settings
 T = TypeVar("T")
 
 _PUT_OFF: Final = (
-    "the provider has put the reply off (background mode), and an agent without tools does not wait for it; "
-    "take the background mode out of its model_settings, or give the step a pydantic-ai agent of your own"
+    "the provider deferred the reply (background mode), and an agent without tools does not wait for "
+    "it; remove the background mode from its model_settings, or give the step your own pydantic-ai agent"
 )
 _DONE: Final = "Final result processed."
 """What pydantic-ai answers to the call of an output tool."""

@@ -238,7 +238,7 @@ def most_for_call(name: str, output_tokens: int | None, *, caches: bool = False)
         return f"no price is known for {name}; {_CAP if counted(name) else _UNCOUNTED}"
     found, info = known
     if info.context_window is None:
-        return f"how much {name} can read at most is not known; {_CAP}"
+        return f"the context size of {name} is unknown; {_CAP}"
     if output_tokens is None:
         return f"a reply of {name} may have any length; set `max_tokens` in `model_settings`"
     window, now = info.context_window, datetime.now(UTC)

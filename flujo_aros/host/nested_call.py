@@ -207,12 +207,12 @@ class ModelAnswers:
     def _parameters(self, ask: Ask, model: Model) -> ModelRequestParameters:
         """What the model is asked for. Raises `UsageError` if it cannot be asked so."""
         if ask.in_conversation and not self.conversation:
-            message = "the messages of the run are not known, so that its question cannot be asked again"
+            message = "the messages of the run are unknown, so its question cannot be asked again"
             raise UsageError(message)
         if not ask.enforced:
             return TEXT
         if not profile_of(model).get("supports_json_schema_output"):
-            message = f"the model {model.model_name} cannot be made to follow a schema"
+            message = f"the model {model.model_name} has no mode that enforces a schema"
             raise UsageError(message)
         return schema_request(ask.contract, "native").put_into(TEXT)
 

@@ -215,7 +215,7 @@ class RecordedModel(WrapperModel):
                     if ended.fault is not None:
                         return CallMade(_fault(ended.fault, stream.get()))
                     if not was_read:
-                        raise asyncio.CancelledError("the stream was left before its end")
+                        raise asyncio.CancelledError("the stream was closed before its end")
                     return _made(stream.get())
             except PROVIDER_FAULTS as error:
                 failed = error

@@ -245,7 +245,7 @@ async def _directly(agent: DirectAgent[T], ask: _Asked, record: RunRecord) -> Ou
         sent = agent.request is not None and agent.request.mode == "native"
         return _failed(error, record, schema_sent=sent)
     except UserError as error:
-        message = f"the agent cannot be run as described: {str(error).rstrip('.')}"
+        message = f"the agent cannot run as specified: {str(error).rstrip('.')}"
         hint = "; set `output_mode: auto`" if "not supported by this model" in message else ""
         raise UsageError(f"{message}{hint}") from error
     if isinstance(outcome, Accepted):

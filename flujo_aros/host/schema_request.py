@@ -76,7 +76,7 @@ def first_form(model: Model, parameters: ModelRequestParameters, record: RunReco
     words = None if why is None else in_words(parameters)
     if why is None or words is None:
         return parameters
-    _report(record, parameters, f"{why} earlier in this run; asked in words at once")
+    _report(record, parameters, f"{why} earlier in this run; prompted with the schema instead")
     return words
 
 
@@ -94,7 +94,7 @@ def next_form(
         why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
         record.options.refusals[_key(model, parameters)] = why
         record.tally.count_own()
-        _report(record, parameters, f"{why}; asked in words instead")
+        _report(record, parameters, f"{why}; prompted with the schema instead")
     return words
 
 
@@ -104,7 +104,7 @@ def remember(error: Exception, model: Model, contract: Contract[Any], record: Ru
         return False
     why = f"the provider of {model.model_name} refused the schema ({detail_of(error)})"
     record.options.refusals[_key_of(model, contract)] = why
-    record.exchange.schema_refused = f"{why}; asked in words instead"
+    record.exchange.schema_refused = f"{why}; prompted with the schema instead"
     return True
 
 
@@ -160,7 +160,7 @@ def refuse_misfit(contract: Contract[Any], ladder: Ladder, request: ModelRequest
     mode = parameters.output_mode
     if contract.mode in _PART_OF_TEXT and (mode == "native" or (mode == "tool" and not parameters.allow_text_output)):
         message = (
-            f"a {contract.mode} output is a part of a text, but the agent asks for its output in {mode} mode; "
+            f"a {contract.mode} output is part of a text, but the agent asks for its output in {mode} mode; "
             "give the agent output_type=contract.as_output(), or output_type=str"
         )
         raise UsageError(message)

@@ -198,7 +198,7 @@ class _Blame:
     ) -> None:
         if error is not None:
             error.add_note(
-                f"Rule {self.rule.code} failed on {self.source}. That is a mistake in the rule, not in your file."
+                f"Rule {self.rule.code} failed on {self.source}. That is a bug in the rule, not in your file."
             )
 
 

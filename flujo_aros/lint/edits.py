@@ -314,7 +314,7 @@ def fix_text(text: str, find: Callable[[str], Iterable[Finding]], at_least: Appl
         text = apply_edits(text, {edit for fix, _ in chosen for edit in fix.edits})
         applied += [finding for _, finding in chosen]
     codes = ", ".join(sorted({finding.code for finding in applied}))
-    raise RuntimeError(f"the fixes of {codes} do not come to an end after {MAX_PASSES} passes")
+    raise RuntimeError(f"the fixes of {codes} do not converge after {MAX_PASSES} passes")
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:

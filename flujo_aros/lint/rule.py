@@ -17,7 +17,7 @@ SECTIONS: Final = ("What it does", "Why is this bad", "Example", "Use instead", 
 """The heads that the documentation of every rule has, in this order."""
 
 _SUGGESTS_A_NAME: Final = (
-    "Where one name comes close, the fix writes it. Only you know whether that is what was meant, so it is unsafe."
+    "If a known name is close, the fix writes it. Only you know whether that name was meant, so the fix is unsafe."
 )
 _NO_FIX: Final = "There is no fix: only you know what was meant."
 

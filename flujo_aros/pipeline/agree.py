@@ -63,9 +63,9 @@ def _are_wordings(given: object) -> bool:
 
 
 _WORDED: Final = f"a number from 2 to {len(WORDINGS)}, or a list of strings with {{input}} in them"
-_BY_FIELD: Final = "Whether one more reading asks for each field in a call of its own."
-_WORDINGS: Final = "In how many other words the reading is asked, or strings with {input} in them."
-_NEED: Final = "A share of the readings such as 0.66, or a number of them."
+_BY_FIELD: Final = "Whether one more reading asks for each field in a separate call."
+_WORDINGS: Final = "The number of wordings in which the reading is asked, or strings that contain {input}."
+_NEED: Final = "The share of the readings that must agree, such as 0.66, or their number."
 
 
 @known_options
@@ -103,7 +103,7 @@ class Agree(Common):
     by_field: Annotated[bool, pydantic.Field(description=_BY_FIELD)] = False
     need: Annotated[float | int, pydantic.Field(description=_NEED), Option(words="a number")] = 2 / 3
     contested: Contested = "refuse"
-    at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run side by side.")] = 1
+    at_once: Annotated[int, Ge(1), pydantic.Field(description="How many readings may run at the same time.")] = 1
     kind: str = field(default="agree", init=False, repr=False)
     asked_models: tuple[str, ...] = field(default=(), init=False, repr=False)
     """The models that the reading is asked of, in their order."""
@@ -147,7 +147,7 @@ class Agree(Common):
         if self.reading is not None and not isinstance(cast("object", self.reading), Step):
             yield "`reading` is a step with an agent"
         if len({step.name for step in self.readings}) < len(self.readings):
-            yield "each reading needs a name of its own"
+            yield "each reading needs a unique name"
         if isinstance(self.wordings, int) and not 2 <= self.wordings <= len(WORDINGS):
             yield f"wordings must be {_WORDED}"
         if self.asked_models and self.reading is not None and not isinstance(self.reading.agent, AgentSpec):

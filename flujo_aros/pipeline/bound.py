@@ -138,7 +138,7 @@ def _agent(step: Step, name: str) -> Bound:
     calls = (1 + repairs) * step.max_iterations
     if not isinstance(agent, AgentSpec) or not agent.is_direct:
         who = "an agent with tools" if isinstance(agent, AgentSpec) else "an Agent of your own"
-        why = f"step {name!r}: {who} asks as often as it likes; limit it with `usage_limits: {{max_cost: …}}`"
+        why = f"step {name!r}: {who} may make any number of calls; limit it with `usage_limits: {{max_cost: …}}`"
         return Bound(calls, None, open=(name,), unpriced=(why,))
     cost = _cost(step, agent, repairs)
     if isinstance(cost, str):

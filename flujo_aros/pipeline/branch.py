@@ -55,7 +55,7 @@ class Branch(Common):
         if not bodies and self.default_branch is None:
             problems.append("it has no branches")
         if self.default_branch is not None and _DEFAULT in bodies:
-            problems.append("it has a branch 'default' beside its default_branch; name the branch in another way")
+            problems.append("it has both a branch 'default' and a default_branch; rename the branch")
         for problem in problems:
             self.refuse(problem)
 

@@ -82,7 +82,7 @@ class Budget:
         await waiter
 
     def _used_up(self, limit: str, key: str) -> str:
-        return f"no further model call: {self.what} may use {limit}, and they are used up; raise usage_limits.{key}"
+        return f"no further model call: {self.what} may use {limit}, all of which are used; raise usage_limits.{key}"
 
 
 @dataclass(slots=True)

@@ -182,15 +182,15 @@ class Builtin:
 BUILTINS: Final[Mapping[str, Builtin]] = {
     builtin.name: builtin
     for builtin in (
-        Builtin("passthrough", passthrough, "hands on its input untouched"),
+        Builtin("passthrough", passthrough, "returns its input unchanged"),
         Builtin("echo", passthrough, "the same as passthrough"),
-        Builtin("stringify", stringify, "turns its input into text"),
-        Builtin("wrap_dict", wrap_dict, "puts its input under one key"),
-        Builtin("ensure_object", ensure_object, "turns its input into an object"),
-        Builtin("append", append, "puts an item at the end of a list"),
-        Builtin("check_user_confirmation", check_user_confirmation, 'says "approved" or "denied" of an answer'),
+        Builtin("stringify", stringify, "converts its input to a string"),
+        Builtin("wrap_dict", wrap_dict, "wraps its input in an object under one key"),
+        Builtin("ensure_object", ensure_object, "converts its input to an object"),
+        Builtin("append", append, "appends an item to a list"),
+        Builtin("check_user_confirmation", check_user_confirmation, 'converts an answer to "approved" or "denied"'),
         Builtin("check_user_confirmation_sync", check_user_confirmation, "the same as check_user_confirmation"),
-        Builtin(EXTRACT, None, "asks a model to take from a text what a schema wants"),
+        Builtin(EXTRACT, None, "asks a model to extract the fields of a schema from a text"),
     )
 }
 """Every built-in by its short name. None has side effects."""

@@ -106,10 +106,10 @@ class Cached(Common):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.step, Human):
-            self.refuse("an answer of a person cannot be cached; ask anew, or use `sink_to`")
+            self.refuse("a person's answer cannot be cached; ask again, or store it with `sink_to`")
         body = as_body(self.step, name=self.name)
         if has_conversation(body):
-            self.refuse("a step with use_history cannot be cached; its input is not all it sees")
+            self.refuse("a step with use_history cannot be cached; its reply depends on more than its input")
         object.__setattr__(self, "_body", body)
         object.__setattr__(self, "_fingerprint", fingerprint(body))
         object.__setattr__(self, "_running", _Running())

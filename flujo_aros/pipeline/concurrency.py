@@ -120,8 +120,8 @@ def _same(one: Any, other: Any) -> bool:
 def _conflict(first: str, one: Write, second: str, other: Write) -> str:
     place = ".".join(one[0] if len(one[0]) < len(other[0]) else other[0])
     return (
-        f"{first!r} and {second!r} both write context.{place}, and not the same; let only one of them write it, "
-        "or name a merge_strategy: overwrite, keep_first or no_merge"
+        f"{first!r} and {second!r} both write different values to context.{place}; let only one of them "
+        "write it, or set a merge_strategy: overwrite, keep_first or no_merge"
     )
 
 
@@ -162,7 +162,7 @@ def _concat(values: Mapping[str, Any]) -> Any:
         return "".join(parts)
     if all(isinstance(part, (list, tuple)) for part in parts):
         return [each for part in parts for each in part]
-    raise UsageError("reduce: concat needs a list from each branch, or a text from each")
+    raise UsageError("reduce: concat needs a list from each branch, or a string from each")
 
 
 def _majority(values: Mapping[str, Any]) -> Any:

@@ -130,7 +130,9 @@ class Evaluation(ast.NodeVisitor):
     def _did(self, node: ast.expr, amount: int) -> None:
         self.left -= amount
         if self.left < 0:
-            raise WrongExpression(node, "the expression does too much work; prepare the data in a callable step")
+            raise WrongExpression(
+                node, "the expression takes too many steps to evaluate; prepare the data in a callable step"
+            )
 
     def _maybe(self, node: ast.expr) -> Any:
         try:
@@ -149,7 +151,7 @@ class Evaluation(ast.NodeVisitor):
             return self.names[name]
         if name in CONSTANTS:
             return CONSTANTS[name]
-        where = f"; it is known {VARIABLES[name]} only" if name in VARIABLES else nearest(name, self.names)
+        where = f"; it exists only {VARIABLES[name]}" if name in VARIABLES else nearest(name, self.names)
         raise _Missing(node, f"there is no {name!r} here{where}")
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -211,7 +213,7 @@ class Evaluation(ast.NodeVisitor):
                 holds = compare(before, after)
             except TypeError:
                 raise WrongExpression(
-                    node, f"`{sign}` does not go with {kind_of(before)} and {kind_of(after)}"
+                    node, f"`{sign}` does not support {kind_of(before)} and {kind_of(after)}"
                 ) from None
             if not holds:
                 return False
@@ -258,7 +260,7 @@ class Evaluation(ast.NodeVisitor):
         source: Any = self.value(loop.iter)
         if _is_list(source):
             return self._turns(node, name, source, loop.ifs)
-        raise WrongExpression(loop.iter, f"`for` goes through a list, not through {kind_of(source)}")
+        raise WrongExpression(loop.iter, f"`for` iterates over a list, not {kind_of(source)}")
 
     def _turns(self, node: ast.GeneratorExp, name: str, source: Iterable[Any], ifs: list[ast.expr]) -> Iterator[Any]:
         for element in source:
@@ -279,7 +281,7 @@ class Evaluation(ast.NodeVisitor):
         name = cast("ast.Name", node.func).id
         if name == "len" and not any(isinstance(each, Sized) for each in arguments):
             raise WrongExpression(
-                node, f"`len` counts a text, a list or an object, not {kind_of(*arguments[:1] or (None,))}"
+                node, f"`len` takes a string, a list or an object, not {kind_of(*arguments[:1] or (None,))}"
             )
         return FUNCTIONS[name](*arguments)
 
@@ -289,10 +291,10 @@ class Evaluation(ast.NodeVisitor):
         if called.attr == "get":
             members = members_of(obj)
             if members is None:
-                raise WrongExpression(node, f"`.get` reads an object, not {kind_of(obj)}")
+                raise WrongExpression(node, f"`.get` works on an object, not on {kind_of(obj)}")
             return members.get(*arguments)
         if not isinstance(obj, str):
-            raise WrongExpression(node, f"`.{called.attr}` works on a text, not on {kind_of(obj)}")
+            raise WrongExpression(node, f"`.{called.attr}` works on a string, not on {kind_of(obj)}")
         self._did(node, len(obj) // 16)
         return TEXT_METHODS[called.attr](obj, *arguments)
 
@@ -496,7 +498,7 @@ def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
         return _call_mistake(node)
     if isinstance(node, ast.GeneratorExp):
         plain = len(node.generators) == 1 and isinstance(node.generators[0].target, ast.Name)
-        return None if plain else "one `for NAME in …` is all that an expression may have"
+        return None if plain else "an expression may have only one `for NAME in …`"
     if isinstance(node, ast.Attribute):
         return no_such_data(node.attr)
     if isinstance(node, (ast.Subscript, ast.UnaryOp, ast.BinOp, *_SHAPES)):
@@ -506,14 +508,14 @@ def _mistake(node: ast.expr, names: frozenset[str]) -> str | None:
 
 def _call_mistake(node: ast.Call) -> str | None:
     if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
-        return "a call takes plain arguments only"
+        return "a call takes positional arguments only"
     if isinstance(node.func, ast.Name):
         known = node.func.id in FUNCTIONS
         return None if known else nearest(node.func.id, FUNCTIONS).after(f"there is no function {node.func.id!r}")
     if isinstance(node.func, ast.Attribute):
         known = node.func.attr in METHODS
         return None if known else nearest(node.func.attr, METHODS).after(f"there is no method {node.func.attr!r}")
-    return "only functions and methods known by name can be called"
+    return "only built-in functions and methods can be called, by name"
 
 
 def _chains(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[ast.Name, tuple[str | int, ...]]]:

@@ -229,7 +229,7 @@ class Execution:
                 self.ledger.excuse(ended.name, slot.name)
             return self._written(step, settlement, frame, slot)
         slot.input_trust = ended.input_trust or Trust.CLEAN  # what the step itself has read is not in this value
-        why = settlement.error or (settlement.outcome and _headline(settlement.outcome)) or "it gave no result"
+        why = settlement.error or (settlement.outcome and _headline(settlement.outcome)) or "it returned no result"
         replaced = replace(_from_fallback(ended), stages=settlement.stages, attempts=settlement.attempts, replaced=why)
         replaced = replace(replaced, messages=self.ledger.said_in(ended.name))
         return self._written(step, replaced, frame, slot)
@@ -457,8 +457,8 @@ def _own_writes(step: PipelineStep, settlement: Settlement[Any], name: str) -> l
         members = members_of(value)
         if members is None:
             raise UsageError(
-                f"step {name!r} has updates_context, but its value is {kind_of(value)} and no mapping; "
-                "set sink_to, or wrap the value"
+                f"step {name!r} has updates_context, but its value is {kind_of(value)}, not "
+                "a mapping; set sink_to, or wrap the value"
             )
         writes += members
     if step.sink_to is not None:

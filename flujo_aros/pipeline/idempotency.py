@@ -30,7 +30,7 @@ def idempotency_key(*parts: object) -> str:
     """
     step = _step.get()
     if step is None:
-        raise UsageError("idempotency_key() is called outside of a run: only a step that runs has a key")
+        raise UsageError("idempotency_key() was called outside a run: only a running step has a key")
     return str(uuid5(_NAMESPACE, "\0".join((*step, *map(str, parts)))))
 
 

@@ -122,7 +122,7 @@ class Import(Common):
         except PauseRun as pause:
             if self.propagate_hitl:
                 raise
-            message = f"step {pause.step!r} wants to pause the run, but propagate_hitl is off"
+            message = f"step {pause.step!r} asks to pause the run, but propagate_hitl is off"
             return Settlement(None, error=message)
         if not ended.ok:
             return self._failed(ended, given, context)

@@ -149,7 +149,7 @@ class StepContext:
     def own_shared(self) -> SharedContext:
         """A context for the steps inside this one, whose writes are kept apart until this step has succeeded."""
         if self.shared is None:
-            raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
+            raise AssertionError(f"step {self.name!r} runs nested steps outside a run")
         return self.shared.fork()
 
     async def run_body(
@@ -193,7 +193,7 @@ class StepContext:
         said: Conversation = (),
     ) -> BodyResult:
         if self.bodies is None:
-            raise AssertionError(f"step {self.name!r} runs nested steps outside of a run")
+            raise AssertionError(f"step {self.name!r} runs nested steps outside a run")
         merged = {**self.variables, **variables} if inherit else variables
         return await self.bodies(
             body,
@@ -379,7 +379,7 @@ class Common(Generic[T]):
     on_degraded: OnDegraded | None = None
     updates_context: bool = False
     mergeable_output: bool | None = None
-    sink_to: Annotated[str, Option(words="a dotted path in the context such as result.text")] | None = None
+    sink_to: Annotated[str, Option(words="a dotted path in the context, such as result.text")] | None = None
     checks: Annotated[Sequence[Check], _CHECKS] = ()
     fallback: Annotated[PipelineStep, STEP] | None = None
     usage_limits: Annotated[StepLimits, _LIMITS] | None = None
@@ -456,14 +456,14 @@ def _shared() -> frozenset[str]:
 def check_name(name: object) -> None:
     """Raise a `UsageError` for what is no name of a step."""
     if not isinstance(name, str) or not STEP_NAME.fullmatch(name):
-        raise UsageError(f"not a name for a step: {name!r}; use one line without quotes, braces and `/`")
+        raise UsageError(f"not a valid step name: {name!r}; use one line without quotes, braces and `/`")
 
 
 def _problems(step: Common) -> Iterator[tuple[str, str]]:
     if step.sink_to is not None and step.sink_to.count(".") >= MAX_LEVELS:
         yield "sink_to", f"sink_to has at most {MAX_LEVELS} names with dots between them"
     elif step.sink_to is not None and not SINK.fullmatch(step.sink_to):
-        yield "sink_to", f"sink_to is a dotted path in the context such as result.text, not {step.sink_to!r}"
+        yield "sink_to", f"sink_to is a dotted path in the context, such as result.text, not {step.sink_to!r}"
     for check in cast("Sequence[object]", step.checks):
         if not callable(check):
             words = f'a check is a function of the value, not {check!r}; `check("output.total > 0")` makes one'
@@ -521,7 +521,7 @@ class Pipeline(Generic[T]):
     ) -> None:
         refuse_wrong("Pipeline", _OF_PIPELINES, steps=steps, description=description)
         if not isinstance(cast("object", name), str):
-            raise UsageError(f"Pipeline: name must be a text, not {name!r}")
+            raise UsageError(f"Pipeline: name must be a string, not {name!r}")
         object.__setattr__(self, "steps", tuple(steps))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "description", description)
@@ -532,7 +532,7 @@ class Pipeline(Generic[T]):
             raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} has no steps")
         for step in cast("tuple[object, ...]", self.steps):
             if not isinstance(step, (Common, PipelineStep)):
-                raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} is made of steps, not of {step!r}")
+                raise UsageError(f"{'the body' if body else 'pipeline'} {name!r} consists of steps, not of {step!r}")
         mistakes = find_mistakes(self.steps, outer=None) if body else _all_mistakes(self.steps, ())
         messages = [mistake.message for mistake in mistakes]
         if messages:
@@ -602,7 +602,7 @@ def find_mistakes(steps: Sequence[PipelineStep], outer: Collection[str] | None =
 
 def name_is_taken(name: str, first: int) -> str:
     """What is said of a step whose name an earlier one has, the one at this index."""
-    return f"step name {name!r} is taken by step {first + 1}; each step needs its own"
+    return f"step name {name!r} is already used by step {first + 1}; each step needs a unique name"
 
 
 def _wrong_afterwards(
@@ -650,5 +650,5 @@ def _wrong(
     if knows_all and reference.name not in before:
         return nearest(reference.name, before).after(f"there is no step {short(reference.name)}")
     if reference.attribute not in (None, "output"):
-        return f"a step has only `output`: write steps.{reference.name}.output"
+        return f"`output` is the only attribute of a step: write steps.{reference.name}.output"
     return None

@@ -226,7 +226,7 @@ def _instead(found: object) -> str:
     """What to write where an agent is named in the place of a function."""
     if not inspect.iscoroutinefunction(getattr(found, "run", None)):
         return ""
-    return "; only a pydantic-ai Agent can be named here, and only as what a step `uses`; otherwise name a function"
+    return "; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step; otherwise name a function"
 
 
 def _where(error: ImportError) -> str:

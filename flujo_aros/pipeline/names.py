@@ -162,7 +162,7 @@ def _cut(text: str) -> str:
 def no_such_data(name: str) -> str | None:
     """What is wrong with Python's own names after a dot: data has none of them."""
     if name.startswith("__") and name.endswith("__"):
-        return f"{short(name)} is no data; write ['{_cut(name)}'] if an object really has such a key"
+        return f"{short(name)} is not a data key; write ['{_cut(name)}'] if an object really has such a key"
     return None
 
 

@@ -136,7 +136,7 @@ class Option:
     def _checked(self, value: Any) -> Any:
         if self.fits is None or self.fits(value):
             return value
-        raise PydanticCustomError("option", "not what the option must be")
+        raise PydanticCustomError("option", "not a valid value for the option")
 
 
 def anything(value: Any) -> bool:  # noqa: ARG001 - as all that ask about a value
@@ -370,7 +370,7 @@ def _words(annotation: Any) -> str:
         above = next((f" above {each.gt}" for each in bounds if isinstance(each, Gt)), "")
         return f"a {'whole ' if bare is int else ''}number{least}{above}"
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return "a mapping with texts as keys"
+        return "a mapping with strings as keys"
     if isinstance(origin, type) and issubclass(origin, Sequence) and arguments[:1] == (str,):
         return "a list of names"
     return ""

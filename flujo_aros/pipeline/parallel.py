@@ -179,7 +179,7 @@ class Parallel(Common):
                 near = nearest(name, self.branches)
                 yield "field_mapping", near.after(f"field_mapping: there is no branch {name!r}")
         if isinstance(self.reduce, str) and self.reduce not in REDUCERS and not REFERENCE.fullmatch(self.reduce):
-            yield "name", nearest(self.reduce, REDUCERS).after(f"there is no way to reduce {self.reduce!r}")
+            yield "name", nearest(self.reduce, REDUCERS).after(f"unknown value for reduce: {self.reduce!r}")
 
 
 _SCOPE_WORDS: Final = "use one line without quotes, braces and `/`"
@@ -190,5 +190,5 @@ def check_scopes(names: Mapping[str, object]) -> list[str]:
     from flujo_aros.pipeline.model import STEP_NAME
 
     return [
-        f"not a name for a branch: {name!r}; {_SCOPE_WORDS}" for name in names if not STEP_NAME.fullmatch(str(name))
+        f"not a valid branch name: {name!r}; {_SCOPE_WORDS}" for name in names if not STEP_NAME.fullmatch(str(name))
     ]

@@ -214,7 +214,7 @@ def _stage_sentences(error: ValidationError) -> Iterator[str]:
         elif detail["type"] == "union_tag_not_found":
             yield f"{place}: a stage is a name, or a mapping with `stage: NAME`"
         elif detail["type"] == "extra_forbidden":
-            yield f"{place}: there is no such option"
+            yield f"{place}: unknown option"
         else:
             yield f"{place}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
@@ -223,8 +223,8 @@ def _check_precheck(precheck: dict[str, Any] | None) -> None:
     for key, value in (precheck or {}).items():
         if key not in _PRECHECK_KEYS:
             raise UsageError(
-                f"reasoning_precheck.{key} is not run here: only `enabled` and `required_context_keys` are; "
-                "judge a plan in a step of its own"
+                f"reasoning_precheck.{key} is not supported: only `enabled` and "
+                "`required_context_keys` are; evaluate plans in a separate step"
             )
         if key == "enabled" and not isinstance(value, bool):
             raise UsageError(f"reasoning_precheck.enabled must be true or false, not {value!r}")

@@ -71,14 +71,14 @@ def as_saved(value: Any, what: str) -> Any:
     if has_content(value):
         raise UsageError(
             f"the run cannot be saved: {what} holds an image or other content for a model, "
-            "which does not come back from JSON as what it was"
+            "which does not survive a round trip through JSON"
         )
     try:
         return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="strings")
     except PydanticSerializationError as error:
         raise UsageError(
-            f"the run cannot be saved: {what} gave a value that is not plain data ({error}); "
-            "hand on plain data or pydantic models in a run that is durable, or that asks a person"
+            f"the run cannot be saved: {what} returned a value that is not plain data ({error}); in a "
+            "run that is durable or that asks a person, use plain data or pydantic models"
         ) from error
 
 

@@ -268,7 +268,7 @@ class InputTemplate:
     def _absent(self, names: Mapping[str, Any]) -> dict[str, Any]:
         """What stands for the variables that are asked for and not there: it says so when it is used."""
         return {
-            name: ENVIRONMENT.undefined(f"there is no {name!r} here; it is known {VARIABLES[name]} only")
+            name: ENVIRONMENT.undefined(f"there is no {name!r} here; it exists only {VARIABLES[name]}")
             for name in self._parsed.variables
             if name not in names
         }
@@ -461,7 +461,7 @@ def _mistake(node: nodes.Node, bound: Collection[str]) -> str | None:
             return f"`{node.operator}` is not allowed in a template; compute it in a callable step"
         return _WORDS.get(type(node), f"{type(node).__name__.lower()} is not allowed in a template")
     if isinstance(node, nodes.Getattr):
-        never = f"{short(node.attr)} is never data; no template reaches it" if node.attr.startswith("__") else None
+        never = f"{short(node.attr)} is not data; templates cannot access it" if node.attr.startswith("__") else None
         return no_such_data(node.attr) or never
     if isinstance(node, nodes.Test) and node.name not in ENVIRONMENT.tests:
         return nearest(node.name, ENVIRONMENT.tests).after(f"there is no test {short(node.name)}")

@@ -62,7 +62,7 @@ def refuse_content(value: Any) -> None:
     """Raise a `TypeError` for a value that cannot be written as text: it is or holds an image or the like."""
     if not isinstance(value, (str, int, float)) and has_content(value):
         kind = type(value).__name__
-        raise TypeError(f"{kind} is or holds an image or other content that cannot be written as text; {AS_CONTENT}")
+        raise TypeError(f"{kind} is or contains an image or other content that cannot be written as text; {AS_CONTENT}")
 
 
 def as_parts(value: Any) -> list[Any] | None:

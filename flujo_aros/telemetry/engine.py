@@ -108,7 +108,7 @@ def _prepare_file(url: URL, *, create: bool) -> None:
         make_folder_of(file)
         new = create and make_private(file)
     except OSError as error:
-        message = f"the journal {file} cannot be created: {error.strerror or error}; set AROS_JOURNAL to another place"
+        message = f"the journal {file} cannot be created: {error.strerror or error}; set AROS_JOURNAL to another path"
         raise UsageError(message) from error
     if not new:
         _keep_private(file)

@@ -34,7 +34,7 @@ NEXT: Final = {
 """What a user can do about each reason."""
 
 _NEXT_OF: Final = {
-    "json": "Say in the prompt that there must be nothing but valid JSON between the tags, or set max_retries.",
+    "json": "Tell the model in the prompt to write only valid JSON between the tags, or set max_retries.",
     "missing_tag": "Say in the prompt which tags are expected and what belongs between them, or set max_retries.",
     "empty_payload": "Say in the prompt what belongs between the tags, or set max_retries.",
     "nested_tag": "Choose a tag that the answer has no reason to mention.",

@@ -229,5 +229,5 @@ def open_journal(named: str | None, *, secrets: Sequence[str] = (), create: bool
     except UsageError as error:
         if named or not create:
             raise
-        _log.warning("%s; AROS_JOURNAL=off does without", error)
+        _log.warning("%s; AROS_JOURNAL=off turns it off", error)
         return None

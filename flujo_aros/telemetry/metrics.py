@@ -52,7 +52,7 @@ METRICS: Final = (
     Metric("aros.steps", "counter", "{step}", (*_STEP, "kind", "trust"), "Steps that settled."),
     Metric("aros.step.duration", "histogram", "s", (*_STEP, "kind"), "How long steps took.", _SECONDS),
     Metric("aros.step.calls", "histogram", "{call}", _STEP, "Model calls of a step, repairs included.", _CALLS),
-    Metric("aros.step.tokens", "histogram", "{token}", _STEP, "Tokens of a step, in and out.", _TOKENS),
+    Metric("aros.step.tokens", "histogram", "{token}", _STEP, "Input and output tokens of a step.", _TOKENS),
     Metric("aros.step.cost", "histogram", "USD", _STEP, "Cost of a step, where prices are known.", _DOLLARS),
     Metric(
         "aros.readings",
@@ -68,14 +68,19 @@ METRICS: Final = (
         "counter",
         "{stage}",
         ("stage", "because"),
-        "Stages beyond the repair of the reply that began.",
+        "Stages started after the reply could not be repaired.",
     ),
     Metric("aros.stage.duration", "histogram", "s", ("stage", "outcome"), "How long stages took.", _SECONDS),
     Metric("aros.calls", "counter", "{call}", ("stage", "model", "fault"), "Model calls."),
     Metric("agent.usage", "counter", "{token}", ("stage", "model", "direction"), "Tokens of model calls."),
     Metric("aros.cost", "counter", "USD", ("stage", "model"), "Cost of model calls, where prices are known."),
     Metric(
-        "aros.time_to_first_partial", "histogram", "s", ("model",), "From a call to the first piece shown.", _SECONDS
+        "aros.time_to_first_partial",
+        "histogram",
+        "s",
+        ("model",),
+        "Time from a call to the first part shown.",
+        _SECONDS,
     ),
     Metric("aros.gate.violations", "counter", "{violation}", ("pipeline",), "Completed runs with an unsettled step."),
 )

@@ -37,7 +37,7 @@ class Verdict:
 class Replayed:
     """How one recorded reply, with the replies that followed it, is read now.
 
-    `outcome` is None where the ladder would ask for a reply that was not recorded; `missing` is that ask.
+    `outcome` is None where the ladder would need a reply that was not recorded; `missing` is that ask.
     """
 
     step: str

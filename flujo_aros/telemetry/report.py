@@ -92,7 +92,7 @@ def shown_value(chapter: Chapter, story: Story) -> Shown | None:
     except UsageError as error:
         return Shown(why_not=f"The journal keeps no values, and this one cannot be read again: {error}.")
     if found is NOT_JSON:
-        return Shown(why_not="The journal keeps no values, and the recorded replies do not read as the same one now.")
+        return Shown(why_not="The journal keeps no values, and the recorded replies no longer read as the same value.")
     lines = list(_lines(found, final))
     value = lines[:_MOST_ROWS]
     return Shown(tuple(value), len(lines) - len(value), final.trust or "", final.stage)
@@ -101,7 +101,7 @@ def shown_value(chapter: Chapter, story: Story) -> Shown | None:
 def _read_again(chapter: Chapter, final: JournalReading, story: Story) -> Any:
     """What was accepted, from its own reply or, where it was put together, from all of them."""
     if not final.text or not final.whole:
-        raise UsageError("its reply was not kept as a whole")
+        raise UsageError("its reply was not kept in full")
     contract = recorded_contract(story.contracts.get(final.schema_hash or "", ""))
     cut = True if final.finish_reason in _CUT else None
     if final.stage not in _PUT_TOGETHER:

@@ -45,7 +45,7 @@ class Exchange:
 
     `text` is the reply; `tool` the tool that it is an argument of. `wait` and `pause` are seconds before the reply and
     between two pieces of it; `stall` are seconds once, in the middle. `error` ends it: before anything has come, or,
-    with `sent` (a share of the text, 0 to 1), after that much of a streamed reply. `cancelled`: whoever asks is
+    with `sent` (a share of the text, 0 to 1), after that much of a streamed reply. `cancelled`: the caller is
     cancelled while it waits.
     """
 
@@ -166,10 +166,10 @@ def _refused(rng: random.Random) -> Exception:
 
 
 _ALL: Final = (
-    Fault("slow", "a minute or two before anything comes", lambda e, _, r: replace(e, wait=r.uniform(10, 120))),
+    Fault("slow", "a minute or two before anything arrives", lambda e, _, r: replace(e, wait=r.uniform(10, 120))),
     Fault("hang", "nothing for an hour, then the reply", lambda e, _, __: replace(e, wait=_HOUR)),
     Fault("stall", "an hour of silence in mid-stream", lambda e, _, __: replace(e, stall=_HOUR)),
-    Fault("lost", "the connection is lost before anything has come", _failing(_lost)),
+    Fault("lost", "the connection is lost before anything arrives", _failing(_lost)),
     Fault("cut_stream", "the connection is lost in mid-stream", _cut_stream),
     Fault("rate_limited", "429, half of them with Retry-After", _failing(_rate_limited)),
     Fault("server_error", "500, 502, 503 or 529", _failing(_server_error)),
@@ -177,13 +177,13 @@ _ALL: Final = (
     Fault("schema_refused", "400: the schema is too large for the provider", _schema_refused),
     Fault("malformed", "the answer under one of the noises of `NOISES`", _malformed),
     Fault("truncated", "cut by the token limit", _truncated),
-    Fault("huge", "flooded with as many characters as `huge` says", _huge),
+    Fault("huge", "a reply of as many characters as `huge` says", _huge),
     Fault("empty", "nothing at all, and the model stopped by itself", lambda e, _, __: replace(e, text="")),
-    Fault("wrong_schema", "valid JSON that is not what was asked for", _wrong_schema),
+    Fault("wrong_schema", "valid JSON that does not match the request", _wrong_schema),
     Fault("wrong_tool", "a call of a tool that does not exist", _wrong_tool),
-    Fault("wrong_usage", "usage that is missing, negative, absurd or half there", _wrong_usage),
+    Fault("wrong_usage", "usage that is missing, negative, absurd or incomplete", _wrong_usage),
     Fault("content_filter", "the reply is withheld by a filter", _failing(_refused)),
-    Fault("cancelled", "whoever asks is cancelled while it waits", lambda e, _, __: replace(e, cancelled=True)),
+    Fault("cancelled", "the caller is cancelled while it waits", lambda e, _, __: replace(e, cancelled=True)),
 )
 FAULTS: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _ALL}
 """Every fault by its name."""

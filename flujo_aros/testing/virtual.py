@@ -81,7 +81,7 @@ class _Clock(selectors.DefaultSelector):
         if timeout is None:
             ready = super().select(_REAL_PATIENCE)
             if not ready:
-                raise Hang(f"nothing will ever happen again; {self._waiting()}")
+                raise Hang(f"deadlock: nothing more can happen; {self._waiting()}")
             return ready
         if self.now + timeout > self.deadline:
             raise Hang(f"not done within {self.deadline:g} virtual seconds; {self._waiting()}")

@@ -59,8 +59,8 @@ def test_history_is_for_agents() -> None:
     text = f"steps: [{steps}]"
     warnings = parse_blueprint(text, allow=["builtins"]).warnings
     assert [warning.partition(": ")[2] for warning in warnings] == [
-        "'use_history' is passed over: it is for steps with an agent",
-        "'use_history' is passed over: it is for steps with an agent",
+        "'use_history' is ignored: it is for steps with an agent",
+        "'use_history' is ignored: it is for steps with an agent",
     ]
 
 
@@ -68,4 +68,4 @@ def test_history_is_for_agents() -> None:
 def test_what_flujo_says_of_a_conversation_beyond_that_is_a_warning(key: str) -> None:
     text = TALK.replace("conversation: true", f"conversation: true\n      {key}")
     (warning,) = parse_blueprint(text).warnings
-    assert "is passed over" in warning
+    assert "is ignored" in warning

@@ -323,9 +323,9 @@ class Order(BaseModel):
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (Step("s", Agent("test")), "an agent made in Python cannot be written"),
+        (Step("s", Agent("test")), "an agent built in Python cannot be written"),
         (Step("s", AgentSpec(model="m"), contract=Order), "takes a JSON Schema as a contract"),
-        (Call("s", function=lambda value: value), "has no name that a blueprint could say"),
+        (Call("s", function=lambda value: value), "has no importable name"),
         (Import("s", Pipeline([Call("a", function=len)])), "an import is written by an alias of its own"),
     ],
 )

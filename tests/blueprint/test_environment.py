@@ -92,7 +92,7 @@ steps:
     pipeline = parse_blueprint(text)
     assert "team-blue" not in repr(pipeline)
     assert [each.split(":")[1] for each in pipeline.warnings] == ["9", "11"]
-    assert all("'${AROS_TEST_TEAM}' stays as it is written" in each for each in pipeline.warnings)
+    assert all("'${AROS_TEST_TEAM}' is used literally" in each for each in pipeline.warnings)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ steps:
             "${AROS_TEST_NONE}",
             "2:19: '${AROS_TEST_NONE}' cannot run here: the environment variable AROS_TEST_NONE is not",
         ),
-        ("${AROS_TEST_NONE}", "write what counts without it: ${AROS_TEST_NONE:-VALUE}"),
+        ("${AROS_TEST_NONE}", "give a default: ${AROS_TEST_NONE:-VALUE}"),
         ("${AROS_TEST_EMPTY}", "AROS_TEST_EMPTY is empty"),
-        ("${}", "'${}' names no environment variable; write ${NAME} or ${NAME:-default}"),
-        ("${A-B}", "'${A-B}' names no environment variable"),
-        ("${A", "'${A' names no environment variable"),
+        ("${}", "'${}' is not the name of an environment variable; write ${NAME} or ${NAME:-default}"),
+        ("${A-B}", "'${A-B}' is not the name of an environment variable"),
+        ("${A", "'${A' is not the name of an environment variable"),
     ],
 )
 def test_a_reference_to_nothing_is_one_error_with_its_place_and_the_cure(written: str, said: str) -> None:

@@ -145,8 +145,8 @@ def test_a_callables_schema_is_a_check_on_its_value():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("  - {kind: StateMachine, name: s}", "t.yaml:3:12: `kind: StateMachine` is not run here; write a `loop`"),
-        ("  - {kind: tree_search, name: s}", "`kind: tree_search` is not run here; write"),
+        ("  - {kind: StateMachine, name: s}", "t.yaml:3:12: `kind: StateMachine` is not supported; write a `loop`"),
+        ("  - {kind: tree_search, name: s}", "`kind: tree_search` is not supported; write"),
         (
             "  - {name: s, uses: flujo.builtins.wrapdict}",
             "there is no built-in 'flujo.builtins.wrapdict'; did you mean",
@@ -215,7 +215,10 @@ def test_keys_of_flujo_that_change_nothing_here_are_warnings_and_unknown_ones_mi
     [
         ("{name: s}", "t.yaml:3:5: step 's' cannot run: it has no agent; write `uses: agents.NAME`"),
         ("{name: s, agent: {id: my-skill}}", "t.yaml:3:27: step 's' cannot run: there is no 'my-skill' here"),
-        ("{name: s, uses: flujo.builtins.web_search}", "flujo.builtins.web_search is not run here; write a function"),
+        (
+            "{name: s, uses: flujo.builtins.web_search}",
+            "flujo.builtins.web_search is not supported; write your own function",
+        ),
         ("{name: s, uses: agents.a, input: '{{ input | shout }}'}", "there is no filter 'shout'"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_key_with_nothing_behind_it_says_nothing(text: str):
 
 
 def test_a_key_that_must_be_there_is_missing_without_a_value():
-    with pytest.raises(BlueprintError, match="name should be a text"):
+    with pytest.raises(BlueprintError, match="name should be a string"):
         strict("  - {name: , uses: agents.a}")
 
 
@@ -112,13 +112,13 @@ def test_an_agent_that_cannot_be_run_hinders_its_own_steps_only(tmp_path: Path):
         "'x' cannot run",
         "'y' cannot run",
     ]
-    assert any("max_retries should be an integer, not 'abc'; it is passed over" in line for line in warnings)
+    assert any("max_retries should be an integer, not 'abc'; it is ignored" in line for line in warnings)
 
 
 def test_a_name_that_is_taken_loads_under_another_and_is_refused():
     pipeline = lenient(f"  - {{name: s, {ECHO}}}\n  - {{name: s, {ECHO}}}")
     assert [step.name for step in pipeline.steps] == ["s", "s (2)"]
-    with pytest.raises(BlueprintError, match="name 's' is taken by step 1"):
+    with pytest.raises(BlueprintError, match="name 's' is already used by step 1"):
         Runner(pipeline).run_sync("x")
 
 
@@ -134,7 +134,7 @@ def test_what_may_not_be_imported_stays_a_mistake():
 
 
 def test_kinds_that_are_not_run_stay_mistakes_with_their_line():
-    with pytest.raises(BlueprintError, match="3:12: `kind: tree_search` is not run here"):
+    with pytest.raises(BlueprintError, match="3:12: `kind: tree_search` is not supported"):
         lenient("  - {kind: tree_search, name: s}")
 
 
@@ -161,7 +161,7 @@ def test_flujos_words_for_the_output_of_a_loop_are_what_they_mean_or_refused():
     said = Runner(strict(loop % "{fields: {goal: initial_prompt}}"))
     assert said.run_sync("x", context={"initial_prompt": "win"}).output == {"goal": "win"}
     pipeline = strict(loop % "{text: conversation_history}")
-    with pytest.raises(BlueprintError, match="no conversation is kept here"):
+    with pytest.raises(BlueprintError, match="conversations are not kept"):
         Runner(pipeline).run_sync("x")
 
 

@@ -157,7 +157,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once_in_order():
         ),
         ("steps: [3]", "t.yaml:1:9: steps.0 should be a mapping, not 3"),
         ("steps: {a: 1}", "t.yaml:1:8: steps should be a list"),
-        ("version: '9'\nsteps: [{name: a, agent: {model: m}}]", "t.yaml:1:10: this version is not known"),
+        ("version: '9'\nsteps: [{name: a, agent: {model: m}}]", "t.yaml:1:10: this version is not supported"),
     ],
 )
 def test_a_file_that_is_no_blueprint_says_why(text: str, message: str):

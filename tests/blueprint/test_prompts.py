@@ -25,7 +25,7 @@ def warnings(prompt: str, folder: Path | None = None) -> tuple[str, ...]:
 )
 def test_a_prompt_that_looks_like_a_template_is_warned_of(written: str, shown: str) -> None:
     (warning,) = warnings(f"'{written}'")
-    assert warning.startswith("blueprint:4:20: `system_prompt` is no template: the model reads ")
+    assert warning.startswith("blueprint:4:20: `system_prompt` is not a template: the model sees ")
     assert shown in warning
     assert warning.endswith("put what changes into the `input` of the step")
 
@@ -39,7 +39,7 @@ def test_a_variable_of_a_prompt_file_that_nobody_gives_is_warned_of(tmp_path: Pa
     (tmp_path / "p.md").write_text("Be {{ tone }} about {{ topic }} for {{ context.who }}.")
     told = warnings("{from_file: p.md, variables: {tone: kind}}", tmp_path)
     literal, missing = (each.partition(": ")[2] for each in told)
-    assert "no template: the model reads '{{ context.who }}' as it stands" in literal
+    assert "not a template: the model sees '{{ context.who }}' literally" in literal
     assert missing == (
-        "the prompt 'p.md' has '{{ topic }}', and `variables` has no 'topic': the model reads it as it stands"
+        "the prompt 'p.md' has '{{ topic }}', and `variables` has no 'topic': the model sees it literally"
     )

@@ -93,7 +93,7 @@ def test_a_schema_file_that_cannot_be_used_is_an_error_at_its_name_and_a_finding
 
 def test_from_file_stands_alone(tmp_path: Path) -> None:
     text = OF_AGENT.replace("{from_file: %s}", "{from_file: s.json, type: object}")
-    assert "`from_file` stands alone" in refused(text, tmp_path)
+    assert "`from_file` must be the only key" in refused(text, tmp_path)
 
 
 def test_a_schema_in_a_file_of_its_own_has_no_findings_of_its_keywords(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_schema_in_a_file_of_its_own_has_no_findings_of_its_keywords(tmp_path:
 def test_a_blueprint_without_a_folder_says_that_it_has_none() -> None:
     with pytest.raises(BlueprintError) as caught:
         parse_blueprint(OF_AGENT % "s.json")
-    assert "'s.json' cannot be found: a blueprint that is only text has no folder" in str(caught.value)
+    assert "'s.json' cannot be found: a blueprint loaded from a string has no folder" in str(caught.value)
     assert "folder=" in str(caught.value)
 
 

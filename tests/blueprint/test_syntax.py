@@ -17,23 +17,23 @@ HEAD = "steps:\n  - name: s\n    uses: agents.a\n"
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        (HEAD + "\tinput: x", (4, 1), "a tab stands here; indent with spaces"),
+        (HEAD + "\tinput: x", (4, 1), "this is a tab; indent with spaces"),
         (HEAD + "   input: x", (4, 4), "indent it exactly like its neighbours"),
         (HEAD + "     input: x", (4, 11), "indent a key exactly like its neighbours"),
-        (HEAD + "    input: You read: orders", (4, 20), "put a text with `: ` in it in quotes"),
-        (HEAD + "    on_degraded fail\n    meta: {}", (4, 5), "a key without `:` and a value begins here"),
-        (HEAD + '    input: "x', (4, 12), "a quote opens here and never closes"),
-        (HEAD + "    input: @x", (4, 12), "a text cannot begin with @; put it in quotes"),
+        (HEAD + "    input: You read: orders", (4, 20), "put a string that contains `: ` in quotes"),
+        (HEAD + "    on_degraded fail\n    meta: {}", (4, 5), "this key has no `:` and no value"),
+        (HEAD + '    input: "x', (4, 12), "this quote is never closed"),
+        (HEAD + "    input: @x", (4, 12), "a string cannot begin with @; put it in quotes"),
         (HEAD + "    input: *x y", (4, 12), "there is no anchor `&x` above"),
-        (HEAD + "    input: * x", (4, 13), "a text that begins with `*` or `&` must be in quotes"),
+        (HEAD + "    input: * x", (4, 13), "a string that begins with `*` or `&` must be in quotes"),
         (HEAD + "    meta: {a: 1, b: [2}", (4, 23), "a `,` or the closing `]` is missing before this"),
-        (HEAD + '    input: "\\d"', (4, 13), "there is no escape \\d; write \\\\, or single quotes"),
-        (HEAD + '    input: "x" about a tag or a directive', (4, 16), "nothing can stand behind a value in quotes"),
+        (HEAD + '    input: "\\d"', (4, 13), "unknown escape \\d; write \\\\, or single quotes"),
+        (HEAD + '    input: "x" about a tag or a directive', (4, 16), "nothing can follow a value in quotes"),
         (HEAD + "---\nsteps: []", (4, 1), "a second document begins here; one file is one blueprint"),
         (
             "agents:\n  - a:\n      model: m\n  b:\n    model: m",
             (4, 3),
-            "the lines above are a list, and this is a key",
+            "the lines above are a list, but this is a key",
         ),
     ],
 )
@@ -52,9 +52,13 @@ def test_what_is_no_yaml_is_told_with_its_cure(text: str, place: tuple[int, int]
         (
             HEAD + "    name: t",
             (4, 5),
-            "duplicate key 'name'; it stands in line 2 already; another step begins with `- `",
+            "duplicate key 'name'; it is already defined in line 2; another step begins with `- `",
         ),
-        ("name: [a]\n" + HEAD.replace("agents.a", "flujo.builtins.echo"), (1, 7), "name should be a text, not a list"),
+        (
+            "name: [a]\n" + HEAD.replace("agents.a", "flujo.builtins.echo"),
+            (1, 7),
+            "name should be a string, not a list",
+        ),
         (
             "steps: [{name: s, uses: imports.c, config: {outputs: [a]}}]\nimports: {c: {steps: [{name: x}]}}",
             (1, 55),
@@ -73,12 +77,12 @@ def test_common_slips_are_one_sentence_each(text: str, place: tuple[int, int], m
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: 'x'\nsteps: []\n  b: 1", "this line does not go on with what stands above"),
-        ("'x' y", "nothing can stand behind a value in quotes"),
-        ("a: 1\n]", "this line does not go on with what stands above"),
+        ("a: 'x'\nsteps: []\n  b: 1", "this line does not continue the lines above"),
+        ("'x' y", "nothing can follow a value in quotes"),
+        ("a: 1\n]", "this line does not continue the lines above"),
         ("'x'\n]", "a closing `]` too many"),
-        ("%}\na: b", "lines that begin with % are not read here"),
-        ('a: "\\ud800"', "half of a character (a lone surrogate) stands in this text"),
+        ("%}\na: b", "lines that begin with % (YAML directives) are not supported"),
+        ('a: "\\ud800"', "this string contains a lone surrogate (half of a character)"),
     ],
 )
 @pytest.mark.parametrize("parser", [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)])

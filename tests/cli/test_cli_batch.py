@@ -203,7 +203,7 @@ def test_a_row_that_is_not_the_one_that_has_run_is_refused(aros: Aros, shop: Pat
     batch(aros, '"a"', '"b"', '"c"')
     ended = batch(aros, '"a"', '"c"')
     assert ended.exit_code == 2
-    assert "row 1 is not the one whose result is in 'out.jsonl': it has changed since" in ended.stderr
+    assert "row 1 is not the row whose result is in 'out.jsonl': it has changed since" in ended.stderr
     assert batch(aros, '"a"', '  "b"', '{"input": "d"}'.replace("input", "id")).exit_code == 2
 
 

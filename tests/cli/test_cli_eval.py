@@ -157,7 +157,7 @@ def test_evaluators_that_are_not_applied_are_named(aros: Aros, server: ModelServ
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ('"a"\n', "nothing is expected of any row"),
+        ('"a"\n', "no row says what is expected"),
         ("", "there are no rows in 'rows.jsonl'"),
         ('{"input": "a", "expected": 1}\n{oops\n', "row 1: line 2 is not JSON"),
     ],

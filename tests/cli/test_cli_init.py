@@ -34,7 +34,7 @@ def test_init_writes_over_nothing(aros: Aros) -> None:
     Path("first.yaml").write_text("mine")
     ended = aros("init")
     assert (ended.exit_code, Path("first.yaml").read_text()) == (2, "mine")
-    assert "is there already" in ended.stderr
+    assert "already exists" in ended.stderr
 
 
 def test_schema_takes_what_init_writes_and_refuses_a_wrong_key(aros: Aros) -> None:

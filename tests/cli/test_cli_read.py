@@ -91,7 +91,7 @@ def test_schema_may_be_a_type_of_a_file_or_folder_that_is_named(
     [
         ("nowhere.json", "no such file"),
         ("nowhere:Order", "no module 'nowhere'"),
-        ("json:Order", "nothing called 'Order'"),
+        ("json:Order", "no attribute 'Order'"),
         ("decimal:getcontext", "cannot be used as a contract"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_reply_that_was_not_recorded_is_said_to_be_missing(aros: Aros, tmp_pat
     (tmp_path / "ladder.yaml").write_text("[retry]\n")
     ended = aros("replay", mended(aros), "--ladder", "ladder.yaml")
     assert ended.exit_code == 1
-    assert "retry would ask for a reply that was" in ended.stdout
+    assert "retry would need a reply that was" in ended.stdout
 
 
 @pytest.mark.parametrize(

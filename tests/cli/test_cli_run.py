@@ -375,7 +375,7 @@ def test_a_plan_warns_of_local_models_that_nobody_has(aros: Aros) -> None:
 
 def test_what_changes_nothing_is_a_warning_on_stderr_and_told_once(aros: Aros) -> None:
     Path("b.yaml").write_text("tags: [a]\nsteps:\n  - {name: e, uses: flujo.builtins.echo}\n")
-    told = "warning: b.yaml:1:1: 'tags' is passed over: it has no effect"
+    told = "warning: b.yaml:1:1: 'tags' is ignored: it has no effect"
     ended = aros("run", "b.yaml", "-i", "x")
     assert (ended.exit_code, ended.stdout, ended.stderr.count(told)) == (0, "x\n", 1)
     planned = aros("run", "b.yaml", "-i", "x", "--dry-run")
@@ -393,10 +393,10 @@ def test_a_byte_order_mark_of_an_input_file_is_none_of_the_input(aros: Aros) -> 
     [
         (
             "drei\nGrüße".encode("latin-1"),
-            "in.txt:2:3: not in UTF-8: the byte 0xfc stands here, as in Windows-1252; save",
+            "in.txt:2:3: not in UTF-8: the byte 0xfc looks like Windows-1252; save",
         ),
         ("hi".encode("utf-16"), "in.txt:1:1: not in UTF-8, but in UTF-16; save the file as UTF-8"),
-        (b"GIF89a\0\xff", "in.txt:1:8: not a text: the byte 0xff stands here; is it the right file?"),
+        (b"GIF89a\0\xff", "in.txt:1:8: not a text file: the byte 0xff is not text; is it the right file?"),
     ],
 )
 def test_a_file_in_another_encoding_is_told_with_its_place_and_the_cure(aros: Aros, data: bytes, words: str) -> None:

@@ -94,7 +94,7 @@ def test_failed_step_shows_its_issues_and_what_to_do_but_not_the_reply() -> None
 @pytest.mark.parametrize(
     ("reason", "code", "advice"),
     [
-        (Reason.MALFORMED, "json", "nothing but valid JSON between the tags"),
+        (Reason.MALFORMED, "json", "only valid JSON between the tags"),
         (Reason.NO_JSON, "missing_tag", "which tags are expected"),
         (Reason.INVALID, "not_complete", "Raise max_iterations"),
     ],
@@ -141,7 +141,7 @@ def test_an_excused_failure_is_told_apart_and_names_who_goes_on() -> None:
 
 def test_a_value_of_a_fallback_says_why_it_ran() -> None:
     text = report(replace(TRIAGE, replaced="no luck"))
-    assert "triage: its fallback ran, because it failed: no luck" in text
+    assert "triage: its fallback ran because it failed: no luck" in text
 
 
 def test_degraded_run_names_the_option_that_lets_it_pass() -> None:

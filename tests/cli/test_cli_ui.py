@@ -162,7 +162,7 @@ def test_pages_may_only_run_their_own_script_and_be_in_no_frame(ui: Served, tmp_
 def test_a_network_is_served_only_on_request() -> None:
     with pytest.raises(UsageError, match="--public"):
         serve("0.0.0.0", 0)
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="not an address"):
         serve("nowhere.invalid", 0)
     server = serve("0.0.0.0", 0, public=True)
     assert server.allows("192.0.2.7:8420")

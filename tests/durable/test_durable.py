@@ -175,7 +175,7 @@ def test_a_pause_waits_in_the_database_and_another_process_answers(tmp_path: Pat
         with pytest.raises(UsageError, match="there is no run"):
             asyncio.run(durable.handle("nosuch").answer("yes"))
         asyncio.run(durable.handle(paused.run_id).answer("yes"))
-        with pytest.raises(UsageError, match="waits for no answer"):
+        with pytest.raises(UsageError, match="is not waiting for an answer"):
             asyncio.run(durable.handle(paused.run_id).answer("yes"))
         durable.register(runner)
         durable.launch(["default"])

@@ -100,7 +100,11 @@ def test_what_the_host_refuses_of_a_constrained_reply_is_read_like_any_other():
 @pytest.mark.parametrize(
     ("script", "ask", "words"),
     [
-        (Script(GOOD, profile=PLAIN), Ask("", "constrain", 1, CONTRACT, way="constrained"), "cannot be made to follow"),
+        (
+            Script(GOOD, profile=PLAIN),
+            Ask("", "constrain", 1, CONTRACT, way="constrained"),
+            "has no mode that enforces",
+        ),
         (Script(GOOD), Ask("x", "escalate", 1, CONTRACT, model="nowhere:model"), "nowhere:model"),
     ],
 )
@@ -115,7 +119,7 @@ def test_what_cannot_be_asked_is_told_and_no_call(script, ask, words):
 
 def test_without_the_messages_of_the_run_its_question_cannot_be_asked():
     reply = asked(Script(GOOD), Ask("", "retry", 1, CONTRACT, way="conversation"), conversation=())
-    assert "not known" in (reply.unmade or "")
+    assert "are unknown" in (reply.unmade or "")
 
 
 def test_a_named_model_comes_from_the_resolver():

@@ -165,7 +165,7 @@ def test_a_schema_that_makes_no_grammar_is_refused_with_its_place_and_the_server
         return sentences
 
     for sentence, (_, words) in zip(with_model(use), NO_GRAMMAR, strict=True):
-        assert sentence.startswith("llama.cpp can make no grammar of the JSON schema (")
+        assert sentence.startswith("llama.cpp cannot convert the JSON schema to a grammar (")
         assert words in sentence
 
 
@@ -205,7 +205,8 @@ def test_a_server_that_dies_is_one_sentence_and_the_next_step_gets_a_new_one():
         return str(caught.value)
 
     assert with_model(use) == (
-        "The server of the local model smollm2 ended while it was needed: signal SIGKILL, perhaps for want of memory."
+        "The server of the local model smollm2 ended during a request: "
+        "signal SIGKILL, perhaps because it ran out of memory."
     )
 
 

@@ -100,7 +100,8 @@ def test_an_agent_gets_its_value_from_words_with_the_same_schema(mode, way):
     assert "qty" in model.asked[1].prompt
     reported = result.metadata["aros"]
     assert reported["schema_refused"] == (
-        "the provider of scripted refused the schema (The compiled grammar is too large.); asked in words instead"
+        "the provider of scripted refused the schema (The compiled grammar is too large.); "
+        "prompted with the schema instead"
     )
     assert (reported["calls"], reported["origin"]) == (2, "first")
     assert (result.usage.requests, result.usage.unmeasured_requests) == (1, 0), "the host counts no call that failed"
@@ -127,7 +128,7 @@ def test_later_requests_of_the_same_run_ask_in_words_at_once():
     result = asyncio.run(agent.run("x"))
     assert result.output == PEN
     assert [asked.output_mode for asked in model.asked] == ["native", "prompted", "prompted"]
-    assert result.metadata["aros"]["schema_refused"].endswith("earlier in this run; asked in words at once")
+    assert result.metadata["aros"]["schema_refused"].endswith("earlier in this run; prompted with the schema instead")
 
 
 def test_a_second_refusal_is_the_outcome():
@@ -172,8 +173,8 @@ def test_steps_of_one_run_remember_what_was_refused(streamed):
     passed = [event for event in heard if isinstance(event, StagePassed)]
     assert [event.stage for event in passed] == ["native"] * 3
     assert [event.why.rpartition("; ")[2] for event in passed] == [
-        "asked in words instead",
-        *["asked in words at once"] * 2,
+        "prompted with the schema instead",
+        *["prompted with the schema instead"] * 2,
     ]
 
 

@@ -128,7 +128,7 @@ def test_a_file_that_is_not_utf_8_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_bytes(b"name: \xff\n")
     (_, finding), *_ = lint_files([tmp_path / "b.yaml"]).findings
     assert (finding.code, finding.place.line, finding.place.column) == ("YAML-PARSE", 1, 7)
-    assert finding.message == "not in UTF-8: the byte 0xff stands here, as in Windows-1252; save the file as UTF-8"
+    assert finding.message == "not in UTF-8: the byte 0xff looks like Windows-1252; save the file as UTF-8"
 
 
 def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_a_rule_that_crashes_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "RULES", (Broken,))
     with pytest.raises(ZeroDivisionError) as caught:
         lint_text(HEAD + STEP, source="b.yaml")
-    assert caught.value.__notes__ == ["Rule V-Z9 failed on b.yaml. That is a mistake in the rule, not in your file."]
+    assert caught.value.__notes__ == ["Rule V-Z9 failed on b.yaml. That is a bug in the rule, not in your file."]
 
 
 def test_fixes_that_do_not_end_are_shown() -> None:
@@ -155,7 +155,7 @@ def test_fixes_that_do_not_end_are_shown() -> None:
 
         return [Finding("V-Z9", Severity.INFO, "again", Place(1, 1), Place(1, 2), fix=Fix("more", (Edit(0, 0, "x"),)))]
 
-    with pytest.raises(RuntimeError, match="the fixes of V-Z9 do not come to an end"):
+    with pytest.raises(RuntimeError, match="the fixes of V-Z9 do not converge"):
         fix_text("", find, Applicability.SAFE)
 
 

@@ -34,10 +34,10 @@ def test_what_is_switched_off_there_is_seen() -> None:
 
 def test_one_beside_a_block_of_its_own_is_passed_over_aloud() -> None:
     (warning,) = parse_blueprint(TEXT + "    processing: {aop: full}\n").warnings
-    assert warning == "blueprint:6:7: 'meta.processing' is passed over: the step has a `processing` of its own"
+    assert warning == "blueprint:6:7: 'meta.processing' is ignored: the step has a `processing` of its own"
 
 
 def test_a_judged_plan_there_is_passed_over_too() -> None:
     text = TEXT.replace("aop: minimal", "reasoning_precheck: {enabled: true, validator_agent: agents.a}")
     (warning,) = parse_blueprint(text).warnings
-    assert "'validator_agent' is passed over" in warning
+    assert "'validator_agent' is ignored" in warning

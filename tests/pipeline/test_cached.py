@@ -216,5 +216,5 @@ def test_the_memory_forgets_what_was_used_longest_ago():
 
 
 def test_an_answer_of_a_person_cannot_be_cached():
-    with pytest.raises(UsageError, match="an answer of a person cannot be cached"):
+    with pytest.raises(UsageError, match="a person's answer cannot be cached"):
         Cached("c", Human("ask"))

@@ -228,7 +228,7 @@ def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
     ("make", "message"),
     [
         (lambda: Processing(stages=("rety",)), "there is no stage 'rety'; did you mean 'retry'?"),
-        (lambda: Processing(stages=({"stage": "llm_repair", "attemps": 1},)), "attemps: there is no such option"),
+        (lambda: Processing(stages=({"stage": "llm_repair", "attemps": 1},)), "attemps: unknown option"),
         (lambda: Processing(stages=({"attempts": 1},)), "a stage is a name, or a mapping with `stage: NAME`"),
         (lambda: Processing(stages=({"stage": "llm_repair", "attempts": 0},)), "greater than or equal to 1"),
         (lambda: Processing(max_calls=-1), "max_calls: input should be greater than or equal to 0"),
@@ -240,7 +240,7 @@ def test_stages_are_named_or_described_and_limits_are_those_of_the_block():
         (lambda: Coercion(max_unescape_depth=-1), "must be 0 or more"),
         (
             lambda: Processing(reasoning_precheck={"validator_agent": "agents.judge"}),
-            "reasoning_precheck.validator_agent is not run here",
+            "reasoning_precheck.validator_agent is not supported",
         ),
         (lambda: Processing(structured_output="off", enforce_grammar=True), "leave one of them out"),
     ],

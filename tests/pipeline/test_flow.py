@@ -29,15 +29,18 @@ def test_steps_and_pipelines_chain_in_any_way():
     ("steps", "message"),
     [
         ([], "pipeline 'p' has no steps"),
-        ([call("a"), call("a")], "step name 'a' is taken by step 1; each step needs its own"),
+        ([call("a"), call("a")], "step name 'a' is already used by step 1; each step needs a unique name"),
         (
             [call("a", input="{{ steps.b.output }}"), call("b")],
             "step 'b' comes later; only earlier steps have an output",
         ),
         ([call("a", input="{{ steps.a.output }}")], "step 'a' is this step itself; only earlier steps have an output"),
         ([call("abc"), call("b", input="{{ steps.abd.output }}")], "there is no step 'abd'; did you mean 'abc'?"),
-        ([call("a"), call("b", input="{{ steps.a.otput }}")], "a step has only `output`: write steps.a.output"),
-        ([len], "pipeline 'p' is made of steps, not of <built-in function len>"),
+        (
+            [call("a"), call("b", input="{{ steps.a.otput }}")],
+            "`output` is the only attribute of a step: write steps.a.output",
+        ),
+        ([len], "pipeline 'p' consists of steps, not of <built-in function len>"),
     ],
 )
 def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
@@ -49,8 +52,8 @@ def test_a_wrong_pipeline_is_one_clear_sentence(steps: list[Any], message: str):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: call(""), "not a name for a step: ''"),
-        (lambda: call("a/b"), "not a name for a step: 'a/b'"),
+        (lambda: call(""), "not a valid step name: ''"),
+        (lambda: call("a/b"), "not a valid step name: 'a/b'"),
         (
             lambda: call("a", input=3),
             "input of step 'a' must be a template, or an object or",

@@ -125,7 +125,7 @@ def test_a_union_of_contradictions_names_both_branches_and_the_key():
     fan = Parallel("fan", {"a": const("c", {"x": 1}), "b": const("c", {"x": 2})}, reduce="union")
     message = run(fan).step("fan").error
     assert message is not None
-    assert message.startswith("'a' and 'b' both write context.x, and not the same")
+    assert message.startswith("'a' and 'b' both write different values to context.x")
 
 
 def test_the_trust_of_a_compound_value_is_that_of_its_worst_part():
@@ -165,8 +165,8 @@ def test_what_branches_write_apart_is_merged():
 def test_a_conflict_names_both_branches_and_the_key():
     result = run(fan_writing(1, 2))
     assert result.step("fan").error == (
-        "'a' and 'b' both write context.k, and not the same; let only one of them write it, "
-        "or name a merge_strategy: overwrite, keep_first or no_merge"
+        "'a' and 'b' both write different values to context.k; let only one of them write it, "
+        "or set a merge_strategy: overwrite, keep_first or no_merge"
     )
     assert result.context == {}
     assert run(fan_writing(1, 1)).context == {"k": 1}
@@ -227,7 +227,7 @@ def test_updates_context_merges_a_mapping_and_refuses_anything_else():
     assert run(const("c", {"a": 1}, updates_context=True), context={"b": 2}).context == {"a": 1, "b": 2}
     result = run(const("c", "text", updates_context=True))
     assert result.error is not None
-    assert "its value is a text and no mapping; set sink_to" in result.error["message"]
+    assert "its value is a text, not a mapping; set sink_to" in result.error["message"]
 
 
 class Order(BaseModel):
@@ -380,9 +380,9 @@ def test_a_body_that_speaks_of_a_step_that_is_nowhere_is_refused_with_the_whole(
     ("make", "message"),
     [
         (lambda: Parallel("p", {}), "step 'p': it has no branches"),
-        (lambda: Parallel("p", {"a/b": call("x")}), "not a name for a branch: 'a/b'"),
+        (lambda: Parallel("p", {"a/b": call("x")}), "not a valid branch name: 'a/b'"),
         (lambda: Parallel("p", {"a": call("x")}, merge_strategy="owerwrite"), "merge_strategy must be one of"),  # type: ignore[arg-type] # the mistake
-        (lambda: Parallel("p", {"a": call("x")}, reduce="sum"), "there is no way to reduce 'sum'"),
+        (lambda: Parallel("p", {"a": call("x")}, reduce="sum"), "unknown value for reduce: 'sum'"),
         (lambda: Parallel("p", {"a": call("x")}, field_mapping={"b": []}), "field_mapping: there is no branch 'b'"),
         (lambda: Parallel("p", {"a": []}), "the body 'a' has no steps"),
         (lambda: Parallel("p", {"a": 3}), "the body 'a' is a pipeline, a step or a list of steps, not 3"),  # type: ignore[dict-item] # the mistake

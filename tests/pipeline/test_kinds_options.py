@@ -322,7 +322,7 @@ def test_a_refused_call_is_a_failed_step_with_a_sentence():
     result = run(pipeline, usage_limits=StepLimits(max_requests=2))
     assert [step.status.value for step in result.steps] == ["success", "success", "failed"]
     assert result.steps[2].error == (
-        "no further model call: the run may use 2 model calls, and they are used up; raise usage_limits.max_requests"
+        "no further model call: the run may use 2 model calls, all of which are used; raise usage_limits.max_requests"
     )
     assert (provider.calls, result.usage.requests) == (2, 2)
 
@@ -465,8 +465,11 @@ def test_the_cost_is_bounded_by_the_window_and_the_longest_reply():
             priced("a", model="gateway/openai:mine"),
             "step 'a': no price is known for gateway/openai:mine; limit the step with `usage_limits: {max_cost",
         ),
-        (priced("a", model="groq:llama-3.3-70b-versatile"), "how much groq:llama-3.3-70b-versatile can read at most"),
-        (Provider("x").step("a"), "step 'a': an Agent of your own asks as often as it likes"),
+        (
+            priced("a", model="groq:llama-3.3-70b-versatile"),
+            "the context size of groq:llama-3.3-70b-versatile is unknown",
+        ),
+        (Provider("x").step("a"), "step 'a': an Agent of your own may make any number of calls"),
         (Map("m", priced("a"), iterable_input="input"), "step 'm': each item costs at most $0."),
     ],
 )

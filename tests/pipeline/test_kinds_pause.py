@@ -169,7 +169,7 @@ def test_another_pipeline_is_refused():
 def test_a_value_that_cannot_be_saved_fails_the_run_with_a_sentence():
     result = Runner(Call("make", function=lambda _: object()) >> Ask("sure")).run_sync()
     assert result.status is RunStatus.FAILED
-    assert "cannot be saved: step 'make' gave a value that is not plain data" in str(result.error)
+    assert "cannot be saved: step 'make' returned a value that is not plain data" in str(result.error)
 
 
 class Order(BaseModel):
@@ -186,7 +186,7 @@ def test_an_import_may_refuse_pauses():
     step = Import("s", Pipeline([Ask("ask")]), propagate_hitl=False)
     result = Runner(step).run_sync()
     assert result.status is RunStatus.FAILED
-    assert result.step("s").error == "step 's/ask' wants to pause the run, but propagate_hitl is off"
+    assert result.step("s").error == "step 's/ask' asks to pause the run, but propagate_hitl is off"
 
 
 SCRIPT = """

@@ -52,7 +52,7 @@ WRONG: list[tuple[Make, str]] = [
     (agent_step(timeout="5s"), "timeout must be a number of seconds above 0, or None, not '5s'"),
     (agent_step(timeout=float("nan")), "timeout must be a number of seconds above 0, or None, not nan"),
     (agent_step(on_degraded="acept"), "on_degraded must be one of accept, fail, not 'acept'; did you mean 'accept'?"),
-    (agent_step(sink_to=("a", "b")), "sink_to must be a dotted path in the context such as result.text, or None, not"),
+    (agent_step(sink_to=("a", "b")), "sink_to must be a dotted path in the context, such as result.text, or None, not"),
     (agent_step(checks=len), "checks must be a list of functions, not <built-in function len>; `checks=[function]`"),
     (agent_step(fallback=Step), "fallback must be a step, or None, not Step"),
     (agent_step(usage_limits={"max_requests": 3}), "`StepLimits(max_requests=3)` makes them"),
@@ -106,7 +106,7 @@ WRONG: list[tuple[Make, str]] = [
     (lambda: Runner(CALL, models={"local:x": 1}), "Runner: models must be a source of models, which has"),  # type: ignore[arg-type]  # as above
     (lambda: Runner(CALL, on_result="x"), "Runner: on_result must be a function of a RunResult, or None, not 'x'"),  # type: ignore[arg-type]  # as above
     (lambda: Pipeline(CALL), "Pipeline: steps must be a list of steps, not Call("),  # type: ignore[arg-type]  # as above
-    (lambda: Pipeline([CALL], name=3), "Pipeline: name must be a text, not 3"),  # type: ignore[arg-type]  # as above
+    (lambda: Pipeline([CALL], name=3), "Pipeline: name must be a string, not 3"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(stages="retry"), "processing.stages must be a list of stages, each a name or a mapping"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(coercion={}), "processing.coercion must be a Coercion, not {}"),  # type: ignore[arg-type]  # as above
     (lambda: Processing(enforcement="repare"), "enforcement must be one of off, validate, repair,"),  # type: ignore[arg-type]  # as above

@@ -195,7 +195,7 @@ WORKER = Worker()
 def test_an_agent_where_a_function_is_wanted_is_told_where_it_belongs():
     with pytest.raises(
         UsageError,
-        match=r"its type is Worker; only a pydantic-ai Agent can be named here, and only as what a step `uses`",
+        match=r"its type is Worker; the only object accepted here is a pydantic-ai Agent, in the `uses` of a step",
     ):
         Runner(Call("a", function=f"{__name__}:WORKER")).run_sync()
 

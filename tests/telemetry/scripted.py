@@ -60,7 +60,7 @@ class Script:
 
 
 IN_WORDS = ModelProfile(supports_json_schema_output=False)
-"""Of a model that cannot be made to follow a schema, so that its replies are repaired first."""
+"""Of a model that has no mode that enforces a schema, so that its replies are repaired first."""
 
 
 def model(*replies: str | Exception | float, name: str = "scripted") -> FunctionModel:

@@ -76,7 +76,7 @@ def test_a_folder_that_is_read_only_means_no_journal_by_default_and_an_error_whe
     (said,) = warnings_of(caplog)
     assert "Read-only file system" in said
     assert "AROS_JOURNAL=off" in said
-    with pytest.raises(UsageError, match="Read-only file system; set AROS_JOURNAL to another place"):
+    with pytest.raises(UsageError, match="Read-only file system; set AROS_JOURNAL to another path"):
         open_journal("runs.sqlite")
 
 

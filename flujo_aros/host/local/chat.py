@@ -122,7 +122,7 @@ class LocalChatModel(OpenAIChatModel):
             return self._rejection(error)
         if not await self._server.died(within=0.5):  # the connection ends a moment before the process does
             return error
-        sentence = f"The server of the local model {self.model_name} ended while it was needed: "
+        sentence = f"The server of the local model {self.model_name} ended during a request: "
         return ModelConnectionError(self.model_name, sentence + self._server.how_it_ended() + ".", phase=error.phase)
 
     def _rejection(self, error: ModelHTTPError) -> ModelHTTPError:
@@ -155,4 +155,5 @@ class LocalChatModel(OpenAIChatModel):
 
 def _bad_schema(why: str) -> str:
     cause = why.partition("JSON schema error at ")[2] or why
-    return f"llama.cpp can make no grammar of the JSON schema ({cause}): change it there, or use output_mode prompted."
+    cure = "change the schema there, or use `output_mode: prompted`"
+    return f"llama.cpp cannot convert the JSON schema to a grammar ({cause}): {cure}."

@@ -53,7 +53,7 @@ def read_settings() -> LocalSettings:
     except ValidationError as error:
         first = error.errors()[0]
         variable = f"AROS_LOCAL_{first['loc'][0]}".upper()
-        raise LocalModelError(f"{variable}={first['input']}: {first['msg'].lower()}; mend or unset it.") from None
+        raise LocalModelError(f"{variable}={first['input']}: {first['msg'].lower()}; correct or unset it.") from None
 
 
 class ServerFacts(NamedTuple):
@@ -156,10 +156,10 @@ class LocalServer:
             self._files.close()
 
     def how_it_ended(self) -> str:
-        """The end of a dead process in words, such as `signal SIGKILL, perhaps for want of memory`."""
+        """The end of a dead process in words, such as `signal SIGKILL, perhaps because it ran out of memory`."""
         code = self._process.returncode
         if code == -signal.SIGKILL:
-            return "signal SIGKILL, perhaps for want of memory"
+            return "signal SIGKILL, perhaps because it ran out of memory"
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}{self._last_words()}"
 
     def _why_not_started(self) -> str:
@@ -171,7 +171,7 @@ class LocalServer:
             )
         return (
             f"llama.cpp could not load {self.weights}: {self.how_it_ended()}. "
-            "Is the file whole, and is there memory enough? AROS_LOCAL_CONTEXT sets the size of the context."
+            "Is the file complete, and is there enough memory? AROS_LOCAL_CONTEXT sets the size of the context."
         )
 
     def _log_text(self) -> str:

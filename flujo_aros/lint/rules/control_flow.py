@@ -224,5 +224,5 @@ class LoopWithoutExit(Rule, code="V-L1", severity=Severity.WARNING):
             inner = located.node.members.get("loop")
             if not isinstance(located.step, Loop) or inner is None or any(key in inner.members for key in _ENDS):
                 continue
-            message = f"loop {located.name!r} does not say when it ends; it runs {located.step.max_loops} times"
+            message = f"loop {located.name!r} has no exit condition; it runs {located.step.max_loops} times"
             yield self.finding(message, span_of(located.node.members.get("name", located.node)), step=located.name)

@@ -75,12 +75,12 @@ def _why(ladder: Ladder, index: int, reason: Reason) -> str | None:
     before = [each for each in ladder.stages[:index] if reason in each.answers]
     last = next((each.stage for each in before if each.stage in _LAST), None)
     if last is not None:
-        return f"{last!r} before it ends every climb"
+        return f"{last!r} before it always ends the ladder"
     certain = [each for each in before if type(each).passes is Rung.passes]  # others may find nothing to do
     if stage.fallback and sum(each.fallback for each in certain) >= ladder.max_stages:
         return f"max_stages is {ladder.max_stages}"
     if stage.asks and sum(calls_of(each) for each in certain) >= ladder.max_calls:
-        return f"max_calls is {ladder.max_calls}, and the stages before it make as many"
+        return f"max_calls is {ladder.max_calls}, which the stages before it use up"
     return None
 
 
@@ -156,7 +156,7 @@ def _beyond(step: Step, ladder: Ladder) -> str | None:
         return None
     calls = 1 + min(ladder.max_calls, sum(calls_of(stage) for stage in ladder.stages))
     if limits.max_requests is not None and calls > limits.max_requests:
-        return f"make {calls} calls with the first one, and the step may make {limits.max_requests}"
+        return f"make {calls} calls including the first one, but the step may make {limits.max_requests}"
     if limits.max_cost is not None and ladder.max_cost is not None and ladder.max_cost > limits.max_cost:
         return f"spend ${ladder.max_cost}, and the step may spend ${limits.max_cost}"
     return None
@@ -225,7 +225,7 @@ class DegradedTextForObject(Rule, code="V-R3", severity=Severity.WARNING):
                 if key is None:
                     continue
                 message = f"step {located.name!r} may degrade to text, and step {reader.name!r} reads {key!r} of it"
-                cure = "" if wanted else "; say `on_degraded: fail` there"
+                cure = "" if wanted else "; set `on_degraded: fail` there"
                 key_node = located.node.members.get("on_degraded") or located.node.members.get("name") or located.node
                 severity = Severity.WARNING if wanted else Severity.INFO
                 yield self.finding(f"{message}{cure}", span_of(key_node), step=located.name, severity=severity)

@@ -80,7 +80,7 @@ class ImpliedStructuredOutput(Rule, code="V-A8", severity=Severity.INFO, fixable
                 span = span_of(processing.members[off])
                 yield self.finding(message, span, step=located.name, fix=fix, severity=Severity.WARNING)
             elif known.contract is not None and not _is_written(located, step):
-                message = f"step {located.name!r} has a schema ({whose}), and structured output is only implied by it"
+                message = f"step {located.name!r} has a schema ({whose}), but does not set structured output"
                 fix = self._written_down(subject, located, known)
                 yield self.finding(message, _span(located), step=located.name, fix=fix)
 
@@ -536,7 +536,7 @@ _SCALES: Final = frozenset(
 
 
 class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Applicability.UNSAFE):
-    """An enum has no value for what fits none of the others.
+    """An enum has no value for anything that fits none of the others.
 
     ## What it does
 
@@ -577,7 +577,7 @@ class EnumWithoutEscape(Rule, code="V-O4", severity=Severity.INFO, fixable=Appli
                     yield self._finding(subject, schema, path, enum)
 
     def _finding(self, subject: Subject, schema: WrittenSchema, path: str, enum: Node) -> Finding:
-        message = f"the enum at {path} of {schema.owner} has no value for what fits none of the others"
+        message = f"the enum at {path} of {schema.owner} has no value for anything that fits none of the others"
         fix = fix_of("Add `other`", [subject.editor.append_scalar(enum, "other")], Applicability.UNSAFE)
         return self.finding(message, span_of(enum), step=schema.step, fix=fix)
 

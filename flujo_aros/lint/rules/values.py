@@ -194,7 +194,10 @@ class UnmergeableOutput(Rule, code="V-C1", severity=Severity.ERROR, fixable=Appl
             told = "is not known to be a mapping" if merges is None or known else "is not a mapping"
             message = f"the value of step {located.name!r} {told}, so `updates_context` cannot merge it"
             if known:
-                message = f"the value of step {located.name!r} is a mapping in each case; say so for `updates_context`"
+                message = (
+                    f"the value of step {located.name!r} is always a mapping; set `mergeable_output: true`, "
+                    "so that `updates_context` can rely on it"
+                )
             yield self.finding(
                 message,
                 key_span(located.node, "updates_context"),
@@ -471,7 +474,7 @@ class MissingKey(Rule, code="V-T5", severity=Severity.WARNING):
                 known = text_or_schema(subject, located, read, inner[0])
                 if known is None:
                     continue
-                what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a text and has no keys"
+                what = f"has no key {inner[0]!r}{nearest(inner[0], known)}" if known else "is a string and has no keys"
                 whose = "previous_step" if read.root == "previous_step" else f"steps.{read.step}.output"
                 message = f"step {located.name!r} asks for `{whose}.{inner[0]}`, and that value {what}"
                 yield self.finding(message, span_of(node), step=located.name)

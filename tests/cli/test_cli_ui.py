@@ -175,7 +175,7 @@ def test_a_port_that_is_taken_is_said_and_the_usual_one_is_replaced(aros: Aros) 
         port = taken.getsockname()[1]
         ended = aros("ui", "--port", str(port))
     assert ended.exit_code == 2
-    assert f"127.0.0.1:{port} cannot be listened on" in ended.stderr
+    assert f"127.0.0.1:{port} cannot be bound" in ended.stderr
     first, second = serve("127.0.0.1", None), serve("127.0.0.1", None)
     assert first.server_port != second.server_port
     first.server_close()

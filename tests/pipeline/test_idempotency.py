@@ -69,5 +69,5 @@ def test_parts_tell_the_effects_of_one_step_apart_such_as_the_calls_of_tools() -
 
 
 def test_outside_of_a_run_there_is_no_key() -> None:
-    with pytest.raises(UsageError, match="outside of a run"):
+    with pytest.raises(UsageError, match="outside a run"):
         idempotency_key()
